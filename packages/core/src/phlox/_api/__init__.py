@@ -1,0 +1,1 @@
+"""The transformations as users call them: jit, grad, vmap, pmap and their relatives."""

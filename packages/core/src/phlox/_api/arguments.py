@@ -1,0 +1,174 @@
+"""Arguments of transformed functions: which are static, what they are called, and checking that they are arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .._base import pytree
+from .._base.errors import ArgumentError, PhloxError, StaticArgumentError
+from .._ir.avals import ShapedArray, typeof_value
+
+Ints = tuple[int, ...]
+
+
+def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:
+    """One number or several as a tuple."""
+    if value is None:
+        return ()
+    if isinstance(value, int):
+        return (value,)
+    numbers = tuple(value)
+    if not all(isinstance(n, int) for n in numbers):
+        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}")
+    return numbers
+
+
+def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
+    """One name or several as a tuple."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    names = tuple(value)
+    if not all(isinstance(n, str) for n in names):
+        raise ArgumentError(f"{what} must be a name or a sequence of names, got {value!r}")
+    return names
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of `fun` if Python knows it."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str) -> tuple[Ints, tuple[str, ...]]:
+    """Argument numbers and names that mean the same arguments, each completed by the other.
+
+    Raises when a number or name does not occur in the signature of `fun`.
+    """
+    if not nums and not names:
+        return nums, names
+    signature = signature_of(fun)
+    if signature is None:
+        return nums, names
+    parameters = list(signature.parameters.values())
+    positional = [p.name for p in parameters if p.kind in _POSITIONAL]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    for n in nums:
+        if not variadic and not -len(positional) <= n < len(positional):
+            raise PhloxError(
+                f"{what}_argnums={n}: {fun_name(fun)} has {len(positional)} positional arguments",
+                instead=f"a number from 0 to {len(positional) - 1}",
+            ) from None
+    for name in names:
+        if name not in by_name and not takes_any_name:
+            raise PhloxError(
+                f"{what}_argnames={name!r}: {fun_name(fun)} has no such argument",
+                instead=f"one of {', '.join(by_name)}",
+            )
+    # Negative numbers count from the end of the arguments of a call when there is *args.
+    numbers = [n if n >= 0 or variadic else n + len(positional) for n in nums]
+    numbers += [positional.index(name) for name in names if name in positional]
+    all_names = [*names, *(positional[n] for n in numbers if 0 <= n < len(positional) and positional[n] in by_name)]
+    return tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(all_names))
+
+
+def fun_name(fun: Callable[..., Any]) -> str:
+    """What to call `fun` in programs and messages."""
+    while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def leaf_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``."""
+    signature = signature_of(fun)
+    positional: list[str] = []
+    variadic = None
+    if signature is not None:
+        for p in signature.parameters.values():
+            if p.kind in _POSITIONAL:
+                positional.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                variadic = p.name
+    names: list[str] = []
+    for i, arg in enumerate(args):
+        if i < len(positional):
+            head = positional[i]
+        elif variadic is not None:
+            head = f"{variadic}[{i - len(positional)}]"
+        else:
+            head = f"argument {i}"
+        names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(arg)]
+    for name in sorted(kwargs):
+        names += [name + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(kwargs[name])]
+    return names
+
+
+def check_arrays(
+    function: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any]
+) -> list[ShapedArray]:
+    """The types of all leaves. Raises `ArgumentError` naming the argument that cannot be an array."""
+    avals = [typeof_value(x) for x in leaves]
+    for i, aval in enumerate(avals):
+        if aval is None:
+            name = leaf_names(fun, args, kwargs)[i]
+            x = leaves[i]
+            text = repr(x)
+            text = text if len(text) <= 60 else text[:57] + "..."
+            raise ArgumentError(
+                f"argument {name} of {fun_name(fun)}, given to {function}, is {text} of type {type(x).__name__}, "
+                "which is no array",
+                instead=_instead(function, fun, name),
+                argument=name,
+                value=x,
+            )
+    return avals  # type: ignore[return-value]
+
+
+def _instead(function: str, fun: Callable[..., Any], name: str) -> str:
+    head = name.split("[")[0].split(".")[0]
+    signature = signature_of(fun)
+    names = list(signature.parameters) if signature is not None else []
+    if function == "jit" and head in names:
+        return f"static_argnums={names.index(head)} (or static_argnames={head!r}) if it decides what is computed"
+    if function == "pmap" and head in names:
+        return f"static_broadcasted_argnums={names.index(head)} if it decides what is computed"
+    return "pass numbers and arrays, or bind the argument with functools.partial"
+
+
+def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
+    """Raises `StaticArgumentError` for a static argument that is not hashable."""
+    try:
+        hash(value)
+    except TypeError:
+        raise StaticArgumentError(
+            f"static argument {name} of {fun_name(fun)} is {value!r} of type {type(value).__name__}, "
+            "which is not hashable",
+            instead="a tuple for a list, a frozen dataclass for a dict; or do not make the argument static",
+            argument=name,
+            value=value,
+        ) from None
+
+
+def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> None:
+    """Raises `ArgumentError` naming the part of the result of `fun` that is no array."""
+    for i, leaf in enumerate(leaves):
+        if typeof_value(leaf) is None:
+            path, _ = pytree.tree_leaves_with_path(out)[i]
+            raise ArgumentError(
+                f"{fun_name(fun)} returned {leaf!r} of type {type(leaf).__name__} at result{pytree.keystr(path)}, "
+                "which is no array",
+                instead="return arrays, numbers and containers of them",
+                argument="result" + pytree.keystr(path),
+                value=leaf,
+            )

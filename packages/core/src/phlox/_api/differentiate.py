@@ -1,0 +1,249 @@
+"""jvp, linearize and vjp: derivatives of functions of pytrees, as maps of tangents and cotangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base import pytree
+from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._base.pytree import PyTreeDef, flatten
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.jaxpr import Jaxpr
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import typeof
+from .._transform.jvp import jvp as jvp_flat
+from .._transform.linearize import linearize as linearize_flat
+from .._transform.transpose import Linear, backward_pass
+from .._transform.words import Zero, instantiate, zeros
+from . import arguments
+from .flat import FlatFunction
+
+
+def _check_args(function: str, fun: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any]) -> list[ShapedArray]:
+    return arguments.check_arrays(function, fun, args, {}, leaves)
+
+
+def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any:
+    """A user's tangent (or cotangent) for a value of type `aval`, checked; zeros of float0 become `Zero`."""
+    wanted = aval.tangent()
+    have = typeof_value(x)
+    if have is None:
+        raise ArgumentError(f"{what} {name} is {x!r}, which is no array", argument=name)
+    if have.shape != wanted.shape:
+        raise ShapeError(
+            f"{what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            instead=f"a {what} of type {wanted.short}",
+            shapes=[have.shape, wanted.shape],
+        )
+    if wanted.dtype == dtypes.float0:
+        if have.dtype != dtypes.float0:
+            raise DtypeError(
+                f"{what} {name} has dtype {have.dtype.name}, but values of type {aval.short} have tangents of type float0",
+                instead="numpy.zeros(x.shape, phlox.dtypes.float0)",
+            )
+        return Zero(wanted)
+    if have.dtype != wanted.dtype:
+        raise DtypeError(
+            f"{what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            instead=f"a {what} of dtype {wanted.dtype.name}",
+        )
+    return x
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The value of `fun` and its derivative in one direction (forward mode).
+
+    Args:
+      fun: function of arrays and pytrees of them.
+      primals: tuple of arguments at which to differentiate.
+      tangents: tuple of directions, of the same structure, shapes and dtypes (float0 for integers).
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+
+    Returns: (out, tangent of out), and aux if asked for.
+
+    >>> import phlox.numpy as jnp
+    >>> jvp(jnp.sin, (0.0,), (2.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise ArgumentError("jvp: primals and tangents must be tuples, one entry for each argument")
+    leaves, in_tree = flatten(tuple(primals))
+    given, tangent_tree = flatten(tuple(tangents))
+    pytree.check_same(in_tree, tangent_tree, "jvp: primals and tangents have different structures")
+    avals = _check_args("jvp", fun, primals, leaves)
+    names = arguments.leaf_names(fun, primals, {})
+    checked = [
+        _as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)
+    ]
+    flat = FlatFunction(fun, in_tree, has_aux)
+    outs, out_tangents = jvp_flat(flat, leaves, checked)
+    out, aux = flat.split(outs)
+    out_tree = flat.out_tree
+    result = out_tree.unflatten(out), out_tree.unflatten([instantiate(t) for t in out_tangents[: len(out)]])
+    return (*result, aux) if has_aux else result
+
+
+class _Linear:
+    """A function linearized at a point: maps tangents of the arguments to tangents of the result."""
+
+    def __init__(
+        self, name: str, jaxpr: Jaxpr, residuals: list[Any], nonzero: list[bool], trees: Any, avals: Any, out_avals: Any
+    ):
+        self.name = name
+        self.jaxpr = jaxpr
+        self.residuals = residuals
+        self.nonzero = nonzero
+        self.in_tree, self.out_tree = trees
+        self.in_avals, self.out_avals = avals, out_avals
+
+    def __call__(self, *tangents: Any) -> Any:
+        given, tree = flatten(tangents)
+        pytree.check_same(self.in_tree, tree, f"the linear function of {self.name} got tangents of another structure")
+        checked = [
+            _as_tangent(t, a, f"number {i}", "tangent", "primal")
+            for i, (t, a) in enumerate(zip(given, self.in_avals, strict=True))
+        ]
+        present = [t for t in checked if type(t) is not Zero]
+        outs = iter(eval_jaxpr(self.jaxpr, self.residuals, *present))
+        return self.out_tree.unflatten(
+            [next(outs) if has else zeros(a.tangent()) for has, a in zip(self.nonzero, self.out_avals, strict=True)]
+        )
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of `fun` at `primals`, and its derivative there as a function of tangents.
+
+    The function is evaluated once; the linear function may be called for many directions.
+
+    >>> import phlox.numpy as jnp
+    >>> out, f_lin = linearize(jnp.sin, 0.0)
+    >>> f_lin(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    leaves, in_tree = flatten(primals)
+    avals = _check_args("linearize", fun, primals, leaves)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    made = linearize_flat(flat, leaves)
+    out, aux = flat.split(made.outputs)
+    count = len(out)
+    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
+    linear = _Linear(
+        arguments.fun_name(fun),
+        jaxpr,
+        made.residuals,
+        made.nonzero[:count],
+        (in_tree, flat.out_tree),
+        avals,
+        [typeof(x) for x in out],
+    )
+    result = flat.out_tree.unflatten(out), linear
+    return (*result, aux) if has_aux else result
+
+
+class Pullback:
+    """The map from cotangents of a function's result to cotangents of its arguments, made by `vjp`."""
+
+    def __init__(
+        self,
+        name: str,
+        jaxpr: Jaxpr,
+        residuals: list[Any],
+        nonzero: list[bool],
+        in_avals: list[ShapedArray],
+        out_avals: list[ShapedArray],
+        trees: tuple[PyTreeDef, PyTreeDef],
+    ):
+        self.name = name
+        self.jaxpr = jaxpr
+        self.residuals = residuals
+        self.nonzero = nonzero
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.in_tree, self.out_tree = trees
+
+    def __call__(self, cotangent: Any) -> Any:
+        """A tuple with the cotangent of each argument."""
+        given, tree = flatten(cotangent)
+        pytree.check_same(
+            self.out_tree,
+            tree,
+            f"the argument of the function that vjp returned must have the structure of the result of {self.name}",
+            instead=f"a cotangent of structure {self.out_tree}, got {tree}",
+        )
+        checked = [
+            _as_tangent(ct, a, f"number {i}", "cotangent", "result")
+            for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
+        ]
+        return self.in_tree.unflatten([instantiate(ct) for ct in self.flat(checked)])
+
+    def flat(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Cotangents of the leaves of the arguments, some of them `Zero`."""
+        present = [ct for ct, has in zip(cotangents, self.nonzero, strict=True) if has]
+        args = [Linear(v.aval) for v in self.jaxpr.invars]
+        found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
+        return [
+            next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()) for a in self.in_avals
+        ]
+
+    def __repr__(self) -> str:
+        return f"<vjp of {self.name}>"
+
+
+pytree.register_pytree_node(
+    Pullback,
+    lambda p: (
+        (p.residuals,),
+        (p.name, p.jaxpr, tuple(p.nonzero), tuple(p.in_avals), tuple(p.out_avals), (p.in_tree, p.out_tree)),
+    ),
+    lambda aux, children: Pullback(
+        aux[0], aux[1], children[0], list(aux[2]), list(aux[3]), list(aux[4]), aux[5]
+    ),
+)
+
+
+def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
+    """(flat outputs, pullback, aux): what vjp and grad have in common."""
+    leaves, in_tree = flatten(tuple(primals))
+    avals = _check_args(function, fun, primals, leaves)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    wanted = [dtypes.is_inexact(a.dtype) for a in avals]
+    made = linearize_flat(flat, leaves, wanted)
+    out, aux = flat.split(made.outputs)
+    nonzero = made.nonzero[: len(out)]
+    jaxpr = made.jaxpr
+    # Tangents of inputs without derivative, and of aux, do not take part.
+    invars = [v for v, want in zip(jaxpr.invars, [w for w in wanted if w], strict=True) if want]
+    jaxpr = jaxpr.replace(invars=invars, outvars=jaxpr.outvars[: sum(nonzero)])
+    out_avals = [typeof(x) for x in out]
+    pullback = Pullback(
+        arguments.fun_name(fun), jaxpr, made.residuals, nonzero, avals, out_avals, (in_tree, flat.out_tree)
+    )
+    return out, pullback, aux
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of `fun` at `primals`, and the function that maps cotangents back (reverse mode).
+
+    Returns: (out, vjp_fun), and aux if asked for. ``vjp_fun(ct)`` takes a cotangent of the structure of `out` and
+    returns a tuple of cotangents, one for each argument (float0 for integers). It may be called many times, and
+    is a pytree whose leaves are the saved values.
+
+    >>> import phlox.numpy as jnp
+    >>> out, vjp_fun = vjp(jnp.multiply, 2.0, 3.0)
+    >>> vjp_fun(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
+    result = pullback.out_tree.unflatten(out), pullback
+    return (*result, aux) if has_aux else result
+
+
+def ones_like_output(aval: ShapedArray) -> np.generic:
+    """The cotangent 1 of a scalar result."""
+    return np.ones((), aval.dtype)[()]

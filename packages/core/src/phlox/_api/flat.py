@@ -1,0 +1,66 @@
+"""User functions as functions of flat lists of leaves, which is what the rooms below work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base import config, source
+from .._base.errors import PhloxError
+from .._base.pytree import PyTreeDef, flatten
+from . import arguments
+
+
+class FlatFunction:
+    """`fun(*args)` on the leaves of args. After a call, `out_tree` is the structure of what it returned.
+
+    With `has_aux` the function returns (out, aux); `out` alone is flattened and `aux` is kept aside.
+    """
+
+    def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, has_aux: bool = False):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.has_aux = has_aux
+        self.out_tree: PyTreeDef
+        self.aux_leaves: list[Any] = []
+        self.aux_tree: PyTreeDef
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """The leaves of the result, followed by those of aux."""
+        out = self.fun(*self.in_tree.unflatten(leaves))
+        if not self.has_aux:
+            flat, self.out_tree = flatten(out)
+            arguments.check_outputs(self.fun, out, flat)
+            return flat
+        if not (isinstance(out, tuple) and len(out) == 2):
+            raise PhloxError(
+                f"{arguments.fun_name(self.fun)} must return a pair (out, aux) because of has_aux=True, got {out!r}"
+            )
+        flat, self.out_tree = flatten(out[0])
+        arguments.check_outputs(self.fun, out[0], flat)
+        aux, self.aux_tree = flatten(out[1])
+        return [*flat, *aux]
+
+    def split(self, outs: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Flat results, and aux as a tree."""
+        if not self.has_aux:
+            return list(outs), None
+        count = self.out_tree.num_leaves
+        return list(outs[:count]), self.aux_tree.unflatten(outs[count:])
+
+
+def user_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for entry points that run user functions: our frames between theirs leave the traceback."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if config.current().traceback_filtering == "off":
+                raise
+            raise source.trim(error) from error.__cause__
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    call.__module__ = function.__module__
+    return call

@@ -1,0 +1,295 @@
+"""grad and its relatives: derivatives of functions as functions of the same arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base import pytree
+from .._base.errors import DerivativeError, PhloxError
+from .._base.pytree import flatten
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, typeof_value
+from .._transform.words import instantiate
+from . import arguments
+from .differentiate import jvp, ones_like_output, pull_back, vjp
+from .flat import user_call
+from .vmap import vmap
+
+Argnums = int | Sequence[int]
+
+
+def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: Any) -> tuple[Any, list[Any]]:
+    """`fun` as a function of the chosen arguments alone, and those arguments."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(-len(args) <= n < len(args) for n in numbers):
+        raise PhloxError(
+            f"argnums={argnums}, but {arguments.fun_name(fun)} was called with {len(args)} positional arguments",
+            instead="positional arguments for everything that is differentiated",
+        )
+    numbers = tuple(n % len(args) for n in numbers)
+
+    @functools.wraps(fun)
+    def partial(*chosen: Any) -> Any:
+        filled = list(args)
+        for n, x in zip(numbers, chosen, strict=True):
+            filled[n] = x
+        return fun(*filled, **kwargs)
+
+    return partial, [args[n] for n in numbers]
+
+
+def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> list[str]:
+    """Paths of the leaves of the chosen arguments."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    widths = [pytree.tree_structure(a).num_leaves for a in args]
+    starts = np.cumsum([0, *widths])
+    names = arguments.leaf_names(fun, args, {})
+    return [name for n in numbers for name in names[starts[n % len(args)] : starts[n % len(args)] + widths[n % len(args)]]]
+
+
+def _check_inputs(
+    function: str, names: Sequence[str], chosen: Any, holomorphic: bool, allow_int: bool
+) -> None:
+    for name, x in zip(names, pytree.tree_leaves(chosen), strict=True):
+        aval = typeof_value(x)
+        if aval is None:
+            continue  # reported where arguments are checked
+        kind = dtypes.kind(aval.dtype)
+        if holomorphic and kind != "c":
+            raise DerivativeError(
+                f"{function} with holomorphic=True requires complex inputs, but {name} has type {aval.short}",
+                instead="x.astype(complex)",
+            )
+        if kind in "biuk" and not allow_int and not holomorphic:
+            raise DerivativeError(
+                f"{function} requires real- or complex-valued inputs, but argument {name} has type {aval.short}",
+                instead="pass a float (1.0 for 1), choose other argnums, or allow_int=True",
+                argument=name,
+                aval=aval,
+            )
+
+
+def _check_output(function: str, fun: Any, out: Sequence[Any], avals: Sequence[ShapedArray], holomorphic: bool) -> None:
+    for aval in avals:
+        kind = dtypes.kind(aval.dtype)
+        if holomorphic and kind != "c":
+            raise DerivativeError(
+                f"{function} with holomorphic=True requires complex outputs, but {arguments.fun_name(fun)} "
+                f"returned {aval.short}"
+            )
+        if not holomorphic and kind == "c":
+            raise DerivativeError(
+                f"{function} requires real-valued outputs, but {arguments.fun_name(fun)} returned {aval.short}",
+                instead="holomorphic=True for a holomorphic function; else a real loss such as abs(z) ** 2",
+            )
+        if kind not in "fc":
+            raise DerivativeError(
+                f"{function} requires outputs of a floating dtype, but {arguments.fun_name(fun)} returned {aval.short}"
+            )
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., tuple[Any, Any]]:
+    """Like `grad`, but the function returned gives (value, gradient) in one evaluation.
+
+    With `has_aux`: ((value, aux), gradient).
+
+    >>> value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    return _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+
+
+def _value_and_grad(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, function: str
+) -> Callable[..., Any]:
+    if not callable(fun):
+        raise arguments.ArgumentError(f"{function} takes a function, got {fun!r}", instead=f"{function}(f)(x)")
+
+    @functools.wraps(fun)
+    @user_call
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        _check_inputs(function, _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        out, pullback, aux = pull_back(partial, chosen, has_aux, function)
+        if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
+            got = pullback.out_avals[0].short if len(out) == 1 else str(pullback.out_tree)
+            raise DerivativeError(
+                f"{function} is defined for functions with a scalar output, but {arguments.fun_name(fun)} returned {got}",
+                instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
+            )
+        _check_output(function, fun, out, pullback.out_avals, holomorphic)
+        seed = [ones_like_output(pullback.out_avals[0])] if pullback.nonzero[0] else [None]
+        gradients = pullback.in_tree.unflatten([instantiate(ct) for ct in pullback.flat(seed)])
+        gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        return ((out[0], aux), gradient) if has_aux else (out[0], gradient)
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The gradient of `fun`, as a function of the same arguments (reverse mode).
+
+    Args:
+      fun: function with a scalar floating-point result.
+      argnums: which positional arguments to differentiate; for several numbers a tuple of gradients comes back.
+      has_aux: `fun` returns (value, aux); then the result is (gradient, aux).
+      holomorphic: differentiate a complex function as a holomorphic one.
+      allow_int: take integer arguments; their gradients have dtype float0.
+
+    The gradient has the structure, shapes and dtypes of the arguments. Raises `DerivativeError` when the result is
+    not a scalar or an argument is an integer.
+
+    >>> grad(lambda x: x**3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
+
+    @functools.wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, result = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return gradient
+
+
+# --- Jacobians ------------------------------------------------------------------------------------------
+
+
+def _basis(leaves: Sequence[Any]) -> list[np.ndarray]:
+    """All unit vectors of the space of `leaves` together: for each leaf an array with the vectors stacked in front."""
+    avals = [typeof_value(x) for x in leaves]
+    total = sum(a.size for a in avals)  # type: ignore[union-attr]
+    result, start = [], 0
+    for aval in avals:
+        assert aval is not None
+        block = np.zeros((total, aval.size), aval.dtype)
+        block[start : start + aval.size] = np.eye(aval.size, dtype=np.int8).astype(aval.dtype)
+        result.append(block.reshape(total, *aval.shape))
+        start += aval.size
+    return result
+
+
+def _split(x: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
+    """Cuts the stacked axis of `x` (in front or at the end) into the shapes of `leaves`."""
+    from .._ops.running import along
+    from .._ops.shape import reshape
+
+    shape = typeof_value(x).shape  # type: ignore[union-attr]
+    at = axis % len(shape)
+    result, start = [], 0
+    for leaf in leaves:
+        aval = typeof_value(leaf)
+        assert aval is not None
+        part = along(x, at, start, start + aval.size)
+        sizes = (*shape[:at], *aval.shape, *shape[at + 1 :])
+        result.append(reshape(part, new_sizes=sizes, dimensions=None))
+        start += aval.size
+    return result
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The Jacobian of `fun`, column by column (forward mode): good for few inputs and many outputs.
+
+    For a result of shape s and an argument of shape t the Jacobian has shape s + t; pytrees give a tree of results
+    with a tree of arguments in each leaf.
+
+    >>> import phlox.numpy as jnp
+    >>> jacfwd(jnp.sin)(jnp.zeros(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+
+    @functools.wraps(fun)
+    @user_call
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        _check_inputs("jacfwd", _names(fun, argnums, args), chosen, holomorphic, False)
+        leaves, tree = flatten(tuple(chosen))
+
+        def push(*tangents: Any) -> Any:
+            found = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
+            return (found[1], found[2]) if has_aux else (found[1], None)
+
+        columns, aux = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+
+        def rows(x: Any) -> Any:
+            blocks = tree.unflatten(_split(x, leaves, -1))
+            return blocks[0] if isinstance(argnums, int) else blocks
+
+        result = pytree.tree_map(rows, columns)
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of `fun`, row by row (reverse mode): good for many inputs and few outputs.
+
+    Shapes as for `jacfwd`.
+
+    >>> import phlox.numpy as jnp
+    >>> jacrev(lambda x: jnp.stack([x.sum(), x[0]]))(jnp.ones(3))
+    Array([[1., 1., 1.],
+           [1., 0., 0.]], dtype=float32)
+    """
+
+    @functools.wraps(fun)
+    @user_call
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        _check_inputs("jacrev", _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        found = vjp(partial, *chosen, has_aux=has_aux)
+        leaves, tree = flatten(found[0])
+        pullback = found[1]
+        stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
+        chosen_tree = pytree.tree_structure(tuple(chosen))
+        blocks = [_split(x, leaves, 0) for x in pytree.tree_leaves(stacked)]
+        result = tree.unflatten(
+            [
+                b[0] if isinstance(argnums, int) else b
+                for b in (chosen_tree.unflatten([block[i] for block in blocks]) for i in range(len(leaves)))
+            ]
+        )
+        return (result, found[2]) if has_aux else result
+
+    return jacobian
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The matrix of second derivatives of `fun`: the Jacobian (forward) of the Jacobian (reverse).
+
+    >>> import phlox.numpy as jnp
+    >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

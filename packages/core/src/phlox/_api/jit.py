@@ -1,0 +1,453 @@
+"""`jit`: a Python function traced once for each kind of arguments, compiled, and called from a cache.
+
+`JitFunction.__call__` is the hot path. It files calls by the keys of the arguments (types and places, see
+`_xla.placement`), by the class of Python numbers, and by the settings that tracing depends on; all that a call
+needs has been worked out when its `_Entry` was made.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base import config, pytree, source
+from .._base.errors import ArgumentError, UnexpectedTracerError
+from .._base.pytree import PyTreeDef, flatten
+from .._ir.avals import ShapedArray, scalar_aval
+from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
+from .._ir.primitive import current_trace
+from .._ops.call import jit_p
+from .._trace.axes import axis_env
+from .._trace.staging import stage
+from .._trace.trace import Tracer, check_live
+from .._xla.array import Array, put, wrap
+from .._xla.compile import JaxRuntimeError
+from .._xla.devices import Device, local_devices
+from .._xla.eager import as_array, scalar
+from .._xla.placement import Key
+from .._xla.program import Program, build, donatable, explain_failure
+from . import arguments
+
+_NUMBERS = (float, int, bool, complex)
+_CACHE_LIMIT = 4096
+
+
+class Options(NamedTuple):
+    """What `jit` was told, in a form that caches can key on."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    device: Device | None = None
+
+
+class Traced(NamedTuple):
+    """A function traced for one kind of arguments: its program, closed-over values, and shape of the result."""
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    out_tree: PyTreeDef
+
+
+class _Caches:
+    """What was traced and compiled for one function with one set of options. Dies with the function."""
+
+    __slots__ = ("__weakref__", "entries", "fast", "traces")
+
+    def __init__(self) -> None:
+        self.traces: dict[Any, Traced] = {}
+        self.entries: dict[Any, _Entry] = {}
+        self.fast: dict[Any, _Entry] = {}
+
+    def clear(self) -> None:
+        self.traces.clear()
+        self.entries.clear()
+        self.fast.clear()
+
+
+_caches: weakref.WeakKeyDictionary[Any, dict[Options, _Caches]] = weakref.WeakKeyDictionary()
+
+
+def _caches_for(fun: Callable[..., Any], options: Options) -> _Caches:
+    """`jit(f)` written twice shares one cache, as long as `f` can be referred to weakly."""
+    try:
+        return _caches.setdefault(fun, {}).setdefault(options, _Caches())
+    except TypeError:
+        return _Caches()
+
+
+def clear_caches() -> None:
+    """Forgets all that was traced and compiled in this process (the cache on disk stays)."""
+    from .._ir.primitive import primitives
+
+    for by_options in list(_caches.values()):
+        for caches in by_options.values():
+            caches.clear()
+    for one in primitives().values():
+        one.cache.clear()
+
+
+class _Entry:
+    """A compiled call: the program, the arrays hidden in it, and which leaves it reads."""
+
+    __slots__ = ("consts", "donates", "kept", "out_tree", "program", "single", "whole")
+
+    def __init__(
+        self, program: Program, consts: list[Array], kept: list[int], count: int, out_tree: PyTreeDef, donates: bool
+    ):
+        self.program = program
+        self.consts = consts
+        self.kept = kept
+        self.whole = not consts and len(kept) == count and not donates and not program.arrange
+        self.out_tree = out_tree
+        self.single = program.single and out_tree == _LEAF
+        self.donates = donates
+
+    def run(self, leaves: Sequence[Any]) -> list[Array]:
+        """Executes on flat arguments, some of which may be numbers or NumPy arrays."""
+        if self.donates:
+            arrays = [x if type(x) is Array else _fresh(x) for x in leaves]
+        else:
+            arrays = [x if type(x) is Array else as_array(x) for x in leaves]
+        if not self.whole:
+            arrays = [*self.consts, *[arrays[i] for i in self.kept]]
+        return self.program.run(arrays)
+
+
+_LEAF = pytree.tree_structure(0)
+
+
+def _fresh(x: Any) -> Array:
+    """A device array that nobody else holds, so that its memory may be given away."""
+    aval = arguments.typeof_value(x)
+    assert aval is not None
+    return put(np.asarray(x, aval.dtype), aval)
+
+
+class JitFunction:
+    """A function that is compiled when it is called; made by `jit`. Behaves like the function it wraps."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._options = options
+        self._store = _caches_for(fun, options)
+        self._fast = self._store.fast
+        self._resolved: Options | None = None
+        self._plain = not (options.static_argnums or options.static_argnames)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace.get() is not None:
+            return self._call_traced(args, kwargs)
+        settings = config.current().traced
+        if not kwargs and self._plain:
+            key: list[Any] = [settings]
+            for x in args:
+                kind = type(x)
+                if kind is Array:
+                    key.append(x._key)
+                elif kind in _NUMBERS:
+                    key.append(kind)
+                else:
+                    break
+            else:
+                entry = self._fast.get(tuple(key))
+                if entry is not None:
+                    return self._run_fast(entry, args)
+                return self._call_flat(args, kwargs, settings, tuple(key))
+        return self._call_flat(args, kwargs, settings, None)
+
+    def _run_fast(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
+        if not (entry.whole and entry.single):
+            return entry.out_tree.unflatten(entry.run(args))
+        program = entry.program
+        try:
+            bufs = [x._buf if type(x) is Array else scalar(x)._buf for x in args]
+            buf = program.execute(bufs).consume_with_handlers(program.handlers)[0]
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            explain_failure([x for x in args if type(x) is Array])
+            raise
+        return wrap(buf, program.out_avals[0], program.out_keys[0])
+
+    # -- the general path
+
+    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Any, fast: Any) -> Any:
+        if config.current().disable_jit:
+            return self._fun(*args, **kwargs)
+        if not self._plain or kwargs:
+            args, kwargs, statics = self._split(args, kwargs)
+        else:
+            statics = ()
+        leaves, in_tree = flatten((args, kwargs))
+        keys = [x._key if type(x) is Array else self._leaf_key(x, args, kwargs, leaves) for x in leaves]
+        key = (in_tree, statics, settings, *keys)
+        entry = self._store.entries.get(key)
+        if entry is None:
+            entry = self._compile(args, kwargs, statics, leaves, in_tree, keys)
+            _bounded(self._store.entries)[key] = entry
+        if fast is not None and in_tree.num_leaves == len(args):
+            _bounded(self._fast)[fast] = entry
+        try:
+            outs = entry.run(leaves)
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            arrays = [(x, i) for i, x in enumerate(leaves) if type(x) is Array]
+            names = arguments.leaf_names(self._fun, args, kwargs)
+            explain_failure([x for x, _ in arrays], [names[i] for _, i in arrays])
+            raise
+        return outs[0] if entry.single else entry.out_tree.unflatten(outs)
+
+    def _leaf_key(self, x: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
+        kind = type(x)
+        if kind in _NUMBERS:
+            return kind
+        if isinstance(x, Tracer):
+            check_live(x)
+            raise UnexpectedTracerError(f"a traced value of type {x.aval.short} left its transformation", aval=x.aval)
+        aval = arguments.typeof_value(x)
+        if aval is None:
+            arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
+        return aval
+
+    @property
+    def options(self) -> Options:
+        """The options with argument numbers and names completed from the function's signature."""
+        if self._resolved is None:
+            given = self._options
+            static = arguments.complete(self._fun, given.static_argnums, given.static_argnames, "static")
+            donate = arguments.complete(self._fun, given.donate_argnums, given.donate_argnames, "donate")
+            self._resolved = given._replace(
+                static_argnums=static[0], static_argnames=static[1], donate_argnums=donate[0], donate_argnames=donate[1]
+            )
+        return self._resolved
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """Dynamic arguments, and the static ones as a hashable key: ((number or name, value), …)."""
+        options = self.options
+        if not options.static_argnums and not options.static_argnames:
+            return args, kwargs, ()
+        static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
+        statics: list[tuple[Any, Any]] = []
+        dynamic: list[Any] = []
+        for i, x in enumerate(args):
+            if i in static_positions:
+                arguments.check_hashable(self._fun, i, x)
+                statics.append((i, x))
+            else:
+                dynamic.append(x)
+        named: dict[str, Any] = {}
+        for name, x in kwargs.items():
+            if name in options.static_argnames:
+                arguments.check_hashable(self._fun, name, x)
+                statics.append((name, x))
+            else:
+                named[name] = x
+        # 1, 1.0 and True are equal as keys and must not share a program.
+        return tuple(dynamic), named, tuple((where, type(x), x) for where, x in statics)
+
+    def _rebuild(self, statics: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The user's arguments again, from the dynamic and the static ones."""
+        if not statics:
+            return list(args), kwargs
+        by_position = {where: x for where, _, x in statics if isinstance(where, int)}
+        rest = iter(args)
+        positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
+        return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
+
+    # -- tracing and compiling
+
+    def _trace(
+        self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
+    ) -> Traced:
+        key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
+        found = self._store.traces.get(key)
+        if found is not None:
+            return found
+        trees: list[PyTreeDef] = []
+
+        def flat(*tracers: Any) -> list[Any]:
+            dynamic, named = in_tree.unflatten(tracers)
+            positional, keywords = self._rebuild(statics, dynamic, named)
+            out = self._fun(*positional, **keywords)
+            leaves, tree = flatten(out)
+            arguments.check_outputs(self._fun, out, leaves)
+            trees.append(tree)
+            return leaves
+
+        jaxpr, consts = stage(
+            flat,
+            avals,
+            name=arguments.fun_name(self._fun),
+            arg_names=lambda: arguments.leaf_names(self._fun, *self._rebuild(statics, args, kwargs)),
+        )
+        traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
+        if not any(isinstance(c, Tracer) for c in consts):
+            # A program that closes over traced values belongs to this one call.
+            _bounded(self._store.traces)[key] = traced
+        return traced
+
+    def _compile(
+        self, args: Any, kwargs: Any, statics: Any, leaves: Sequence[Any], in_tree: PyTreeDef, keys: Sequence[Any]
+    ) -> _Entry:
+        avals = [scalar_aval(k) if k in _NUMBERS else k if type(k) is ShapedArray else k.aval for k in keys]
+        try:
+            traced = self._trace(args, kwargs, statics, in_tree, avals)
+        except Exception as error:
+            if config.current().traceback_filtering == "off":
+                raise
+            raise source.trim(error) from error.__cause__
+        return self._build(traced, keys, self._donated(args, kwargs, statics))
+
+    def _build(self, traced: Traced, keys: Sequence[Any], donated: frozenset[int]) -> _Entry:
+        jaxpr = traced.closed.jaxpr
+        count = len(keys)
+        consts = [as_array(c) for c in traced.consts]
+        jaxpr, used = prune(jaxpr)
+        if self._options.keep_unused:
+            used = [True] * len(used)
+        offset = len(consts)
+        kept = [i for i in range(count) if used[offset + i]]
+        kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
+        invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
+        leaf_keys: list[Key] = [scalar_aval(keys[i]) if keys[i] in _NUMBERS else keys[i] for i in kept]
+        all_keys = [*[c._key for c in kept_consts], *leaf_keys]
+        given = [len(kept_consts) + kept.index(i) for i in sorted(donated) if i in kept]
+        outs = [v.aval for v in jaxpr.outvars]
+        usable = donatable(given, [v.aval for v in invars], outs)
+        if len(usable) < len(donated):
+            names = ", ".join(v.aval.short for i, v in enumerate(invars) if i in given and i not in usable)
+            if names:
+                warnings.warn(f"donated arrays that no output can use: {names}", UserWarning, stacklevel=5)
+        program = build(
+            jaxpr.replace(invars=invars),
+            jaxpr.name,
+            all_keys,
+            device=self._options.device,
+            donated=usable,
+            results=_result_paths(traced.out_tree),
+        )
+        return _Entry(program, kept_consts, kept, count, traced.out_tree, bool(usable))
+
+    def _donated(self, args: Any, kwargs: Any, statics: Any) -> frozenset[int]:
+        """Numbers of the leaves that the user gives away."""
+        options = self.options
+        if not options.donate_argnums and not options.donate_argnames:
+            return frozenset()
+        positions = {where for where, _, _ in statics}
+        donated: list[int] = []
+        leaf = place = 0
+        total = len(args) + sum(isinstance(p, int) for p in positions)
+        chosen = {n if n >= 0 else n + total for n in options.donate_argnums}
+        for x in args:
+            while place in positions:
+                place += 1
+            width = pytree.tree_structure(x).num_leaves
+            if place in chosen:
+                donated += range(leaf, leaf + width)
+            leaf, place = leaf + width, place + 1
+        for name in sorted(kwargs):
+            width = pytree.tree_structure(kwargs[name]).num_leaves
+            if name in options.donate_argnames:
+                donated += range(leaf, leaf + width)
+            leaf += width
+        return frozenset(donated)
+
+    # -- inside another transformation
+
+    def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._options.inline or config.current().disable_jit:
+            return self._fun(*args, **kwargs)
+        if not self._plain or kwargs:
+            args, kwargs, statics = self._split(args, kwargs)
+        else:
+            statics = ()
+        leaves, in_tree = flatten((args, kwargs))
+        avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
+        traced = self._trace(args, kwargs, statics, in_tree, avals)
+        outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
+        return traced.out_tree.unflatten(outs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def clear_cache(self) -> None:
+        """Forgets what was traced and compiled for this function."""
+        self._store.clear()
+
+    def __repr__(self) -> str:
+        return f"<jit of {arguments.fun_name(self._fun)}>"
+
+
+def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
+    """`cache`, emptied when it has grown beyond its bound."""
+    if len(cache) >= _CACHE_LIMIT:
+        cache.clear()
+    return cache
+
+
+def _result_paths(tree: PyTreeDef) -> list[str]:
+    numbered = tree.unflatten(range(tree.num_leaves))
+    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(numbered)]
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+) -> Any:
+    """Compiles `fun` with XLA the first time it is called with arguments of some shapes and dtypes.
+
+    `fun` must be pure: it is run once on tracers, and later calls run the compiled program.
+
+    Args:
+      fun: function of arrays, numbers and pytrees of them, returning the same. Without it a decorator is returned.
+      static_argnums, static_argnames: arguments that are Python values; each new value compiles anew. Hashable.
+      donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
+      keep_unused: compile arguments in that `fun` does not use.
+      device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``.
+      inline: inside other transformed functions, behave as if `fun` were written out there.
+
+    Raises `ArgumentError` for an argument that is no array, `StaticArgumentError` for a static one that is not
+    hashable, `TracerBoolConversionError` and its relatives when `fun` needs the value of a traced array.
+
+    >>> import phlox, phlox.numpy as jnp
+    >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    if backend is not None and device is None:
+        device = local_devices(backend=backend)[0]
+    options = Options(
+        arguments.as_ints(static_argnums, "static_argnums"),
+        arguments.as_names(static_argnames, "static_argnames"),
+        arguments.as_ints(donate_argnums, "donate_argnums"),
+        arguments.as_names(donate_argnames, "donate_argnames"),
+        keep_unused,
+        inline,
+        device,
+    )
+    return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+
+
+def _make(fun: Any, options: Options) -> JitFunction:
+    if not callable(fun):
+        raise ArgumentError(f"jit takes a function, got {fun!r}", instead="jit(f)(x), not jit(f(x))")
+    made = JitFunction(fun, options)
+    if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
+        made.options  # noqa: B018  (wrong numbers and names are reported where jit is written)
+    return made

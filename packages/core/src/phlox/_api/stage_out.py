@@ -1,0 +1,143 @@
+"""Looking at programs without running them: make_jaxpr and eval_shape."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .._base.pytree import flatten
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
+from .._ir.jaxpr import ClosedJaxpr
+from .._trace.axes import AxisName, axis_env, only_axes
+from .._trace.staging import stage
+from . import arguments
+from .flat import FlatFunction
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, without the array.
+
+    >>> ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
+        if dtype is None:
+            raise arguments.ArgumentError("ShapeDtypeStruct needs a dtype")
+        self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
+        self.sharding = sharding
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """True when the dtype gives way in promotions."""
+        return self.aval.weak_type
+
+    def __len__(self) -> int:
+        return self.aval.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval and self.sharding == other.sharding
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))
+
+    def __repr__(self) -> str:
+        more = f", sharding={self.sharding!r}" if self.sharding is not None else ""
+        more += ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.aval.dtype.name}{more})"
+
+
+def _staged(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
+) -> tuple[ClosedJaxpr, Any]:
+    leaves, in_tree = flatten((args, kwargs))
+    avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
+    flat = FlatFunction(lambda a, k: fun(*a, **k), in_tree)
+    flat.fun.__name__ = arguments.fun_name(fun)
+    names = functools.partial(arguments.leaf_names, fun, args, kwargs)
+    jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names)
+    return ClosedJaxpr(jaxpr, consts), flat.out_tree
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[AxisName, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Jaxpr of `fun` for its arguments instead of running it.
+
+    Args:
+      static_argnums: positional arguments that are Python values.
+      axis_env: names and sizes of mapped axes, for functions that call collectives.
+      return_shape: also return the result's tree of `ShapeDtypeStruct`.
+
+    Arguments may be `ShapeDtypeStruct`s.
+
+    >>> make_jaxpr(lambda x: 2 * x)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    """
+    statics = arguments.as_ints(static_argnums, "static_argnums")
+
+    @functools.wraps(fun)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        chosen = {n % len(args) for n in statics} if args else set()
+        dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
+
+        @functools.wraps(fun)
+        def partial(*rest: Any, **named: Any) -> Any:
+            given = iter(rest)
+            return fun(*[args[i] if i in chosen else next(given) for i in range(len(args))], **named)
+
+        with only_axes((*_env(), *(axis_env or ()))):
+            closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
+        if return_shape:
+            return closed, out_tree.unflatten([_struct(a) for a in closed.out_avals])
+        return closed
+
+    return make
+
+
+def _env() -> tuple[tuple[AxisName, int], ...]:
+    return axis_env.get()
+
+
+def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of ``fun(*args, **kwargs)``, without computing anything.
+
+    Returns a tree of `ShapeDtypeStruct`; arguments may be `ShapeDtypeStruct`s too.
+
+    >>> import phlox.numpy as jnp
+    >>> eval_shape(jnp.dot, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3,), "float32"))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+    closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
+    return out_tree.unflatten([_struct(a) for a in closed.out_avals])

@@ -1,0 +1,120 @@
+"""`vmap`: a function for one example, applied to a batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base import pytree
+from .._base.errors import AxisSizeError, PhloxError, ShapeError, TreeError
+from .._base.pytree import PyTreeDef, flatten, is_none
+from .._trace.axes import AxisName
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
+from . import arguments
+from .flat import FlatFunction, user_call
+
+Axes = Any  # int | None | pytree of them
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_name: AxisName | None = None,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """Makes a function of batches out of a function of one example.
+
+    Args:
+      fun: function of arrays and pytrees of them.
+      in_axes: which axis of each argument is the batch: an int for all, or a tuple with an int, None (not batched) or
+        a tree of those for each argument. Keyword arguments are batched along axis 0.
+      out_axes: where the batch axis appears in the results; None for results that do not depend on the example.
+      axis_name: a name by which collectives such as `lax.psum` refer to the batch.
+      axis_size: its length, if no argument is batched.
+
+    Raises `AxisSizeError` when batched arguments disagree on the length.
+
+    >>> import phlox.numpy as jnp
+    >>> vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not all(isinstance(a, int) for a in pytree.tree_leaves((in_axes, out_axes))):
+        raise PhloxError(
+            f"vmap: in_axes and out_axes must be made of ints and None, got {in_axes!r} and {out_axes!r}"
+        )
+
+    @functools.wraps(fun)
+    @user_call
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = flatten((args, kwargs))
+        avals = arguments.check_arrays("vmap", fun, args, kwargs, leaves)
+        axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
+        names = arguments.leaf_names(fun, args, kwargs)
+        size = _size(list(zip(names, axes, avals, strict=True)), axis_size)
+        dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
+        flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
+        outs, out_dims = run_batched(flat, BatchAxis(size, axis_name), leaves, dims)
+        wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
+        return flat.out_tree.unflatten(
+            [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
+        )
+
+    return batched
+
+
+def _count(args: Any) -> int:
+    return pytree.tree_structure(args).num_leaves
+
+
+def _size(described: Sequence[tuple[str, Any, Any]], axis_size: int | None) -> int:
+    mapped = [(name, axis, aval) for name, axis, aval in described if axis is not None]
+    if not mapped:
+        if axis_size is None:
+            raise AxisSizeError(
+                "vmap: no argument is batched, so the length of the batch is unknown",
+                instead="an in_axes that is not None for some argument, or axis_size=...",
+                sizes=[],
+            )
+        return axis_size
+    size = check_sizes(mapped)
+    if axis_size is not None and size != axis_size:
+        name, axis, aval = mapped[0]
+        raise AxisSizeError(
+            f"vmap: axis_size is {axis_size}, but axis {axis} of {name} ({aval.short}) has length {size}", sizes=mapped
+        )
+    return size
+
+
+def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
+    """One axis (or None) for each leaf of `tree` (a tree or its structure), from a prefix tree of axes."""
+    treedef = tree if isinstance(tree, PyTreeDef) else pytree.tree_structure(tree)
+    if axes is None or isinstance(axes, int):
+        return [axes] * treedef.num_leaves
+    blank = treedef.unflatten([0] * treedef.num_leaves)
+    try:
+        return pytree.broadcast_prefix(axes, blank, is_leaf=is_none)
+    except TreeError as error:
+        raise pytree.tree_error(
+            f"{what} {axes!r} does not fit the structure {treedef}",
+            error.differences,  # type: ignore[attr-defined]
+            instead="a tuple with one entry for each argument, or trees that stop above the leaves",
+        ) from None
+
+
+def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+    if wanted is None:
+        if dim is not None:
+            raise PhloxError(
+                f"vmap: out_axes is None for a result of type {typeof(x).short} that depends on the example",
+                instead="out_axes=0, or a reduction over the examples",
+            )
+        return x
+    ndim = typeof(x).ndim + (dim is None)
+    if not -ndim <= wanted < ndim:
+        raise ShapeError(f"vmap: out_axes={wanted} for a result with {ndim} axes")
+    return place_axis(x, dim, wanted % ndim, size)

@@ -1,0 +1,1 @@
+"""The ground: errors, configuration, pytrees and source locations. Knows the standard library and NumPy."""

@@ -1,0 +1,212 @@
+"""Every error class of phlox, in one tree. A message has three parts: what, where, and what to write instead.
+
+    PhloxError
+    ├── ArgumentError (TypeError)              an argument that cannot be an array
+    ├── ShapeError (TypeError, ValueError)     shapes that do not fit
+    ├── DtypeError (TypeError, ValueError)     unknown or unfit element types
+    │   └── TypePromotionError                 no implicit promotion between these
+    ├── TreeError (TypeError, ValueError)      pytrees whose structures differ
+    ├── AxisSizeError (ValueError)             mapped axes of unequal size
+    ├── AxisNameError (NameError)              a collective names an axis that is not mapped
+    ├── DeviceError (RuntimeError, ValueError) a device or backend that is not there, or too few
+    ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
+    ├── DerivativeError (TypeError)            grad and friends asked of something without derivative
+    ├── MissingRuleError (NotImplementedError) a primitive has no rule for this transformation
+    ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
+    ├── UnexpectedTracerError (TypeError)      a traced value outlived its trace
+    ├── ConcretizationTypeError (TypeError)    Python asked for the value of a traced array
+    │   ├── TracerBoolConversionError
+    │   ├── TracerIntegerConversionError
+    │   └── TracerArrayConversionError
+    ├── NonConcreteBooleanIndexError (IndexError)
+    └── KeyReuseError (RuntimeError)
+
+Names that JAX has are JAX's. Classes derive from the built-in class that JAX or NumPy would raise, so that
+`except TypeError` written for them keeps working. Data sits in attributes: nobody needs to parse a message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import source
+
+__all__ = [
+    "ArgumentError",
+    "AxisNameError",
+    "AxisSizeError",
+    "ConcretizationTypeError",
+    "DeletedArrayError",
+    "DerivativeError",
+    "DeviceError",
+    "DtypeError",
+    "KeyReuseError",
+    "MissingRuleError",
+    "NonConcreteBooleanIndexError",
+    "PhloxError",
+    "ShapeError",
+    "StaticArgumentError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TreeError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+]
+
+
+class PhloxError(Exception):
+    """Base of all errors that phlox raises about a program.
+
+    Attributes:
+      what: what happened, in the user's terms (argument names, tree paths, types like ``f32[3,4]``).
+      where: the `Location` of the user's own line, or None.
+      instead: what to write instead, or an empty string.
+
+    Further keyword arguments become attributes, for example ``error.path`` or ``error.shapes``.
+    """
+
+    def __init__(self, what: str, *, instead: str = "", where: source.Location | None = None, **data: Any):
+        super().__init__(what)
+        self.what = what
+        self.instead = instead
+        self.where = where if where is not None else source.user_location(2)
+        for name, value in data.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where is not None:
+            text = self.where.text()
+            lines.append(f"  at {self.where}" + (f":  {text}" if text else ""))
+        if self.instead:
+            lines.append(f"  instead: {self.instead}")
+        return "\n".join(lines)
+
+
+class ArgumentError(PhloxError, TypeError):
+    """An argument is of a kind that cannot become an array.
+
+    Cause: for example a function or a string passed to a jitted function.
+    Fix: mark it static, or pass numbers and arrays.
+
+    >>> import phlox
+    >>> phlox.jit(lambda x, f: f(x))(1.0, abs)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ArgumentError: ...
+    """
+
+
+class ShapeError(PhloxError, TypeError, ValueError):
+    """Shapes of arguments do not fit together, or do not fit the operation.
+
+    Fix: reshape, or add axes with ``x[:, None]`` so that NumPy's broadcasting rules apply.
+    """
+
+
+class DtypeError(PhloxError, TypeError, ValueError):
+    """An element type is unknown, or the operation does not accept it.
+
+    Fix: convert first, for example ``x.astype(phlox.numpy.float32)``.
+    """
+
+
+class TypePromotionError(DtypeError):
+    """Two element types have no common type under the current promotion rules.
+
+    Fix: convert one of them explicitly.
+    """
+
+
+class TreeError(PhloxError, TypeError, ValueError):
+    """Two pytrees that must have the same structure differ.
+
+    Attributes `path`, `expected` and `got` say where and how.
+    """
+
+
+class AxisSizeError(PhloxError, ValueError):
+    """Axes that are mapped together have different sizes, or an axis is not there.
+
+    Attribute `sizes` holds one (argument path, axis, type) for each mapped array.
+    """
+
+
+class AxisNameError(PhloxError, NameError):
+    """A collective such as ``psum(x, 'i')`` names an axis that no enclosing vmap or pmap maps."""
+
+
+class DeviceError(PhloxError, RuntimeError, ValueError):
+    """A device or backend is not there, or there are fewer devices than the program asks for."""
+
+
+class DeletedArrayError(PhloxError, RuntimeError):
+    """An array was used after its buffer was donated to a computation or deleted.
+
+    Fix: use the result of the computation it was donated to, or do not donate it.
+    """
+
+
+class DerivativeError(PhloxError, TypeError):
+    """A derivative was asked of something that has none: integer inputs, outputs that are no scalar."""
+
+
+class MissingRuleError(PhloxError, NotImplementedError):
+    """A primitive states no rule for a transformation.
+
+    Attributes `primitive` and `rule` name them. See `phlox.extend` for how to add one.
+    """
+
+
+class StaticArgumentError(PhloxError, ValueError):
+    """A static argument cannot serve as a cache key because it is not hashable.
+
+    Fix: pass a tuple for a list, or a frozen dataclass for a dict.
+    """
+
+
+class UnexpectedTracerError(PhloxError, TypeError):
+    """A traced value was used after the transformation that made it had ended.
+
+    Cause: the function stored it somewhere (a global, an attribute, a list) instead of returning it.
+    Fix: return it.
+    """
+
+
+class ConcretizationTypeError(PhloxError, TypeError):
+    """Python asked for the concrete value of an array that is only known while the program runs.
+
+    Fix: mark the argument static, or use ``numpy.where`` and the like.
+    """
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced array was used where Python needs True or False, as in ``if x > 0:``.
+
+    Fix: ``phlox.numpy.where(x > 0, a, b)`` or ``phlox.lax.cond``; or mark the argument static.
+    """
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A traced array was used where Python needs an integer, as in ``range(x)`` or a list index.
+
+    Fix: mark the argument static, or index an array instead of a list.
+    """
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """A traced array was given to NumPy, which needs its values.
+
+    Fix: use `phlox.numpy` in place of `numpy` inside transformed functions.
+    """
+
+
+class NonConcreteBooleanIndexError(PhloxError, IndexError):
+    """A traced boolean mask was used as an index: the shape of the result would depend on its values.
+
+    Fix: ``phlox.numpy.where(mask, x, fill)``, or functions that take ``size=``.
+    """
+
+
+class KeyReuseError(PhloxError, RuntimeError):
+    """A PRNG key was used twice. Fix: ``key, subkey = phlox.random.split(key)``."""

@@ -1,0 +1,13 @@
+"""jaxlib's C++ core, imported in one place so that its environment is set before it loads.
+
+XLA reads ``TF_CPP_MIN_LOG_LEVEL`` while loading; without it every process greets the user with log lines.
+Only this file, and the rooms `_xla` and pytrees that use it, know that jaxlib exists.
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+from jaxlib import _jax as native  # noqa: E402  (the environment must be set first)
+
+__all__ = ["native"]

@@ -1,0 +1,536 @@
+"""Pytrees: nested containers of arrays, flattened and rebuilt by jaxlib's C++ registry.
+
+phlox owns its registry. JAX keeps its own in the same process, and classes registered in one are plain
+leaves to the other. `differences` is the one function that says how two trees differ; every error about
+structure goes through it (`check_same`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from .errors import PhloxError, TreeError
+from .native import native
+
+_pytree = native.pytree
+PyTreeDef = native.PyTreeDef
+DictKey = _pytree.DictKey
+GetAttrKey = _pytree.GetAttrKey
+SequenceKey = _pytree.SequenceKey
+FlattenedIndexKey = _pytree.FlattenedIndexKey
+
+KeyEntry = Any
+KeyPath = tuple[KeyEntry, ...]
+Leaf = Any
+T = TypeVar("T")
+Typ = TypeVar("Typ", bound=type)
+
+registry = _pytree.PyTreeRegistry(
+    enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
+)
+#: flatten(tree, is_leaf=None) -> (leaves, treedef): the hot path calls this C++ method directly.
+flatten = registry.flatten
+
+
+# --- flatten, unflatten, map ----------------------------------------------------------------------------
+
+
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Leaf], PyTreeDef]:
+    """Returns the leaves of `tree` in order, and its structure.
+
+    Nodes are tuples, lists, dicts (in order of their sorted keys), named tuples, None (a node without
+    children), OrderedDict, defaultdict and registered classes. `is_leaf(x)` stops the descent at `x`.
+
+    >>> tree_flatten({"b": 1, "a": (2, None)})
+    ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
+    """
+    return flatten(tree, is_leaf)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
+    """Builds the tree of structure `treedef` from `leaves`: the inverse of `tree_flatten`.
+
+    >>> tree_unflatten(tree_structure([0, (0, 0)]), [1, 2, 3])
+    [1, (2, 3)]
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
+    """The leaves of `tree`, in the order of `tree_flatten`.
+
+    >>> tree_leaves({"b": 1, "a": [2, 3]})
+    [2, 3, 1]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    """The structure of `tree` without its leaves.
+
+    >>> tree_structure([1, (2, 3)])
+    PyTreeDef([*, (*, *)])
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """Applies `f` to each leaf of `tree` (with the matching subtrees of `rest`) and keeps the structure.
+
+    Each of `rest` must have the structure of `tree`, or extend it: then `f` receives a subtree.
+
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": 2}, {"a": 10, "b": 20})
+    {'a': 11, 'b': 22}
+    """
+    leaves, treedef = flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(leaf) for leaf in leaves])
+    columns = [leaves]
+    for index, other in enumerate(rest):
+        columns.append(flatten_up_to(treedef, other, "tree.map", f"tree {index + 2}"))
+    return treedef.unflatten([f(*row) for row in zip(*columns, strict=True)])
+
+
+def flatten_up_to(treedef: PyTreeDef, tree: Any, function: str = "tree", argument: str = "the tree") -> list[Any]:
+    """Subtrees of `tree` at the leaves of `treedef`; a `TreeError` names the first place where they part."""
+    try:
+        return treedef.flatten_up_to(tree)
+    except (ValueError, TypeError):
+        found = differences(treedef, tree_structure(tree), prefix=True)
+        raise tree_error(f"{function}: {argument} does not have the structure of the first one", found) from None
+
+
+def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """True when every leaf is true.
+
+    >>> tree_all({"a": True, "b": [1, 2]})
+    True
+    """
+    return all(tree_leaves(tree, is_leaf))
+
+
+_missing: Any = object()
+
+
+def tree_reduce(
+    function: Callable[[T, Leaf], T],
+    tree: Any,
+    initializer: Any = _missing,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> T:
+    """Folds the leaves of `tree` from left to right, as `functools.reduce` does.
+
+    >>> tree_reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
+    6
+    """
+    if initializer is _missing:
+        return functools.reduce(function, tree_leaves(tree, is_leaf))
+    return functools.reduce(function, tree_leaves(tree, is_leaf), initializer)
+
+
+def tree_reduce_associative(
+    operation: Callable[[Leaf, Leaf], Leaf],
+    tree: Any,
+    *,
+    identity: Any = _missing,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Leaf:
+    """Folds the leaves with an associative `operation` in the shape of a balanced tree.
+
+    >>> tree_reduce_associative(lambda x, y: f"({x}{y})", ["a", "b", "c"])
+    '((ab)c)'
+    """
+    row = tree_leaves(tree, is_leaf)
+    if not row:
+        if identity is _missing:
+            raise PhloxError("tree_reduce_associative of a tree without leaves", instead="pass identity=...")
+        return identity
+    while len(row) > 1:
+        pairs = [operation(a, b) for a, b in zip(row[0::2], row[1::2], strict=False)]
+        row = pairs + row[len(pairs) * 2 :]
+    return row[0]
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+    """Turns a tree of trees inside out: `outer` of `inner` becomes `inner` of `outer`.
+
+    >>> tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2), (3, 4)])
+    ([1, 3], [2, 4])
+    """
+    if inner_treedef is None:
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    expected = outer_treedef.compose(inner_treedef)
+    leaves, treedef = flatten(pytree_to_transpose)
+    if treedef != expected:
+        raise tree_error("tree.transpose: the tree is not outer of inner", differences(expected, treedef))
+    width = inner_treedef.num_leaves
+    rows = [leaves[start : start + width] for start in range(0, len(leaves), width)]
+    columns = zip(*rows, strict=True) if rows else itertools.repeat((), width)
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """True when no element of `iterable` is a container.
+
+    >>> all_leaves([1, 2]), all_leaves([1, [2]])
+    (True, False)
+    """
+    if is_leaf is None:
+        return _pytree.all_leaves(registry, iterable)
+    elements = list(iterable)
+    leaves = tree_leaves(elements, is_leaf)
+    return len(leaves) == len(elements) and all(a is b for a, b in zip(leaves, elements, strict=True))
+
+
+# --- paths ----------------------------------------------------------------------------------------------
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Leaf]], PyTreeDef]:
+    """Like `tree_flatten`, with the path of keys that leads to each leaf.
+
+    >>> [(keystr(path), leaf) for path, leaf in tree_flatten_with_path({"a": [1, 2]})[0]]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    if is_leaf is None or is_leaf_takes_path:
+        return registry.flatten_with_path(tree, is_leaf)
+    stop = is_leaf
+    return registry.flatten_with_path(tree, lambda _path, x: stop(x))
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Leaf]]:
+    """The (path, leaf) pairs of `tree`; see `tree_flatten_with_path`.
+
+    >>> [keystr(path) for path, _ in tree_leaves_with_path((0, {"x": 0}))]
+    ['[0]', "[1]['x']"]
+    """
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Like `tree_map`; `f` also receives the path, as its first argument.
+
+    >>> tree_map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": 1})
+    {'a': "['a']=1"}
+    """
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = [flatten_up_to(treedef, other, "tree.map_with_path", f"tree {i + 2}") for i, other in enumerate(rest)]
+    rows = zip(*columns, strict=True) if columns else itertools.repeat(())
+    return treedef.unflatten([f(path, leaf, *row) for (path, leaf), row in zip(pairs, rows, strict=False)])
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A path as text: ``['a'][0].x``, or ``a/0/x`` with ``simple=True, separator='/'``.
+
+    >>> keystr(tree_leaves_with_path({"a": [5]})[0][0], simple=True, separator="/")
+    'a/0'
+    """
+    if not simple:
+        return separator.join(map(str, keys))
+    return separator.join(_simple_key(key) for key in keys)
+
+
+def _simple_key(key: KeyEntry) -> str:
+    for attribute in ("key", "idx", "name"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key)
+
+
+# --- registration ---------------------------------------------------------------------------------------
+
+
+def register_pytree_node(
+    nodetype: type[T],
+    flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]],
+    unflatten_func: Callable[[Any, Iterable[Any]], T],
+    flatten_with_keys_func: Callable[[T], tuple[Iterable[tuple[KeyEntry, Any]], Hashable]] | None = None,
+) -> None:
+    """Makes `nodetype` a container: `flatten_func(x) -> (children, aux)`, `unflatten_func(aux, children) -> x`.
+
+    `aux` must be hashable and comparable: it is part of the structure, and so of cache keys.
+    """
+    registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+
+
+def register_pytree_with_keys(
+    nodetype: type[T],
+    flatten_with_keys: Callable[[T], tuple[Iterable[tuple[KeyEntry, Any]], Hashable]],
+    unflatten_func: Callable[[Any, Iterable[Any]], T],
+    flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]] | None = None,
+) -> None:
+    """Like `register_pytree_node`, for containers whose children have names: the keys appear in paths."""
+
+    def without_keys(x: T) -> tuple[Iterable[Any], Hashable]:
+        pairs, aux = flatten_with_keys(x)
+        return [child for _, child in pairs], aux
+
+    register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_node_class(cls: Typ) -> Typ:
+    """Class decorator: uses the methods ``tree_flatten()`` and classmethod ``tree_unflatten(aux, children)``."""
+    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
+    return cls
+
+
+def register_pytree_with_keys_class(cls: Typ) -> Typ:
+    """Class decorator: uses ``tree_flatten_with_keys()`` and classmethod ``tree_unflatten(aux, children)``."""
+    flatten_func = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls,
+        lambda x: x.tree_flatten_with_keys(),
+        cls.tree_unflatten,  # type: ignore[attr-defined]
+        flatten_func,
+    )
+    return cls
+
+
+def register_dataclass(
+    nodetype: Typ,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Typ:
+    """Makes a dataclass a container: `data_fields` are children, `meta_fields` part of the structure.
+
+    Without lists, fields marked ``dataclasses.field(metadata=dict(static=True))`` are meta, the others data.
+    """
+    import dataclasses  # only programs that register dataclasses pay for this import
+
+    if (data_fields is None) != (meta_fields is None):
+        raise PhloxError("register_dataclass needs both data_fields and meta_fields, or neither")
+    if dataclasses.is_dataclass(nodetype):
+        fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
+        names = [field.name for field in fields]
+        if data_fields is None or meta_fields is None:
+            meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
+            data_fields = [name for name in names if name not in meta_fields]
+        if set(names) != {*data_fields, *meta_fields}:
+            raise PhloxError(
+                f"register_dataclass: data_fields and meta_fields of {nodetype.__name__} must together be "
+                f"its fields {sorted(names)}, got {sorted([*data_fields, *meta_fields])}"
+            )
+    elif data_fields is None or meta_fields is None:
+        raise PhloxError(f"register_dataclass: {nodetype!r} is no dataclass", instead="name data_fields and meta_fields")
+    data, meta = tuple(data_fields), tuple(meta_fields)
+    registry.register_dataclass_node(nodetype, list(data), list(meta))
+    return nodetype
+
+
+def register_static(cls: Typ) -> Typ:
+    """Class decorator: instances are containers without children, all structure (they must be hashable)."""
+    register_pytree_node(cls, lambda x: ((), x), lambda aux, _children: aux)
+    return cls
+
+
+def is_tree_node(cls: type) -> bool:
+    """True when instances of `cls` are containers."""
+    return registry.is_node(cls)
+
+
+def _ordered_dict(x: OrderedDict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return tuple(x.values()), tuple(x)
+
+
+def _default_dict(x: defaultdict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    keys = tuple(sorted(x))
+    return tuple(x[key] for key in keys), (x.default_factory, keys)
+
+
+register_pytree_node(
+    OrderedDict,
+    _ordered_dict,
+    lambda keys, values: OrderedDict(zip(keys, values, strict=True)),
+    lambda x: ([(DictKey(key), value) for key, value in x.items()], tuple(x)),
+)
+register_pytree_node(
+    defaultdict,
+    _default_dict,
+    lambda aux, values: defaultdict(aux[0], zip(aux[1], values, strict=True)),
+    lambda x: ([(DictKey(key), x[key]) for key in sorted(x)], (x.default_factory, tuple(sorted(x)))),
+)
+
+
+class _Opaque(NamedTuple):
+    """A callable that `functools.partial` does not look into; equal when the callables are."""
+
+    func: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*args, **kwargs)
+
+
+@register_pytree_with_keys_class
+class Partial(functools.partial):
+    """`functools.partial` whose bound arguments are children of a pytree; the function is structure.
+
+    Lets a function with arrays bound to it pass through `jit` and `vmap` as an argument.
+
+    >>> tree_leaves(Partial(max, 3))
+    [3]
+    """
+
+    def __new__(cls, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Partial:
+        # functools.partial would merge with an inner partial, whose bound arguments are structure here.
+        inner = _Opaque(func) if isinstance(func, functools.partial) else func
+        return super().__new__(cls, inner, *args, **kwargs)
+
+    def tree_flatten_with_keys(self) -> tuple[Any, Any]:
+        return ((GetAttrKey("args"), self.args), (GetAttrKey("keywords"), self.keywords)), self.func
+
+    @classmethod
+    def tree_unflatten(cls, func: Any, children: Any) -> Partial:
+        args, keywords = children
+        return cls(func, *args, **keywords)
+
+
+# --- prefixes -------------------------------------------------------------------------------------------
+
+
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """For each leaf of `full_tree`, the leaf of `prefix_tree` above it.
+
+    >>> broadcast_prefix((1, 2), ([0, 0], 0))
+    [1, 1, 2]
+    """
+    result: list[Any] = []
+
+    def extend(leaf: Any, subtree: Any) -> None:
+        result.extend([leaf] * tree_structure(subtree).num_leaves)
+
+    tree_map(extend, prefix_tree, full_tree, is_leaf=is_leaf)
+    return result
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """A tree with the structure of `full_tree` and the leaves of `prefix_tree` repeated.
+
+    >>> tree_broadcast((1, 2), ([0, 0], 0))
+    ([1, 1], 2)
+    """
+    return tree_structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def is_none(x: Any) -> bool:
+    """`is_leaf` for trees in which None is a value, such as the axes of vmap."""
+    return x is None
+
+
+# --- how two trees differ -------------------------------------------------------------------------------
+
+
+class Difference(NamedTuple):
+    """One place where two trees part: its path, what was expected there, and what was found."""
+
+    path: KeyPath
+    expected: str
+    got: str
+
+
+def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, path: KeyPath = ()) -> list[Difference]:
+    """All places where the structure `got` departs from `expected`, outermost first.
+
+    With ``prefix=True`` a leaf of `expected` accepts any subtree.
+    """
+    want, have = expected.node_data(), got.node_data()
+    if want is None and expected.num_nodes == 1 and expected.num_leaves == 1:
+        if prefix or (have is None and got.num_leaves == 1):
+            return []
+        return [Difference(path, "a leaf", describe(got))]
+    if have is None and got.num_leaves == 1:
+        return [Difference(path, describe(expected), "a leaf")]
+    if want is None or have is None:  # one of them is None, the container without children
+        return [] if want == have else [Difference(path, describe(expected), describe(got))]
+    if want[0] is not have[0] or (want[1] != have[1] and want[0] is not dict):
+        return [Difference(path, describe(expected), describe(got))]
+    children, others = expected.children(), got.children()
+    if want[0] is dict:
+        return _dict_differences(want[1], children, have[1], others, prefix, path)
+    if len(children) != len(others):
+        return [Difference(path, describe(expected), describe(got))]
+    found: list[Difference] = []
+    for key, child, other in zip(_child_keys(want, len(children)), children, others, strict=True):
+        found += differences(child, other, prefix=prefix, path=(*path, key))
+    return found
+
+
+def _dict_differences(
+    keys: list[Any],
+    children: list[PyTreeDef],
+    other_keys: list[Any],
+    others: list[PyTreeDef],
+    prefix: bool,
+    path: KeyPath,
+) -> list[Difference]:
+    found: list[Difference] = []
+    mine, yours = dict(zip(keys, children, strict=True)), dict(zip(other_keys, others, strict=True))
+    for key in keys:
+        if key in yours:
+            found += differences(mine[key], yours[key], prefix=prefix, path=(*path, DictKey(key)))
+        else:
+            found.append(Difference((*path, DictKey(key)), describe(mine[key]), "no such key"))
+    for key in other_keys:
+        if key not in mine:
+            found.append(Difference((*path, DictKey(key)), "no such key", describe(yours[key])))
+    return found
+
+
+def _child_keys(node_data: tuple[type, Any], count: int) -> Iterator[KeyEntry]:
+    kind = node_data[0]
+    if kind in (list, tuple):
+        return map(SequenceKey, range(count))
+    if hasattr(kind, "_fields"):
+        return map(GetAttrKey, kind._fields)
+    return map(FlattenedIndexKey, range(count))
+
+
+def describe(treedef: PyTreeDef) -> str:
+    """A structure in a few words: ``a leaf``, ``None``, ``a list of 3``, ``a dict with keys 'a', 'b'``."""
+    data = treedef.node_data()
+    if data is None:
+        return "a leaf" if treedef.num_leaves == 1 else "None"
+    kind, aux = data
+    if kind is dict:
+        return "a dict with keys " + ", ".join(map(repr, aux)) if aux else "an empty dict"
+    count = len(treedef.children())
+    article = "an" if kind.__name__[0].lower() in "aeiou" else "a"
+    return f"{article} {kind.__name__} of {count}"
+
+
+def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeError:
+    """A `TreeError` that lists `found`; its attributes describe the first difference."""
+    lines = [what]
+    for difference in found[:5]:
+        place = keystr(difference.path)
+        lines.append(f"    at {place or 'the top'}: expected {difference.expected}, got {difference.got}")
+    if len(found) > 5:
+        lines.append(f"    and {len(found) - 5} more places")
+    first = found[0] if found else Difference((), "", "")
+    return TreeError(
+        "\n".join(lines),
+        instead=instead,
+        path=first.path,
+        expected=first.expected,
+        got=first.got,
+        differences=found,
+    )
+
+
+def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = "") -> None:
+    """Raises a `TreeError` that starts with `what`, unless the two structures are equal."""
+    if expected != got:
+        raise tree_error(what, differences(expected, got), instead)

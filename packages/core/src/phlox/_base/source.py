@@ -1,0 +1,103 @@
+"""Where in the user's program something happened.
+
+Frames of phlox itself (and of packages that register with `hide_frames`) are skipped: an error should point
+at the line the user can change. Recording must be cheap because it happens once for every traced equation,
+so a location keeps the code object and instruction offset and works out the line only when asked.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType, TracebackType
+
+_hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+_is_hidden: dict[str, bool] = {}
+
+
+def hide_frames(folder: str) -> None:
+    """Treats files below `folder` as internal, so that locations and errors point past them."""
+    _hidden.append(os.path.abspath(folder) + os.sep)
+    _is_hidden.clear()
+
+
+def is_internal(filename: str) -> bool:
+    """True when `filename` belongs to phlox or to a package that hides its frames."""
+    known = _is_hidden.get(filename)
+    if known is None:
+        known = filename.startswith(tuple(_hidden)) or filename.startswith("<frozen")
+        _is_hidden[filename] = known
+    return known
+
+
+class Location:
+    """One place in the user's program: file, line and function, resolved lazily."""
+
+    __slots__ = ("code", "offset")
+
+    def __init__(self, code: CodeType, offset: int):
+        self.code = code
+        self.offset = offset
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
+
+    @property
+    def line(self) -> int:
+        return self._position()[0] or self.code.co_firstlineno
+
+    def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
+        for index, position in enumerate(self.code.co_positions()):
+            if index == self.offset // 2:
+                return position
+        return (None, None, None, None)
+
+    def text(self) -> str:
+        """The source text at this place, as far as the file can still be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+    def __repr__(self) -> str:
+        return f"Location({self})"
+
+
+def user_location(depth: int = 1) -> Location | None:
+    """The innermost frame that is not ours, or None when everything on the stack is."""
+    frame: FrameType | None = sys._getframe(depth)
+    hidden = _is_hidden
+    while frame is not None:
+        code = frame.f_code
+        filename = code.co_filename
+        known = hidden.get(filename)
+        if known is None:
+            known = is_internal(filename)
+        if not known:
+            return Location(code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def trim(error: BaseException) -> BaseException:
+    """Removes our own frames from the middle of `error`'s traceback, so that the user's lines stand out.
+
+    Called where a user's function is run on the user's behalf; the frames above the caller are added by
+    Python while the error travels on.
+    """
+    kept: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        if not is_internal(trace.tb_frame.f_code.co_filename):
+            kept.append(trace)
+        trace = trace.tb_next
+    rebuilt: TracebackType | None = None
+    for trace in reversed(kept):
+        rebuilt = TracebackType(rebuilt, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return error.with_traceback(rebuilt)

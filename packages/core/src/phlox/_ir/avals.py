@@ -1,0 +1,143 @@
+"""Abstract values: what is known of an array before it exists, namely its shape, dtype and weak type.
+
+They are interned: equal types are one object, so cache keys hash by identity and comparison is `is`. The
+texts that printing and lowering need are made once and kept on the object.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .dtypes import Dtype, ExtendedDtype
+
+Shape = tuple[int, ...]
+
+_interned: dict[tuple[Shape, Dtype, bool], ShapedArray] = {}
+
+
+class ShapedArray:
+    """The type of an array: ``f32[3,4]``. Obtain one with `shaped`; equal types are the same object.
+
+    Attributes:
+      shape: tuple of ints.
+      dtype: a numpy dtype or `ExtendedDtype`.
+      weak_type: True for values that come from Python scalars, which do not decide a promotion.
+    """
+
+    __slots__ = ("__weakref__", "_physical", "_short", "_text", "dtype", "ndim", "shape", "size", "weak_type")
+
+    shape: Shape
+    dtype: Dtype
+    weak_type: bool
+    ndim: int
+    size: int
+
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+        return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+
+    def __reduce__(self) -> Any:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+    @property
+    def short(self) -> str:
+        """``f32[3,4]``: the form of printed programs and error messages."""
+        if self._short is None:
+            self._short = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        return self._short
+
+    @property
+    def text(self) -> str:
+        """``tensor<3x4xf32>``: the type in StableHLO text, of the physical array."""
+        if self._text is None:
+            real = self.physical
+            self._text = f"tensor<{''.join(f'{d}x' for d in real.shape)}{dtypes.element_text(real.dtype)}>"
+        return self._text
+
+    @property
+    def physical(self) -> ShapedArray:
+        """The type of the array in memory: itself, but for extended element types such as PRNG keys."""
+        if self._physical is None:
+            if isinstance(self.dtype, ExtendedDtype):
+                self._physical = shaped((*self.shape, *self.dtype.element_shape), self.dtype.physical)
+            elif self.dtype == dtypes.float0:
+                self._physical = shaped(self.shape, dtypes.bool_)
+            else:
+                self._physical = self
+        return self._physical
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """This type with some of shape, dtype and weak_type replaced."""
+        return shaped(
+            tuple(changes.get("shape", self.shape)),
+            changes.get("dtype", self.dtype),
+            changes.get("weak_type", self.weak_type),
+        )
+
+    def tangent(self) -> ShapedArray:
+        """The type of tangents: the same for inexact types, float0 for all others."""
+        dtype = dtypes.tangent_dtype(self.dtype)
+        return self if dtype is self.dtype else shaped(self.shape, dtype)
+
+    def strong(self) -> ShapedArray:
+        """This type without weakness."""
+        return shaped(self.shape, self.dtype) if self.weak_type else self
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """JAX's name for `short`; ``float32[3,4]`` with ``short_dtypes=False``."""
+        return self.short if short_dtypes else str(self).removeprefix("~")
+
+    def __str__(self) -> str:
+        weak = "~" if self.weak_type else ""
+        return f"{weak}{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({str(self).removeprefix('~')}{weak})"
+
+
+def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
+    """The one `ShapedArray` of this shape (a tuple of ints), dtype (already a dtype) and weakness."""
+    key = (shape, dtype, weak_type)
+    found = _interned.get(key)
+    if found is None:
+        made = object.__new__(ShapedArray)
+        made.shape = shape
+        made.dtype = dtype
+        made.weak_type = weak_type
+        made.ndim = len(shape)
+        made.size = math.prod(shape)
+        made._short = made._text = made._physical = None
+        # setdefault is atomic: two threads that meet here leave with the same object.
+        found = _interned.setdefault(key, made)
+    return found
+
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def scalar_aval(kind: type) -> ShapedArray:
+    """The type of a Python scalar of class `kind`: weak, but for bool."""
+    return shaped((), dtypes.python_scalar_dtype(kind), kind is not bool)
+
+
+def typeof_value(x: Any) -> ShapedArray | None:
+    """The type that `x` has as an array, or None when it is none of ours, NumPy's or Python's scalars."""
+    aval = getattr(x, "aval", None)
+    if type(aval) is ShapedArray:
+        return aval
+    if isinstance(x, np.ndarray | np.generic):
+        dtype = dtypes.float0 if x.dtype == dtypes.float0 else x.dtype.newbyteorder("=")
+        if dtype not in dtypes._kind:
+            return None
+        return shaped(x.shape, dtypes.canonical(dtype))
+    kind = type(x)
+    if kind in _PYTHON_SCALARS:
+        return scalar_aval(kind)
+    for base in _PYTHON_SCALARS:
+        if isinstance(x, base):
+            return scalar_aval(base)
+    return None

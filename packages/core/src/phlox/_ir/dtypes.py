@@ -1,0 +1,290 @@
+"""Element types: which exist, what they are called, and which of them 64-bit mode keeps.
+
+An element type is a `numpy.dtype` (NumPy's own or from ml_dtypes) or an `ExtendedDtype` such as that of PRNG
+keys, which stands for a small array of a physical type. Mirrors ``jax.dtypes``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .._base import config
+from .._base.errors import DtypeError
+
+Dtype = Any  # numpy.dtype | ExtendedDtype
+
+_ML_NAMES = (
+    "bfloat16",
+    "float4_e2m1fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "int2",
+    "int4",
+    "uint2",
+    "uint4",
+)
+_ml = {name: np.dtype(getattr(ml_dtypes, name)) for name in _ML_NAMES}
+
+bool_ = np.dtype(np.bool_)
+int8, int16, int32, int64 = map(np.dtype, (np.int8, np.int16, np.int32, np.int64))
+uint8, uint16, uint32, uint64 = map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64))
+float16, float32, float64 = map(np.dtype, (np.float16, np.float32, np.float64))
+complex64, complex128 = map(np.dtype, (np.complex64, np.complex128))
+bfloat16 = _ml["bfloat16"]
+#: The type of tangents of integers: it holds no numbers.
+float0 = np.dtype([("float0", np.void, 0)])
+
+SMALL_FLOATS = tuple(_ml[name] for name in _ML_NAMES if name.startswith(("float4", "float8")))
+FLOATS = (*SMALL_FLOATS, bfloat16, float16, float32, float64)
+SIGNED = (_ml["int2"], _ml["int4"], int8, int16, int32, int64)
+UNSIGNED = (_ml["uint2"], _ml["uint4"], uint8, uint16, uint32, uint64)
+COMPLEX = (complex64, complex128)
+
+_by_name: dict[str, np.dtype] = {d.name: d for d in (bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)}
+_kind: dict[Dtype, str] = {
+    bool_: "b",
+    **dict.fromkeys(SIGNED, "i"),
+    **dict.fromkeys(UNSIGNED, "u"),
+    **dict.fromkeys(FLOATS, "f"),
+    **dict.fromkeys(COMPLEX, "c"),
+    float0: "0",
+}
+_NARROW = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+class ExtendedDtype:
+    """An element type that is stored as an array of `physical` elements of shape `element_shape`."""
+
+    name: str
+    physical: np.dtype
+    element_shape: tuple[int, ...]
+    #: the abstract type that `issubdtype` compares with
+    type: type
+
+    @property
+    def itemsize(self) -> int:
+        return int(np.prod(self.element_shape)) * self.physical.itemsize
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+class extended(np.generic):
+    """Abstract type of all extended element types."""
+
+
+class prng_key(extended):
+    """Abstract type of the element types of PRNG keys: ``issubdtype(key.dtype, prng_key)``."""
+
+
+def kind(dtype: Dtype) -> str:
+    """One letter: b(ool), i(nt), u(nsigned), f(loat), c(omplex), 0 (float0), k (extended)."""
+    return _kind.get(dtype, "k")
+
+
+def is_inexact(dtype: Dtype) -> bool:
+    """True for floating and complex element types."""
+    return _kind.get(dtype) in ("f", "c")
+
+
+def is_extended(dtype: Dtype) -> bool:
+    """True for element types such as those of PRNG keys."""
+    return isinstance(dtype, ExtendedDtype)
+
+
+def as_dtype(x: Any) -> Dtype:
+    """The element type that the user's `x` names: a dtype, its name, a scalar type, a Python type.
+
+    Python's own types name the widest type of their kind: canonicalize the result.
+    """
+    found = _by_name.get(x) if type(x) is str else None
+    if found is not None:
+        return found
+    if isinstance(x, ExtendedDtype):
+        return x
+    if isinstance(x, type) and x in _PYTHON:
+        return _PYTHON[x]
+    declared = getattr(x, "dtype", None)
+    if declared is not None and not isinstance(x, type) and isinstance(declared, np.dtype | ExtendedDtype):
+        return declared
+    try:
+        dtype = np.dtype(x)
+    except TypeError:
+        raise unknown(x) from None
+    if dtype not in _kind:
+        raise unknown(x)
+    return dtype
+
+
+def unknown(x: Any) -> DtypeError:
+    """The error for something that names no element type."""
+    return DtypeError(
+        f"{x!r} is no element type of arrays",
+        instead="one of " + ", ".join(name for name in _by_name if "_" not in name) + ", or a float8/float4 type",
+        dtype=x,
+    )
+
+
+def canonical(dtype: Dtype) -> Dtype:
+    """`dtype`, or its 32-bit counterpart when 64-bit mode is off."""
+    if dtype in _NARROW and not config.current().enable_x64:
+        return _NARROW[dtype]
+    return dtype
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
+    """The element type that arrays get when `dtype` is asked for under the present 64-bit setting.
+
+    >>> canonicalize_dtype("float64")
+    dtype('float32')
+    """
+    found = as_dtype(dtype)
+    if is_extended(found) and not allow_extended_dtype:
+        raise DtypeError(f"canonicalize_dtype: extended element type {found} is not allowed here", dtype=found)
+    return canonical(found)
+
+
+def user_dtype(dtype: Any, function: str = "") -> Dtype:
+    """Like `canonical(as_dtype(dtype))`, with a warning when the user asked for 64 bits by name and gets 32."""
+    found = as_dtype(dtype)
+    result = canonical(found)
+    if result is not found and result != found and not (isinstance(dtype, type) and dtype in _PYTHON):
+        warnings.warn(
+            f"{function + ': ' if function else ''}dtype {found.name} is not available and becomes {result.name}; "
+            "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits",
+            UserWarning,
+            stacklevel=3,
+        )
+    return result
+
+
+def python_scalar_dtype(kind_of: type) -> np.dtype:
+    """Canonical element type of Python's bool, int, float or complex."""
+    return canonical(_PYTHON[kind_of])
+
+
+def to_inexact(dtype: Dtype) -> Dtype:
+    """`dtype` if floating or complex, else the default float (64-bit integers and x64 mode give float64)."""
+    return dtype if is_inexact(dtype) else canonical(float64)
+
+
+def real_part(dtype: Dtype) -> Dtype:
+    """The type of the real part: complex64 gives float32."""
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+def to_complex(dtype: Dtype) -> Dtype:
+    """The complex type that holds `dtype`."""
+    if _kind.get(dtype) == "c":
+        return dtype
+    return complex128 if canonical(dtype) in (float64, int64, uint64) else complex64
+
+
+_SHORT = (("uint", "u"), ("int", "i"), ("complex", "c"), ("bfloat", "bf"), ("float", "f"))
+_short: dict[Dtype, str] = {}
+
+
+def short_name(dtype: Dtype) -> str:
+    """The abbreviation used in printed programs: f32, bf16, i8, u4, bool, key<fry>."""
+    name = _short.get(dtype)
+    if name is None:
+        name = dtype.name if not isinstance(dtype, np.dtype) or dtype != float0 else "float0"
+        if dtype != float0:
+            for long, brief in _SHORT:
+                if name.startswith(long):
+                    name = brief + name[len(long) :]
+                    break
+        _short[dtype] = name
+    return name
+
+
+def element_text(dtype: Dtype) -> str:
+    """The element type in StableHLO text: f32, ui8, i1, complex<f32>, f8E4M3FN."""
+    name = dtype.name
+    letter = kind(dtype)
+    if letter in ("b", "0"):
+        return "i1"
+    if letter == "i":
+        return "i" + name[3:]
+    if letter == "u":
+        return "ui" + name[4:]
+    if letter == "c":
+        return f"complex<f{dtype.itemsize * 4}>"
+    if dtype == bfloat16:
+        return "bf16"
+    width, _, layout = name[5:].partition("_")
+    return f"f{width}{layout.upper()}"
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """True when element type `arg1` belongs to the (possibly abstract) type `arg2`.
+
+    Like `numpy.issubdtype`, with bfloat16 and float8 as floating, int4 as signed integer, and PRNG keys under
+    ``dtypes.prng_key``.
+
+    >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
+    (True, False)
+    """
+    first = _type_of(arg1)
+    second = _type_of(arg2)
+    if isinstance(first, type) and isinstance(second, type):
+        return issubclass(first, second)
+    if isinstance(second, np.dtype | ExtendedDtype):
+        return first == second
+    abstract: tuple[type, ...] = {
+        "f": (np.floating,),
+        "i": (np.signedinteger,),
+        "u": (np.unsignedinteger,),
+        "k": (first.type,) if isinstance(first, ExtendedDtype) else (),
+    }.get(kind(first), (first.type,))
+    return any(issubclass(one, second) for one in abstract)
+
+
+def _type_of(x: Any) -> Any:
+    """An abstract NumPy class as it is, anything else as its dtype."""
+    if isinstance(x, type) and issubclass(x, extended):
+        return x
+    if isinstance(x, type) and issubclass(x, np.generic):
+        try:
+            dtype = np.dtype(x)
+        except TypeError:
+            return x
+        return dtype if dtype in _kind and dtype.type is x else x
+    return as_dtype(x)
+
+
+def tangent_dtype(dtype: Dtype) -> Dtype:
+    """The element type of tangents of `dtype`: itself where derivatives exist, else float0."""
+    return dtype if is_inexact(dtype) else float0
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Number of bits that one element takes in memory on a device.
+
+    >>> itemsize_bits("int4"), itemsize_bits("float32")
+    (4, 32)
+    """
+    found = as_dtype(dtype)
+    return 1 if found == bool_ else finfo_bits(found)
+
+
+def finfo_bits(dtype: Dtype) -> int:
+    """Bits of a numeric element type."""
+    if kind(dtype) == "f":
+        return int(ml_dtypes.finfo(dtype).bits)
+    if kind(dtype) in "iu":
+        return int(ml_dtypes.iinfo(dtype).bits)
+    return int(dtype.itemsize * 8)

@@ -1,0 +1,219 @@
+"""Jaxprs: programs as data. A list of equations over typed variables, in single-assignment form.
+
+    { lambda a:f32[3]; b:f32[3]. let c:f32[3] = mul b a in (c,) }
+
+Variables before the semicolon are bound to constants, which a `ClosedJaxpr` carries along. Jaxprs are
+immutable once built; every transformation makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.source import Location
+from .avals import ShapedArray
+from .primitive import Primitive
+
+Effects = frozenset[Any]
+no_effects: Effects = frozenset()
+
+
+class Var:
+    """A variable, known by identity; it has a type and no name (names are given when printed)."""
+
+    __slots__ = ("__weakref__", "aval")
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var:{self.aval.short}"
+
+
+class Literal:
+    """A scalar constant written into an equation: ``2.0:f32[]``."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray):
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{np.asarray(self.val).item()}:{self.aval.short}"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One application of a primitive: ``outvars = primitive[params] invars``."""
+
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source_info")
+
+    def __init__(
+        self,
+        invars: list[Atom],
+        outvars: list[Var],
+        primitive: Primitive,
+        params: dict[str, Any],
+        effects: Effects = no_effects,
+        source_info: Location | None = None,
+    ):
+        self.invars = invars
+        self.outvars = outvars
+        self.primitive = primitive
+        self.params = params
+        self.effects = effects
+        self.source_info = source_info
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        """A copy with some fields replaced."""
+        fields = {name: changes.get(name, getattr(self, name)) for name in _EQN_FIELDS}
+        return JaxprEqn(**fields)
+
+    def __repr__(self) -> str:
+        from .printing import eqn_text  # printing knows this file, so it cannot be imported above
+
+        return eqn_text(self)
+
+
+_EQN_FIELDS = ("invars", "outvars", "primitive", "params", "effects", "source_info")
+
+
+class Jaxpr:
+    """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
+
+    `name` is the name of the function it was traced from.
+    """
+
+    __slots__ = ("__weakref__", "constvars", "effects", "eqns", "invars", "memo", "name", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: Effects = no_effects,
+        *,
+        name: str = "",
+    ):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.effects = effects
+        self.name = name
+        #: what transformations derived from this Jaxpr (its jvp, its transpose …); it dies with it
+        self.memo: dict[Any, Any] = {}
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """A copy with some fields replaced."""
+        fields = {name: changes.get(name, getattr(self, name)) for name in _JAXPR_FIELDS}
+        return Jaxpr(**fields)
+
+    def __str__(self) -> str:
+        return self.pretty_print()
+
+    __repr__ = __str__
+
+    def pretty_print(self, *, source_info: bool = False, print_shapes: bool = True, **_ignored: Any) -> str:
+        """The printed program; with ``source_info=True`` each equation names the user's line."""
+        from .printing import jaxpr_text
+
+        return jaxpr_text(self, source_info=source_info, print_shapes=print_shapes)
+
+
+_JAXPR_FIELDS = ("constvars", "invars", "outvars", "eqns", "effects", "name")
+
+
+class ClosedJaxpr:
+    """A Jaxpr with the values of its constants."""
+
+    __slots__ = ("__weakref__", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    @property
+    def literals(self) -> list[Any]:
+        return self.consts
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Effects:
+        return self.jaxpr.effects
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.outvars]
+
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        """A copy with another `jaxpr` or other `consts`."""
+        return ClosedJaxpr(changes.get("jaxpr", self.jaxpr), changes.get("consts", self.consts))
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+    def pretty_print(self, **options: Any) -> str:
+        """See `Jaxpr.pretty_print`."""
+        return self.jaxpr.pretty_print(**options)
+
+
+def hoist_consts(jaxpr: Jaxpr) -> Jaxpr:
+    """The same program with its constants as leading inputs."""
+    return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]) if jaxpr.constvars else jaxpr
+
+
+def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
+    """Drops equations that no output needs. Returns the program and which inputs (consts first) it still reads.
+
+    The inputs stay in place; callers drop them if they wish. Equations with effects stay.
+    """
+    outvars = jaxpr.outvars
+    if used_outputs is not None:
+        outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
+    live: set[Var] = {v for v in outvars if type(v) is not Literal}
+    kept: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or any(v in live for v in eqn.outvars):
+            kept.append(eqn)
+            live.update(v for v in eqn.invars if type(v) is not Literal)
+    kept.reverse()
+    used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
+    if len(kept) == len(jaxpr.eqns) and len(outvars) == len(jaxpr.outvars):
+        return jaxpr, used
+    return jaxpr.replace(eqns=kept, outvars=outvars), used
+
+
+def jaxprs_in(params: dict[str, Any]) -> Iterable[Jaxpr]:
+    """Jaxprs among the parameters of an equation, also those in tuples."""
+    for value in params.values():
+        for item in value if type(value) is tuple else (value,):
+            if type(item) is ClosedJaxpr:
+                yield item.jaxpr
+            elif type(item) is Jaxpr:
+                yield item
+
+
+def memoized(jaxpr: Jaxpr, key: Any, make: Callable[[], Any]) -> Any:
+    """The result of `make()`, computed once for `jaxpr` and `key` and kept on the Jaxpr."""
+    try:
+        return jaxpr.memo[key]
+    except KeyError:
+        result = jaxpr.memo[key] = make()
+        return result

@@ -1,0 +1,103 @@
+"""Primitives: the operations that programs consist of, each with all of its rules.
+
+A rule that is absent is a statement: the transformation that would need it raises `MissingRuleError` with the
+primitive's name. Rules, with the arguments of the operation written ``*args`` and its parameters ``**params``:
+
+    types(*avals, **params)               -> aval, or a list of them
+    lower(f, *values, **params)           -> value, or a list: writes StableHLO text into the function `f`
+    jvp(primals, tangents, **params)      -> outputs, output tangents; a tangent may be a `Zero`
+    linearize(trace, args, params)        -> only for primitives that hold Jaxprs, see _transform.linearize
+    transpose(cotangents, *args, **params)-> a cotangent (or None) for each argument; linear ones are `Linear`
+    batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None where there is no batch
+    extend(params, trailing, *avals)      -> params of the same operation on arrays with `trailing` more axes,
+                                             which is how arrays of PRNG keys pass through
+    eager(*args, **params)                -> how to run at once, where that is not "compile and execute"
+    axes(params)                          -> names of the mapped axes that a collective works over
+    show(eqn, printer)                    -> the parameters that a printed program shows, in order
+
+`bind` is the one door: it hands the operation to the current trace, or runs it when there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from .._base.errors import MissingRuleError, PhloxError
+
+#: The interpreter that operations go to; None means "run them now".
+current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
+
+_registry: dict[str, Primitive] = {}
+_RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "eager", "axes", "show")
+
+
+class Primitive:
+    """One operation. `multiple_results` says that rules and `bind` return lists."""
+
+    __slots__ = ("cache", "multiple_results", "name", *_RULES)
+
+    def __init__(self, name: str, *, multiple_results: bool = False, **rules: Callable[..., Any] | None):
+        unknown = set(rules) - set(_RULES)
+        if unknown:
+            raise PhloxError(f"primitive {name}: no such rules {sorted(unknown)}", instead=f"one of {_RULES}")
+        self.name = name
+        self.multiple_results = multiple_results
+        for rule in _RULES:
+            setattr(self, rule, rules.get(rule))
+        #: compiled one-operation programs, by argument types and parameters
+        self.cache: dict[Any, Any] = {}
+        _registry[name] = self
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the operation to `args` under the current trace."""
+        trace = current_trace.get()
+        if trace is None:
+            return _execute(self, args, params)
+        return trace.process(self, args, params)
+
+    __call__ = bind
+
+    def rule(self, name: str) -> Callable[..., Any]:
+        """The rule of this name, or an error that says it is missing."""
+        found = getattr(self, name)
+        if found is None:
+            raise MissingRuleError(
+                f"primitive {self.name!r} has no {name} rule, so {_NEEDED_FOR.get(name, 'this')} cannot pass through it",
+                primitive=self.name,
+                rule=name,
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_NEEDED_FOR = {
+    "jvp": "differentiation",
+    "transpose": "reverse-mode differentiation",
+    "batch": "vmap",
+    "lower": "compilation",
+    "extend": "an array of PRNG keys",
+}
+
+
+def _execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    raise PhloxError("nothing is installed that executes operations")
+
+
+def execute_with(run: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    """Installs what runs operations when no trace is current; the room `_xla` calls this once."""
+    global _execute
+    _execute = run
+
+
+def primitive(name: str) -> Primitive:
+    """The primitive of this name. Transformations use it to speak of the few operations they need."""
+    return _registry[name]
+
+
+def primitives() -> dict[str, Primitive]:
+    """All primitives by name, in the order in which they were stated."""
+    return dict(_registry)

@@ -1,0 +1,174 @@
+"""dtype promotion: JAX's lattice, in which Python scalars are weakly typed.
+
+A type is a node; `_HIGHER` gives the nodes directly above it. The promotion of several types is their least
+upper bound. A weak type (of a Python scalar, or of an array made from one) sits below every strong type of
+its kind, so ``f16_array * 2.0`` stays f16.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._base import config
+from .._base.errors import TypePromotionError
+from . import dtypes
+from .dtypes import (
+    COMPLEX,
+    FLOATS,
+    SIGNED,
+    SMALL_FLOATS,
+    UNSIGNED,
+    Dtype,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+_WEAK = {"i": "weak int", "u": "weak int", "f": "weak float", "c": "weak complex"}
+Node = Any  # a numpy dtype, or one of the three names above
+
+
+def _lattice(x64: bool) -> dict[Node, tuple[Node, ...]]:
+    tiny = (*SIGNED[:2], *UNSIGNED[:2])
+    return {
+        bool_: ("weak int",),
+        "weak int": (uint8, int8, *tiny),
+        **dict.fromkeys(tiny, ()),
+        uint8: (int16, uint16),
+        uint16: (int32, uint32),
+        # Without 64-bit types the meeting of uint32 and int32 must not need one.
+        uint32: (int64 if x64 else int32, uint64),
+        uint64: ("weak float",),
+        int8: (int16,),
+        int16: (int32,),
+        int32: (int64,),
+        int64: ("weak float",),
+        "weak float": (*SMALL_FLOATS, bfloat16, float16, "weak complex"),
+        **dict.fromkeys(SMALL_FLOATS, ()),
+        bfloat16: (float32,),
+        float16: (float32,),
+        float32: (float64, complex64),
+        float64: (complex128,),
+        "weak complex": (complex64,),
+        complex64: (complex128,),
+        complex128: (),
+    }
+
+
+def _strict_lattice() -> dict[Node, tuple[Node, ...]]:
+    """Only weak types promote; two different strong types have no common type."""
+    return {
+        bool_: (),
+        "weak int": (*SIGNED, *UNSIGNED, "weak float"),
+        "weak float": (*FLOATS, "weak complex"),
+        "weak complex": COMPLEX,
+        **dict.fromkeys((*SIGNED, *UNSIGNED, *FLOATS, *COMPLEX), ()),
+    }
+
+
+@functools.cache
+def _upper_bounds(strict: bool, x64: bool) -> dict[Node, frozenset[Node]]:
+    lattice = _strict_lattice() if strict else _lattice(x64)
+    bounds: dict[Node, frozenset[Node]] = {}
+
+    def above(node: Node) -> frozenset[Node]:
+        if node not in bounds:
+            bounds[node] = frozenset({node}).union(*(above(higher) for higher in lattice[node]))
+        return bounds[node]
+
+    for node in lattice:
+        above(node)
+    return bounds
+
+
+def _node(dtype: Dtype, weak: bool) -> Node:
+    return _WEAK.get(dtypes.kind(dtype), dtype) if weak else dtype
+
+
+@functools.lru_cache(4096)
+def _join(nodes: frozenset[Node], strict: bool, x64: bool) -> Node:
+    if len(nodes) == 1:
+        return next(iter(nodes))
+    bounds = _upper_bounds(strict, x64)
+    unknown = [node for node in nodes if node not in bounds]
+    if unknown:
+        raise _no_promotion(nodes)
+    common = frozenset.intersection(*(bounds[node] for node in nodes))
+    least = [node for node in common if common <= bounds[node]]
+    if len(least) != 1:
+        raise _no_promotion(nodes, strict)
+    return least[0]
+
+
+def _no_promotion(nodes: frozenset[Node], strict: bool = False) -> TypePromotionError:
+    names = sorted(str(node) for node in nodes)
+    return TypePromotionError(
+        f"no implicit promotion between {' and '.join(names)}" + (" (strict dtype promotion is on)" if strict else ""),
+        instead="convert explicitly, for example x.astype(numpy.float32)",
+        dtypes=names,
+    )
+
+
+_DEFAULTS = {"weak int": int64, "weak float": float64, "weak complex": complex128}
+
+
+def promote(types: tuple[tuple[Dtype, bool], ...]) -> tuple[Dtype, bool]:
+    """The (dtype, weak_type) of an operation on arguments of these (dtype, weak_type).
+
+    64-bit types of the result are narrowed when 64-bit mode is off.
+    """
+    settings = config.current()
+    return _promote(types, settings.numpy_dtype_promotion == "strict", settings.enable_x64)
+
+
+@functools.lru_cache(4096)
+def _promote(types: tuple[tuple[Dtype, bool], ...], strict: bool, x64: bool) -> tuple[Dtype, bool]:
+    if len(set(types)) == 1:
+        dtype, weak = types[0]
+        return _narrow(dtype, x64), weak and dtype != bool_
+    if all(weak for _, weak in types):
+        # Only weak types: promote as if they were strong, and stay weak.
+        node = _join(frozenset(dtype for dtype, _ in types), False, x64)
+        return _narrow(_DEFAULTS.get(node, node), x64), node != bool_
+    node = _join(frozenset(_node(dtype, weak) for dtype, weak in types), strict, x64)
+    return _narrow(_DEFAULTS.get(node, node), x64), node in _DEFAULTS
+
+
+def _narrow(dtype: Dtype, x64: bool) -> Dtype:
+    return dtype if x64 else dtypes._NARROW.get(dtype, dtype)
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The element type in which values of both `a` and `b` are computed, by JAX's promotion lattice.
+
+    Python's `int`, `float` and `complex` stand for weak types.
+
+    >>> promote_types("int32", "float16"), promote_types("bfloat16", float)
+    (dtype('float16'), dtype(bfloat16))
+    """
+    first, second = (_named(x) for x in (a, b))
+    settings = config.current()
+    node = _join(frozenset({first, second}), settings.numpy_dtype_promotion == "strict", settings.enable_x64)
+    return _narrow(_DEFAULTS.get(node, node), settings.enable_x64)
+
+
+def _named(x: Any) -> Node:
+    weak = {int: "weak int", float: "weak float", complex: "weak complex"}
+    if isinstance(x, type) and x in weak:
+        return weak[x]
+    return dtypes.as_dtype(x)

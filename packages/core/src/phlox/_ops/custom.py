@@ -1,0 +1,278 @@
+"""Functions with derivatives of their own: the primitives behind custom_jvp and custom_vjp.
+
+Both carry the function as a Jaxpr, and the user's rules as flat Python functions that run when the derivative
+is taken. Everything but differentiation treats them as a call of the Jaxpr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from .._base.errors import DerivativeError, UnexpectedTracerError
+from .._ir.avals import ShapedArray
+from .._ir.jaxpr import ClosedJaxpr, hoist_consts
+from .._ir.primitive import Primitive
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim, place_axis, run_batched
+from .._transform.jaxprs import batch_jaxpr
+from .._transform.words import Zero, instantiate, sum_axes, zeros
+from .._xla.lower import lower_jaxpr
+from .._xla.text import Function, Value
+from .call import axes_used
+
+
+class Rule(NamedTuple):
+    """A user's derivative rule as a flat function, with the name of the function that it belongs to."""
+
+    call: Callable[..., Any]
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _eager(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return call_jaxpr.out_avals
+
+
+def _text(f: Function, *args: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
+    return lower_jaxpr(f, call_jaxpr.jaxpr, args)
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return axes_used(params["call_jaxpr"])
+
+
+def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
+    if any(type(t) is not Zero for t in tangents):
+        raise UnexpectedTracerError(
+            f"the {kind} function {name} closes over a value that is being differentiated",
+            instead=f"pass the value to {name} as an argument",
+        )
+
+
+# --- custom_jvp -----------------------------------------------------------------------------------------
+
+
+def _custom_jvp_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int
+) -> tuple[list[Any], list[Any]]:
+    _refuse_closed_over(tangents[:num_consts], "custom_jvp", call_jaxpr.jaxpr.name)
+    return jvp.call(primals[num_consts:], [instantiate(t) for t in tangents[num_consts:]])
+
+
+def _custom_jvp_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    call_jaxpr: ClosedJaxpr,
+    jvp: Rule,
+    num_consts: int,
+) -> tuple[list[Any], list[Dim]]:
+    derived, out_dims = batch_jaxpr(call_jaxpr, axis, tuple(dims), out_dims=(True,) * len(call_jaxpr.out_avals))
+    in_dims = list(dims[num_consts:])
+
+    def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        count = len(primals)
+
+        def both(*xs: Any) -> list[Any]:
+            outs, out_tangents = jvp.call(xs[:count], xs[count:])
+            return [*outs, *out_tangents]
+
+        results, got = run_batched(both, axis, [*primals, *tangents], in_dims * 2)
+        placed = [place_axis(x, d, 0, axis.size) for x, d in zip(results, got, strict=True)]
+        half = len(placed) // 2
+        return placed[:half], placed[half:]
+
+    outs = custom_jvp_call.bind(
+        *derived.consts,
+        *args,
+        call_jaxpr=_hoisted(derived),
+        jvp=Rule(batched, jvp.name),
+        num_consts=num_consts + len(derived.consts),
+    )
+    return outs, out_dims
+
+
+def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
+    return ClosedJaxpr(hoist_consts(closed.jaxpr)) if closed.consts else closed
+
+
+def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
+    params = eqn.params
+    shown = {"name": params["call_jaxpr"].jaxpr.name, "call_jaxpr": params["call_jaxpr"], "jvp": params["jvp"].name}
+    if params["num_consts"]:
+        shown["num_consts"] = params["num_consts"]
+    return {**shown, "symbolic_zeros": False}
+
+
+custom_jvp_call = Primitive(
+    "custom_jvp_call",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_custom_jvp_jvp,
+    batch=_custom_jvp_batch,
+    extend=lambda params, trailing, *avals: params,
+    eager=_eager,
+    axes=_axes,
+    show=_custom_jvp_show,
+)
+
+# --- custom_vjp -----------------------------------------------------------------------------------------
+
+
+def _custom_vjp_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    call_jaxpr: ClosedJaxpr,
+    fwd: Rule,
+    bwd: Rule,
+    num_consts: int,
+) -> tuple[list[Any], list[Any]]:
+    _refuse_closed_over(tangents[:num_consts], "custom_vjp", call_jaxpr.jaxpr.name)
+    outs, residuals = fwd.call(primals[num_consts:])
+    avals = [typeof(out).tangent() for out in outs]
+    given = [instantiate(t) for t in tangents[num_consts:]]
+    out_tangents = custom_lin.bind(
+        *residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals)
+    )
+    return outs, out_tangents
+
+
+def _custom_vjp_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    call_jaxpr: ClosedJaxpr,
+    fwd: Rule,
+    bwd: Rule,
+    num_consts: int,
+) -> tuple[list[Any], list[Dim]]:
+    derived, out_dims = batch_jaxpr(call_jaxpr, axis, tuple(dims), out_dims=(True,) * len(call_jaxpr.out_avals))
+    in_dims = list(dims[num_consts:])
+    residual_dims: list[Dim] = []
+
+    def batched_fwd(primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        counts: list[int] = []
+
+        def both(*xs: Any) -> list[Any]:
+            outs, residuals = fwd.call(xs)
+            counts.append(len(outs))
+            return [*outs, *residuals]
+
+        results, got = run_batched(both, axis, primals, in_dims)
+        count = counts[0]
+        residual_dims[:] = got[count:]
+        outs = [place_axis(x, d, 0, axis.size) for x, d in zip(results[:count], got[:count], strict=True)]
+        return outs, results[count:]
+
+    def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        count = len(residuals)
+        dims_in = [*residual_dims, *out_dims]
+        results, got = run_batched(
+            lambda *xs: bwd.call(xs[:count], xs[count:]), axis, [*residuals, *cotangents], dims_in
+        )
+        return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+
+    outs = custom_vjp_call.bind(
+        *derived.consts,
+        *args,
+        call_jaxpr=_hoisted(derived),
+        fwd=Rule(batched_fwd, fwd.name),
+        bwd=Rule(batched_bwd, bwd.name),
+        num_consts=num_consts + len(derived.consts),
+    )
+    return outs, out_dims
+
+
+def _match(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
+    """A cotangent for an input that is mapped at `wanted`; for one that is shared, the sum over examples."""
+    if wanted is not None:
+        return place_axis(cotangent, dim, wanted, size)
+    return cotangent if dim is None else sum_axes(cotangent, (dim,))
+
+
+def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
+    params = eqn.params
+    shown = {
+        "name": params["call_jaxpr"].jaxpr.name,
+        "bwd": params["bwd"].name,
+        "call_jaxpr": params["call_jaxpr"],
+        "fwd": params["fwd"].name,
+    }
+    if params["num_consts"]:
+        shown["num_consts"] = params["num_consts"]
+    return {**shown, "symbolic_zeros": False}
+
+
+custom_vjp_call = Primitive(
+    "custom_vjp_call",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_custom_vjp_jvp,
+    batch=_custom_vjp_batch,
+    extend=lambda params, trailing, *avals: params,
+    eager=_eager,
+    axes=_axes,
+    show=_custom_vjp_show,
+)
+
+# --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------
+
+
+def _no_forward_mode(*_args: Any, bwd: Rule, **_params: Any) -> NoReturn:
+    raise DerivativeError(
+        f"forward-mode differentiation (jvp, jacfwd, linearize) of the custom_vjp function behind {bwd.name}",
+        instead="grad, vjp or jacrev; or define the function with custom_jvp",
+    )
+
+
+def _lin_transpose(
+    cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
+) -> list[Any]:
+    residuals = args[:num_res]
+    given = [zeros(ct.aval) if type(ct) is Zero else ct for ct in cotangents]
+    return [None] * num_res + list(bwd.call(residuals, given))
+
+
+def _lin_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    bwd: Rule,
+    num_res: int,
+    out_avals: Sequence[ShapedArray],
+) -> tuple[list[Any], list[Dim]]:
+    residual_dims, in_dims = dims[:num_res], dims[num_res:]
+
+    def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        count = len(residuals)
+        results, got = run_batched(
+            lambda *xs: bwd.call(xs[:count], xs[count:]),
+            axis,
+            [*residuals, *cotangents],
+            [*residual_dims, *[0] * len(cotangents)],
+        )
+        return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+
+    wide = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    return custom_lin.bind(*args, bwd=Rule(batched, bwd.name), num_res=num_res, out_avals=wide), [0] * len(wide)
+
+
+custom_lin = Primitive(
+    "custom_lin",
+    multiple_results=True,
+    types=lambda *avals, bwd, num_res, out_avals: list(out_avals),
+    lower=_no_forward_mode,
+    eager=_no_forward_mode,
+    transpose=_lin_transpose,
+    batch=_lin_batch,
+)

@@ -1,0 +1,313 @@
+"""Elementwise mathematics: each operation with its StableHLO name, the types it takes, and its derivative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._ir import dtypes
+from .._ir.avals import shaped
+from .._xla.text import Function, Value
+from .families import (
+    ANY,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    LINEAR,
+    NUMBER,
+    ORDERED,
+    SIGNED_NUMBER,
+    ZERO,
+    binary,
+    literal,
+    unary,
+)
+from .logic import eq, is_negative, select
+
+# --- arithmetic -----------------------------------------------------------------------------------------
+
+neg = unary("neg", "stablehlo.negate", accepts=NUMBER, derivative=LINEAR, transpose=lambda ct, x: neg(ct))
+
+add = binary(
+    "add",
+    "stablehlo.add",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+)
+
+#: the sum of tangents or cotangents: `add` by another name, so that printed programs show who added
+add_any = binary(
+    "add_any",
+    "stablehlo.add",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+)
+
+sub = binary(
+    "sub",
+    "stablehlo.subtract",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: neg(t)),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
+)
+
+mul = binary(
+    "mul",
+    lambda f, x, y: f.same("stablehlo.and" if x.aval.dtype == dtypes.bool_ else "stablehlo.multiply", x, y),
+    accepts=ANY,
+    tangents=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
+    transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
+)
+
+div = binary(
+    "div",
+    "stablehlo.divide",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(neg(t), div(out, y))),
+    transpose=(lambda ct, x, y: div(ct, y), None),
+)
+
+rem = binary(
+    "rem",
+    "stablehlo.remainder",
+    accepts=ORDERED,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
+)
+
+
+def _truncate(x: Any) -> Any:
+    return select(is_negative(x), ceil(x), floor(x))
+
+
+def _share(x: Any, out: Any, y: Any) -> Any:
+    """1 where `x` is the result, 1/2 where both operands are, else 0."""
+    one, two, zero = literal(x, 1), literal(x, 2), literal(x, 0)
+    return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
+
+
+def _extremum(f: Function, op: str, direction: str, x: Value, y: Value) -> Value:
+    if dtypes.kind(x.aval.dtype) != "c":
+        return f.same(op, x, y)
+    # Complex numbers are ordered by real part, then by imaginary part.
+    part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
+    xr, yr = (f.unlike("stablehlo.real", v, part) for v in (x, y))
+    xi, yi = (f.unlike("stablehlo.imag", v, part) for v in (x, y))
+    first = f.compare(direction, xr, yr)
+    tie = f.same("stablehlo.and", f.compare("EQ", xr, yr), f.compare(direction, xi, yi))
+    return f.select(f.same("stablehlo.or", first, tie), x, y)
+
+
+max_ = binary(
+    "max",
+    lambda f, x, y: _extremum(f, "stablehlo.maximum", "GT", x, y),
+    accepts=ANY,
+    tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
+)
+
+min_ = binary(
+    "min",
+    lambda f, x, y: _extremum(f, "stablehlo.minimum", "LT", x, y),
+    accepts=ANY,
+    tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
+)
+
+nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, tangents=ZERO)
+
+# --- rounding and sign ----------------------------------------------------------------------------------
+
+
+def _sign_text(f: Function, x: Value) -> Value:
+    if dtypes.kind(x.aval.dtype) != "u":
+        return f.same("stablehlo.sign", x)
+    zero, one = f.constant(0, x.aval), f.constant(1, x.aval)
+    return f.select(f.compare("EQ", x, zero), zero, one)
+
+
+def _round_text(f: Function, x: Value, rounding_method: Any) -> Value:
+    even = int(rounding_method) == 1
+    return f.same("stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz", x)
+
+
+def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
+    if dtypes.kind(x.dtype) != "c":
+        return mul(t, sign(x))
+    # |x| moves with the part of t that points along x; at 0 along nothing.
+    safe = complex_(select(eq(out, literal(out, 0)), literal(out, 1), out), literal(out, 0))
+    return real(mul(t, div(conj(x), safe)))
+
+
+sign = unary("sign", _sign_text, accepts=NUMBER, derivative=ZERO)
+floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO)
+ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO)
+round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO)
+abs_ = unary(
+    "abs", "stablehlo.abs", accepts=SIGNED_NUMBER, tangent=_abs_tangent, result=lambda dtype: dtypes.real_part(dtype)
+)
+is_finite = unary("is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_)
+
+# --- powers and roots -----------------------------------------------------------------------------------
+
+
+def _integer_pow_text(f: Function, x: Value, y: int) -> Value:
+    if y == 0:
+        return f.constant(1, x.aval)
+    result: Value | None = None
+    power, left = x, abs(y)
+    while True:  # by repeated squaring
+        if left & 1:
+            result = power if result is None else f.same("stablehlo.multiply", result, power)
+        left >>= 1
+        if not left:
+            break
+        power = f.same("stablehlo.multiply", power, power)
+    assert result is not None
+    if y > 0:
+        return result
+    return f.same("stablehlo.divide", f.constant(1, x.aval), result)
+
+
+def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
+    if y == 0:
+        return literal(x, 0)
+    return mul(literal(x, y), integer_pow(x, y=y - 1))
+
+
+integer_pow = unary("integer_pow", _integer_pow_text, accepts=NUMBER, derivative=_integer_pow_derivative)
+square = unary(
+    "square",
+    lambda f, x: f.same("stablehlo.multiply", x, x),
+    accepts=NUMBER,
+    derivative=lambda x, out: mul(literal(x, 2), x),
+)
+sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out))
+rsqrt = unary(
+    "rsqrt", "stablehlo.rsqrt", accepts=INEXACT, derivative=lambda x, out: mul(literal(x, -0.5), div(out, x))
+)
+cbrt = unary("cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), div(out, x)))
+
+
+def _without_zero(x: Any) -> Any:
+    return select(eq(x, literal(x, 0)), literal(x, 1), x)
+
+
+def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
+    exponent = select(eq(y, literal(y, 0)), literal(y, 1), sub(y, literal(y, 1)))
+    return mul(t, mul(y, pow_(x, exponent)))
+
+
+pow_ = binary(
+    "pow",
+    "stablehlo.power",
+    accepts=NUMBER,
+    tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
+)
+
+# --- exponentials and logarithms ------------------------------------------------------------------------
+
+
+def _exp2_text(f: Function, x: Value) -> Value:
+    factor = f.constant(np.log(2), x.aval)
+    return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
+
+
+exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out)
+exp2 = unary("exp2", _exp2_text, accepts=INEXACT, derivative=lambda x, out: mul(literal(x, np.log(2)), out))
+expm1 = unary(
+    "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, out: add(out, literal(x, 1))
+)
+log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x))
+log1p = unary(
+    "log1p", "stablehlo.log_plus_one", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(x, literal(x, 1)))
+)
+logistic = unary(
+    "logistic", "stablehlo.logistic", accepts=INEXACT, derivative=lambda x, out: mul(out, sub(literal(x, 1), out))
+)
+
+# --- trigonometric and hyperbolic functions -------------------------------------------------------------
+
+sin = unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, out: cos(x))
+cos = unary("cos", "stablehlo.cosine", accepts=INEXACT, derivative=lambda x, out: neg(sin(x)))
+tan = unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, out: add(literal(x, 1), square(out)))
+asin = unary("asin", "chlo.asin", accepts=INEXACT, derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))))
+acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))))
+atan = unary("atan", "chlo.atan", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))))
+sinh = unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, out: cosh(x))
+cosh = unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, out: sinh(x))
+tanh = unary("tanh", "stablehlo.tanh", accepts=INEXACT, derivative=lambda x, out: sub(literal(x, 1), square(out)))
+asinh = unary("asinh", "chlo.asinh", accepts=INEXACT, derivative=lambda x, out: rsqrt(add(square(x), literal(x, 1))))
+acosh = unary(
+    "acosh",
+    "chlo.acosh",
+    accepts=INEXACT,
+    derivative=lambda x, out: mul(rsqrt(sub(x, literal(x, 1))), rsqrt(add(x, literal(x, 1)))),
+)
+atanh = unary("atanh", "chlo.atanh", accepts=INEXACT, tangent=lambda t, x, out: div(t, sub(literal(x, 1), square(x))))
+atan2 = binary(
+    "atan2",
+    "stablehlo.atan2",
+    accepts=INEXACT,
+    tangents=(
+        lambda t, x, y, out: mul(t, div(y, add(square(x), square(y)))),
+        lambda t, x, y, out: mul(t, div(neg(x), add(square(x), square(y)))),
+    ),
+)
+
+# --- error function and relatives -----------------------------------------------------------------------
+
+_TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
+
+
+def _gauss(x: Any) -> Any:
+    return mul(literal(x, _TWO_OVER_ROOT_PI), exp(neg(square(x))))
+
+
+erf = unary("erf", "chlo.erf", accepts=FLOAT, derivative=lambda x, out: _gauss(x))
+erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, derivative=lambda x, out: neg(_gauss(x)))
+erf_inv = unary(
+    "erf_inv",
+    "chlo.erf_inv",
+    accepts=FLOAT,
+    derivative=lambda x, out: mul(literal(x, 1 / _TWO_OVER_ROOT_PI), exp(square(out))),
+)
+
+# --- complex numbers ------------------------------------------------------------------------------------
+
+real = unary(
+    "real",
+    "stablehlo.real",
+    accepts=COMPLEX,
+    derivative=LINEAR,
+    transpose=lambda ct, x: complex_(ct, literal(ct, 0)),
+    result=dtypes.real_part,
+)
+imag = unary(
+    "imag",
+    "stablehlo.imag",
+    accepts=COMPLEX,
+    derivative=LINEAR,
+    transpose=lambda ct, x: complex_(literal(ct, 0), neg(ct)),
+    result=dtypes.real_part,
+)
+
+
+def _conj_text(f: Function, x: Value) -> Value:
+    part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
+    minus = f.same("stablehlo.negate", f.unlike("stablehlo.imag", x, part))
+    return f.op("stablehlo.complex", [f.unlike("stablehlo.real", x, part), minus], x.aval)
+
+
+conj = unary("conj", _conj_text, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct))
+complex_ = binary(
+    "complex",
+    lambda f, x, y: f.op("stablehlo.complex", [x, y], f.out),
+    accepts=FLOAT,
+    tangents=(
+        lambda t, x, y, out: complex_(t, literal(t, 0)),
+        lambda t, x, y, out: complex_(literal(t, 0), t),
+    ),
+    transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
+    result=dtypes.to_complex,
+)

@@ -1,0 +1,212 @@
+"""Reductions over axes: sums, products, extrema, logical ones and positions of extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import ShapeError
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
+from .._ir.primitive import Primitive
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim
+from .._transform.words import Zero
+from .._xla.text import Function, Value, i64_array
+from .elementwise import div, mul
+from .families import BITS, NUMBER, ORDERED, check_kind
+from .logic import eq
+from .running import exclusive_product
+from .shape import broadcast_in_dim, convert, reshape, transpose
+
+Axes = tuple[int, ...]
+
+
+def _kept(ndim: int, axes: Axes) -> Axes:
+    return tuple(i for i in range(ndim) if i not in axes)
+
+
+def spread(x: Any, aval: ShapedArray, axes: Axes) -> Any:
+    """`x`, which lacks `axes`, repeated along them to the shape of `aval`."""
+    return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=_kept(aval.ndim, axes))
+
+
+def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ShapeError(f"{name}: axes {axes} do not fit {x.short}", axes=axes, shapes=[x.shape])
+
+
+def reducer(
+    name: str,
+    op: str,
+    start: Callable[[Any], Any],
+    *,
+    accepts: str,
+    jvp: Callable[..., Any] | None = None,
+    transpose: Callable[..., Any] | None = None,
+) -> Primitive:
+    """A reduction with StableHLO operation `op`, beginning with ``start(dtype)``. `jvp(t, x, out, axes)`."""
+
+    def types(x: ShapedArray, axes: Axes) -> ShapedArray:
+        check_kind(name, x, accepts)
+        _check_axes(name, x, axes)
+        return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
+
+    def lower(f: Function, x: Value, axes: Axes) -> Value:
+        return reduce_text(f, op, x, start(x.aval.dtype), axes, f.out)
+
+    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = made.bind(x, axes=axes)
+        if type(t) is Zero:
+            return out, Zero(typeof(out).tangent())
+        return out, jvp(t, x, out, axes)  # type: ignore[misc]
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        shifted = tuple(a if a < dim else a + 1 for a in axes)
+        return made.bind(args[0], axes=shifted), dim - sum(a < dim for a in shifted)
+
+    made = Primitive(
+        name,
+        types=types,
+        lower=lower,
+        jvp=None if jvp is None else differentiate,
+        transpose=transpose,
+        batch=batch,
+    )
+    return made
+
+
+def reduce_text(f: Function, op: str, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
+    """The text of a reduction of one operand."""
+    scalar = shaped((), x.aval.dtype)
+    body = f.region([scalar, scalar], lambda g, a, b: [g.same(op, a, b)])
+    return f.op("stablehlo.reduce", [x, f.constant(start, scalar)], out, f"dimensions = {i64_array(axes)}", [body])
+
+
+def lowest(dtype: Any) -> Any:
+    """The neutral element of a maximum."""
+    letter = dtypes.kind(dtype)
+    if letter == "b":
+        return False
+    return -np.inf if letter == "f" else dtypes.ml_dtypes.iinfo(dtype).min
+
+
+def highest(dtype: Any) -> Any:
+    """The neutral element of a minimum."""
+    letter = dtypes.kind(dtype)
+    if letter == "b":
+        return True
+    return np.inf if letter == "f" else dtypes.ml_dtypes.iinfo(dtype).max
+
+
+def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
+    return [Zero(x.aval) if type(ct) is Zero else spread(ct, x.aval, axes)]
+
+
+reduce_sum = reducer(
+    "reduce_sum",
+    "stablehlo.add",
+    lambda dtype: 0,
+    accepts=NUMBER,
+    jvp=lambda t, x, out, axes: reduce_sum(t, axes=axes),
+    transpose=_sum_transpose,
+)
+
+
+def _extremum_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
+    # Elements that share the extremum share the derivative equally.
+    hit = convert(eq(x, spread(out, typeof(x), axes)), typeof(x).dtype)
+    count = reduce_sum(hit, axes=axes)
+    return div(reduce_sum(mul(t, hit), axes=axes), count)
+
+
+reduce_max = reducer("reduce_max", "stablehlo.maximum", lowest, accepts=ORDERED, jvp=_extremum_jvp)
+reduce_min = reducer("reduce_min", "stablehlo.minimum", highest, accepts=ORDERED, jvp=_extremum_jvp)
+
+
+def _product_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
+    """Sum over i of t_i times the product of all other elements, built so that zeros do no harm."""
+    aval = typeof(x)
+    order = (*_kept(aval.ndim, axes), *axes)
+    flat_shape = (*(aval.shape[i] for i in _kept(aval.ndim, axes)), int(np.prod([aval.shape[a] for a in axes])))
+    x, t = (reshape(_transposed(v, order), new_sizes=flat_shape, dimensions=None) for v in (x, t))
+    last = len(flat_shape) - 1
+    others = mul(exclusive_product(x, last, False), exclusive_product(x, last, True))
+    return reduce_sum(mul(t, others), axes=(last,))
+
+
+def _transposed(x: Any, order: Axes) -> Any:
+    return x if order == tuple(range(len(order))) else transpose(x, permutation=order)
+
+
+reduce_prod = reducer("reduce_prod", "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER, jvp=_product_jvp)
+
+
+def _no_tangent(t: Any, x: Any, out: Any, axes: Axes) -> Any:
+    return Zero(typeof(out).tangent())
+
+
+reduce_and = reducer(
+    "reduce_and", "stablehlo.and", lambda d: True if d == dtypes.bool_ else -1, accepts=BITS, jvp=_no_tangent
+)
+reduce_or = reducer("reduce_or", "stablehlo.or", lambda d: 0, accepts=BITS, jvp=_no_tangent)
+
+# --- positions of extrema -------------------------------------------------------------------------------
+
+
+def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
+    """argmax or argmin: reduces pairs (value, index); nan wins, then the better value, then the smaller index."""
+
+    def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
+        check_kind(name, x, "biuf")
+        _check_axes(name, x, axes)
+        if x.shape[axes[0]] == 0:
+            raise ShapeError(f"{name}: axis {axes[0]} of {x.short} is empty", shapes=[x.shape])
+        return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), index_dtype)
+
+    def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
+        positions = shaped(x.aval.shape, index_dtype)
+        iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
+        value, index = shaped((), x.aval.dtype), shaped((), index_dtype)
+
+        def body(g: Function, a: Value, i: Value, b: Value, j: Value) -> list[Value]:
+            better = g.compare(direction, a, b)
+            if dtypes.kind(a.aval.dtype) == "f":
+                better = g.same("stablehlo.or", better, g.compare("NE", a, a))
+            tie = g.same("stablehlo.and", g.compare("EQ", a, b), g.compare("LT", i, j))
+            keep = g.same("stablehlo.or", better, tie)
+            return [g.select(better, a, b), g.select(keep, i, j)]
+
+        region = f.region([value, index, value, index], body)
+        starts = [f.constant(worst(x.aval.dtype), value), f.constant(0, index)]
+        outs = [shaped(f.out.shape, x.aval.dtype), f.out]
+        return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]
+
+    def batch(
+        axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, index_dtype: Any
+    ) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        at = axes[0] if axes[0] < dim else axes[0] + 1
+        return made.bind(args[0], axes=(at,), index_dtype=index_dtype), dim - (at < dim)
+
+    made = Primitive(
+        name,
+        types=types,
+        lower=lower,
+        jvp=lambda primals, tangents, **params: (
+            out := made.bind(*primals, **params),
+            Zero(typeof(out).tangent()),
+        ),
+        batch=batch,
+    )
+    return made
+
+
+argmax = _position("argmax", "GT", lowest)
+argmin = _position("argmin", "LT", highest)

@@ -1,0 +1,460 @@
+"""Operations that move elements about or reinterpret them: conversion, reshaping, broadcasting, joining.
+
+They are linear, so most state a transpose and no derivative: `linear` supplies it. `extend` rules let them
+carry arrays of PRNG keys, which have more axes in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import DtypeError, ShapeError
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
+from .._ir.primitive import Primitive, primitive
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.transpose import is_linear
+from .._transform.words import Zero, insert_axis, instantiate, sum_axes
+from .._xla.text import Function, Value, i64_array
+from .elementwise import sub
+from .families import literal, unbroadcast
+from .logic import select_n
+
+Params = dict[str, Any]
+
+
+def structural(
+    name: str,
+    *,
+    types: Callable[..., ShapedArray],
+    lower: Callable[..., Value],
+    transpose: Callable[..., Any],
+    batch: Callable[..., Any],
+    extend: Callable[..., Params] | None = None,
+    show: Callable[..., Params] | None = None,
+) -> Primitive:
+    """A linear operation on one array: its tangent goes the same way. `transpose(ct, aval, **params)`."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = made.bind(x, **params)
+        return out, Zero(typeof(out).tangent()) if type(t) is Zero else made.bind(t, **params)
+
+    def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
+        return [Zero(x.aval) if type(ct) is Zero else transpose(ct, x.aval, **params)]
+
+    def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+        return batch(args[0], dims[0], **params)
+
+    made = Primitive(
+        name, types=types, lower=lower, jvp=jvp, transpose=transposed, batch=batched, extend=extend, show=show
+    )
+    return made
+
+
+def _in_front(x: Any, dim: Dim) -> tuple[Any, int]:
+    assert dim is not None
+    return move_axis(x, dim, 0), 0
+
+
+# --- element types --------------------------------------------------------------------------------------
+
+
+def _convert_types(x: ShapedArray, new_dtype: Any, weak_type: bool) -> ShapedArray:
+    if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
+        raise DtypeError(
+            f"convert_element_type: {x.short} cannot become {dtypes.short_name(new_dtype)}",
+            instead="phlox.random.key_data and wrap_key_data convert between keys and numbers",
+        )
+    return shaped(x.shape, new_dtype, weak_type)
+
+
+def _convert_text(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Value:
+    if dtypes.kind(x.aval.dtype) == "c" and dtypes.kind(new_dtype) != "c":
+        if dtypes.kind(new_dtype) == "b":
+            return f.compare("NE", x, f.constant(0, x.aval))
+        x = f.unlike("stablehlo.real", x, shaped(x.aval.shape, dtypes.real_part(x.aval.dtype)))
+    if new_dtype == dtypes.bool_ and x.aval.dtype != dtypes.bool_:
+        return f.compare("NE", x, f.constant(0, x.aval))
+    return f.convert(x, new_dtype)
+
+
+def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = convert_element_type(x, **params)
+    if type(t) is Zero or not dtypes.is_inexact(params["new_dtype"]):
+        return out, Zero(typeof(out).tangent())
+    return out, convert_element_type(t, **params)
+
+
+def _convert_transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    return [convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
+
+
+convert_element_type = Primitive(
+    "convert_element_type",
+    types=_convert_types,
+    lower=_convert_text,
+    jvp=_convert_jvp,
+    transpose=_convert_transpose,
+    batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
+)
+
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` with this element type and weakness; `x` itself when it has them already."""
+    aval = typeof(x)
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return x
+    if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
+        return literal_of(x, dtype)
+    return convert_element_type(x, new_dtype=dtype, weak_type=weak_type)
+
+
+def literal_of(x: Any, dtype: Any) -> np.generic:
+    """A number as a NumPy scalar of this element type, as the compiler would convert it."""
+    value = np.asarray(x)
+    if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
+        value = value.real
+    if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
+        info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
+        if info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0):
+            raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")
+    with np.errstate(all="ignore"):
+        return value.astype(dtype)[()]
+
+
+def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
+    old, new = (dtypes.finfo_bits(d) if d != dtypes.bool_ else 8 for d in (x.dtype, new_dtype))
+    if "c" in (dtypes.kind(x.dtype), dtypes.kind(new_dtype)) and x.dtype != new_dtype:
+        raise DtypeError(f"bitcast_convert_type: cannot reinterpret {x.short} as {new_dtype.name}")
+    if old == new:
+        return shaped(x.shape, new_dtype)
+    if old > new:
+        return shaped((*x.shape, old // new), new_dtype)
+    if not x.shape or x.shape[-1] != new // old:
+        raise ShapeError(
+            f"bitcast_convert_type: the last axis of {x.short} must have length {new // old} to become {new_dtype.name}"
+        )
+    return shaped(x.shape[:-1], new_dtype)
+
+
+def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+    x, dim = _in_front(args[0], dims[0])
+    return bitcast_convert_type(x, **params), dim
+
+
+bitcast_convert_type = Primitive(
+    "bitcast_convert_type",
+    types=_bitcast_types,
+    lower=lambda f, x, new_dtype: f.unlike("stablehlo.bitcast_convert", x, f.out),
+    jvp=lambda primals, tangents, **params: (
+        out := bitcast_convert_type(*primals, **params),
+        Zero(typeof(out).tangent()),
+    ),
+    batch=_bitcast_batch,
+)
+
+# --- reshape, transpose, broadcast ----------------------------------------------------------------------
+
+
+def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> ShapedArray:
+    if math.prod(new_sizes) != x.size or any(size < 0 for size in new_sizes):
+        raise ShapeError(
+            f"reshape: {x.short} has {x.size} elements, shape {new_sizes} has {math.prod(new_sizes)}",
+            instead="-1 for one length lets phlox work it out",
+            shapes=[x.shape, new_sizes],
+        )
+    return shaped(tuple(new_sizes), x.dtype, x.weak_type)
+
+
+reshape = structural(
+    "reshape",
+    types=_reshape_types,
+    lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
+    transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
+    batch=lambda x, dim, new_sizes, dimensions: (
+        reshape(move_axis(x, dim, 0), new_sizes=(typeof(x).shape[dim], *new_sizes), dimensions=None),
+        0,
+    ),
+    extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
+)
+
+
+def _transpose_types(x: ShapedArray, permutation: tuple[int, ...]) -> ShapedArray:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise ShapeError(
+            f"transpose: {permutation} is no permutation of the {x.ndim} axes of {x.short}", shapes=[x.shape]
+        )
+    return shaped(tuple(x.shape[i] for i in permutation), x.dtype, x.weak_type)
+
+
+def _transpose_batch(x: Any, dim: int, permutation: tuple[int, ...]) -> tuple[Any, Dim]:
+    order = (dim, *(i if i < dim else i + 1 for i in permutation))
+    return transpose(x, permutation=order), 0
+
+
+def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(permutation))
+
+
+transpose = structural(
+    "transpose",
+    types=_transpose_types,
+    lower=lambda f, x, permutation: f.unlike(
+        "stablehlo.transpose", x, f.out, f", dims = [{', '.join(map(str, permutation))}]"
+    ),
+    transpose=lambda ct, aval, permutation: transpose(ct, permutation=_inverse(permutation)),
+    batch=_transpose_batch,
+    extend=lambda params, trailing, x: {
+        "permutation": (*params["permutation"], *range(x.ndim, x.ndim + len(trailing)))
+    },
+)
+
+
+def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
+    fits = len(broadcast_dimensions) == x.ndim and all(
+        0 <= at < len(shape) and size in (1, shape[at])
+        for at, size in zip(broadcast_dimensions, x.shape, strict=False)
+    )
+    if not fits or list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
+        raise ShapeError(
+            f"broadcast_in_dim: {x.short} does not fit into shape {shape} at axes {broadcast_dimensions}",
+            shapes=[x.shape, shape],
+        )
+    return shaped(tuple(shape), x.dtype, x.weak_type)
+
+
+def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Any:
+    new_axes = tuple(i for i in range(len(shape)) if i not in broadcast_dimensions)
+    return unbroadcast(sum_axes(ct, new_axes), aval)
+
+
+def _broadcast_batch(x: Any, dim: int, shape: Any, broadcast_dimensions: Any) -> tuple[Any, Dim]:
+    x = move_axis(x, dim, 0)
+    dims = (0, *(i + 1 for i in broadcast_dimensions))
+    return broadcast_in_dim(x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=dims), 0
+
+
+def _broadcast_show(eqn: Any, printer: Any) -> Params:
+    dims = eqn.params["broadcast_dimensions"]
+    return {"broadcast_dimensions": dims} if dims else {}
+
+
+broadcast_in_dim = structural(
+    "broadcast_in_dim",
+    types=_broadcast_types,
+    lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    extend=lambda params, trailing, x: {
+        "shape": (*params["shape"], *trailing),
+        "broadcast_dimensions": (
+            *params["broadcast_dimensions"],
+            *range(len(params["shape"]), len(params["shape"]) + len(trailing)),
+        ),
+    },
+    show=_broadcast_show,
+)
+
+
+def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
+    for axis in dimensions:
+        if not 0 <= axis < x.ndim or x.shape[axis] != 1:
+            raise ShapeError(
+                f"squeeze: axis {axis} of {x.short} does not have length 1", instead="an axis of length 1", axis=axis
+            )
+    return shaped(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype, x.weak_type)
+
+
+def _squeeze_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
+    return squeeze(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
+
+
+squeeze = structural(
+    "squeeze",
+    types=_squeeze_types,
+    lower=lambda f, x, dimensions: f.unlike("stablehlo.reshape", x, f.out),
+    transpose=lambda ct, aval, dimensions: reshape(ct, new_sizes=aval.shape, dimensions=None),
+    batch=_squeeze_batch,
+    extend=lambda params, trailing, x: params,
+)
+
+
+def _rev_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
+    return rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
+
+
+rev = structural(
+    "rev",
+    types=lambda x, dimensions: x,
+    lower=lambda f, x, dimensions: f.op("stablehlo.reverse", [x], f.out, f"dimensions = {i64_array(dimensions)}"),
+    transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
+    batch=_rev_batch,
+    extend=lambda params, trailing, x: params,
+)
+
+copy = structural(
+    "copy",
+    types=lambda x: x,
+    lower=lambda f, x: x,
+    transpose=lambda ct, aval: ct,
+    batch=lambda x, dim: (copy(x), dim),
+    extend=lambda params, trailing, x: params,
+)
+
+# --- concatenate ----------------------------------------------------------------------------------------
+
+
+def _concatenate_types(*xs: ShapedArray, dimension: int) -> ShapedArray:
+    first = xs[0]
+    for x in xs[1:]:
+        if x.ndim != first.ndim or any(
+            a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != dimension
+        ):
+            raise ShapeError(
+                f"concatenate along axis {dimension}: shapes must agree elsewhere, got {', '.join(a.short for a in xs)}",
+                shapes=[a.shape for a in xs],
+            )
+        if x.dtype != first.dtype:
+            raise DtypeError(f"concatenate: operands must have one dtype, got {', '.join(a.short for a in xs)}")
+    shape = list(first.shape)
+    shape[dimension] = sum(x.shape[dimension] for x in xs)
+    return shaped(tuple(shape), first.dtype, all(x.weak_type for x in xs))
+
+
+def _concatenate_jvp(primals: Sequence[Any], tangents: Sequence[Any], dimension: int) -> tuple[Any, Any]:
+    out = concatenate(*primals, dimension=dimension)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(typeof(out).tangent())
+    return out, concatenate(*[instantiate(t) for t in tangents], dimension=dimension)
+
+
+def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(x.aval) if is_linear(x) else None for x in xs]
+    result, start = [], 0
+    for x in xs:
+        shape = typeof(x).shape if not is_linear(x) else x.aval.shape
+        stop = start + shape[dimension]
+        result.append(_part(ct, dimension, start, stop) if is_linear(x) else None)
+        start = stop
+    return result
+
+
+def _part(x: Any, axis: int, start: int, stop: int) -> Any:
+    shape = typeof(x).shape
+    starts, limits = [0] * len(shape), list(shape)
+    starts[axis], limits[axis] = start, stop
+    return primitive("slice").bind(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=None)
+
+
+def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int) -> tuple[Any, Dim]:
+    moved = [
+        insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)
+    ]
+    return concatenate(*moved, dimension=dimension + 1), 0
+
+
+concatenate = Primitive(
+    "concatenate",
+    types=_concatenate_types,
+    lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
+    jvp=_concatenate_jvp,
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    extend=lambda params, trailing, *xs: params,
+)
+
+# --- pad ------------------------------------------------------------------------------------------------
+
+PaddingConfig = tuple[tuple[int, int, int], ...]
+
+
+def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig) -> ShapedArray:
+    if value.shape or value.dtype != x.dtype:
+        raise ShapeError(f"pad: the padding value must be a scalar of the dtype of {x.short}, got {value.short}")
+    if len(padding_config) != x.ndim:
+        raise ShapeError(f"pad: {len(padding_config)} padding triples for {x.short}", instead="one for each axis")
+    shape = tuple(
+        max(0, lo + hi + n + max(0, n - 1) * inner) for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
+    )
+    return shaped(shape, x.dtype, x.weak_type and value.weak_type)
+
+
+def _pad_text(f: Function, x: Value, value: Value, padding_config: PaddingConfig) -> Value:
+    low, high, inner = zip(*padding_config, strict=True) if padding_config else ((), (), ())
+    attributes = (
+        f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
+        f"interior_padding = {i64_array(inner)}"
+    )
+    return f.op("stablehlo.pad", [x, value], f.out, attributes)
+
+
+def _pad_jvp(primals: Sequence[Any], tangents: Sequence[Any], padding_config: PaddingConfig) -> tuple[Any, Any]:
+    out = pad(*primals, padding_config=padding_config)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(typeof(out).tangent())
+    return out, pad(*[instantiate(t) for t in tangents], padding_config=padding_config)
+
+
+def _pad_transpose(ct: Any, x: Any, value: Any, padding_config: PaddingConfig) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(a.aval) if is_linear(a) else None for a in (x, value)]
+    # Undo the outer padding by padding with negative widths, then step over the inner padding.
+    zero = literal(ct, 0)
+    inside = pad(ct, zero, padding_config=tuple((-lo, -hi, 0) for lo, hi, _ in padding_config))
+    limits = typeof(inside).shape
+    strides = tuple(inner + 1 for _, _, inner in padding_config)
+    ct_x = primitive("slice").bind(inside, start_indices=(0,) * len(limits), limit_indices=limits, strides=strides)
+    ct_value = None
+    if is_linear(value):
+        everything = tuple(range(len(limits)))
+        ct_value = sub(sum_axes(ct, everything), sum_axes(ct_x, everything))
+    return [ct_x if is_linear(x) else None, ct_value]
+
+
+def _pad_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], padding_config: PaddingConfig
+) -> tuple[Any, Dim]:
+    x, value = args
+    x = insert_axis(x, axis.size, 0) if dims[0] is None else move_axis(x, dims[0], 0)
+    wider = ((0, 0, 0), *padding_config)
+    if dims[1] is None:
+        return pad(x, value, padding_config=wider), 0
+    # A different value for each example: mark the padding with a mask and choose.
+    shape = typeof(x).shape
+    inside = pad(broadcast_in_dim(np.True_, shape=shape, broadcast_dimensions=()), np.False_, padding_config=wider)
+    padded = pad(x, literal(x, 0), padding_config=wider)
+    values = broadcast_in_dim(value, shape=typeof(padded).shape, broadcast_dimensions=(0,))
+    return select_n(inside, values, padded), 0
+
+
+pad = Primitive(
+    "pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch
+)
+
+# --- iota -----------------------------------------------------------------------------------------------
+
+
+def _iota_text(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
+    if dtype == dtypes.bool_:
+        counted = f.op("stablehlo.iota", [], shaped(shape, dtypes.int32), f"iota_dimension = {dimension} : i64")
+        return f.compare("NE", counted, f.constant(0, counted.aval))
+    return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
+
+
+iota = Primitive(
+    "iota",
+    types=lambda dtype, shape, dimension: shaped(tuple(shape), dtype),
+    lower=_iota_text,
+    show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
+)
+

@@ -1,0 +1,232 @@
+"""Slices: at fixed places, and at places that are computed (dynamic_slice, dynamic_update_slice)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._base.errors import ShapeError
+from .._ir.avals import ShapedArray, shaped
+from .._ir.primitive import Primitive
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.transpose import is_linear
+from .._transform.words import Zero, insert_axis, instantiate, zeros
+from .._xla.text import Function, Value, i64_array
+from .families import literal
+from .indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter
+from .shape import broadcast_in_dim, concatenate, pad, structural
+
+Ints = tuple[int, ...]
+
+# --- slice ----------------------------------------------------------------------------------------------
+
+
+def _slice_types(x: ShapedArray, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> ShapedArray:
+    steps = strides or (1,) * x.ndim
+    if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+        raise ShapeError(f"slice: {x.short} needs {x.ndim} starts, limits and strides", shapes=[x.shape])
+    for axis, (n, lo, hi, step) in enumerate(zip(x.shape, start_indices, limit_indices, steps, strict=True)):
+        if not 0 <= lo <= hi <= n or step < 1:
+            raise ShapeError(f"slice: {lo}:{hi}:{step} does not fit axis {axis} of {x.short}", axis=axis)
+    shape = tuple((hi - lo + s - 1) // s for lo, hi, s in zip(start_indices, limit_indices, steps, strict=True))
+    return shaped(shape, x.dtype, x.weak_type)
+
+
+def _slice_text(f: Function, x: Value, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Value:
+    steps = strides or (1,) * len(start_indices)
+    attributes = (
+        f"start_indices = {i64_array(start_indices)}, limit_indices = {i64_array(limit_indices)}, "
+        f"strides = {i64_array(steps)}"
+    )
+    return f.op("stablehlo.slice", [x], f.out, attributes)
+
+
+def _slice_transpose(
+    ct: Any, aval: ShapedArray, start_indices: Ints, limit_indices: Ints, strides: Ints | None
+) -> Any:
+    shape = typeof(ct).shape
+    steps = strides or (1,) * len(shape)
+    config = []
+    for n, lo, got, step in zip(aval.shape, start_indices, shape, steps, strict=True):
+        reach = 0 if got == 0 else 1 + (got - 1) * step
+        config.append((lo, n - lo - reach, step - 1))
+    return pad(ct, literal(ct, 0), padding_config=tuple(config))
+
+
+def _slice_batch(x: Any, dim: int, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> tuple[Any, Dim]:
+    def with_axis(values: Ints, new: int) -> Ints:
+        return (*values[:dim], new, *values[dim:])
+
+    out = slice_(
+        x,
+        start_indices=with_axis(start_indices, 0),
+        limit_indices=with_axis(limit_indices, typeof(x).shape[dim]),
+        strides=None if strides is None else with_axis(strides, 1),
+    )
+    return out, dim
+
+
+def _slice_extend(params: dict[str, Any], trailing: Ints, x: ShapedArray) -> dict[str, Any]:
+    more = len(trailing)
+    return {
+        "start_indices": (*params["start_indices"], *(0,) * more),
+        "limit_indices": (*params["limit_indices"], *trailing),
+        "strides": None if params["strides"] is None else (*params["strides"], *(1,) * more),
+    }
+
+
+slice_ = structural(
+    "slice",
+    types=_slice_types,
+    lower=_slice_text,
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    extend=_slice_extend,
+    show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
+)
+
+# --- dynamic_slice --------------------------------------------------------------------------------------
+
+
+def _dynamic_slice_types(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints) -> ShapedArray:
+    if len(starts) != x.ndim or len(slice_sizes) != x.ndim:
+        raise ShapeError(f"dynamic_slice: {x.short} needs {x.ndim} start indices and sizes", shapes=[x.shape])
+    if any(not 0 <= size <= n for size, n in zip(slice_sizes, x.shape, strict=True)):
+        raise ShapeError(f"dynamic_slice: sizes {slice_sizes} do not fit into {x.short}", shapes=[x.shape])
+    return shaped(tuple(slice_sizes), x.dtype, x.weak_type)
+
+
+def _dynamic_slice_text(f: Function, x: Value, *starts: Value, slice_sizes: Ints) -> Value:
+    starts = _all_starts(f, starts, len(slice_sizes))
+    return f.op("stablehlo.dynamic_slice", [x, *starts], f.out, f"slice_sizes = {i64_array(slice_sizes)}")
+
+
+def _all_starts(f: Function, starts: Sequence[Value], rank: int) -> tuple[Value, ...]:
+    """Start indices, with zeros for the trailing axes that extended elements add."""
+    missing = rank - len(starts)
+    zero = [f.constant(0, starts[0].aval)] * missing if missing else []
+    return (*starts, *zero)
+
+
+def _dynamic_slice_jvp(primals: Sequence[Any], tangents: Sequence[Any], slice_sizes: Ints) -> tuple[Any, Any]:
+    x, *starts = primals
+    out = dynamic_slice(x, *starts, slice_sizes=slice_sizes)
+    if type(tangents[0]) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, dynamic_slice(tangents[0], *starts, slice_sizes=slice_sizes)
+
+
+def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[Any]:
+    nothing = [None] * len(starts)
+    if type(ct) is Zero:
+        return [Zero(x.aval), *nothing]
+    return [dynamic_update_slice(zeros(x.aval), ct, *starts), *nothing]
+
+
+def _dynamic_slice_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], slice_sizes: Ints
+) -> tuple[Any, Dim]:
+    x, *starts = args
+    if all(d is None for d in dims[1:]):
+        dim = dims[0]
+        assert dim is not None
+        starts.insert(dim, literal(starts[0], 0))
+        sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
+        return dynamic_slice(x, *starts, slice_sizes=sizes), dim
+    # Different places for each example: one gather of a slice per index vector.
+    every = tuple(range(len(slice_sizes)))
+    return gather.rule("batch")(
+        axis,
+        [x, _index_vectors(axis, starts, dims[1:])],
+        [dims[0], 0],
+        dimension_numbers=GatherDimensionNumbers(every, (), every),
+        slice_sizes=slice_sizes,
+        unique_indices=True,
+        indices_are_sorted=True,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
+
+
+def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) -> Any:
+    """The start indices of all examples, one vector each."""
+    columns = [
+        broadcast_in_dim(s, shape=(axis.size, 1), broadcast_dimensions=(0,) if d is not None else ())
+        for s, d in zip(starts, dims, strict=True)
+    ]
+    return concatenate(*columns, dimension=1)
+
+
+dynamic_slice = Primitive(
+    "dynamic_slice",
+    types=_dynamic_slice_types,
+    lower=_dynamic_slice_text,
+    jvp=_dynamic_slice_jvp,
+    transpose=_dynamic_slice_transpose,
+    batch=_dynamic_slice_batch,
+    extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
+)
+
+# --- dynamic_update_slice -------------------------------------------------------------------------------
+
+
+def _update_types(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+    if x.ndim != update.ndim or len(starts) != x.ndim or x.dtype != update.dtype:
+        raise ShapeError(f"dynamic_update_slice: {update.short} does not fit into {x.short}", shapes=[x.shape])
+    if any(u > n for u, n in zip(update.shape, x.shape, strict=True)):
+        raise ShapeError(f"dynamic_update_slice: {update.short} is larger than {x.short}", shapes=[x.shape])
+    return shaped(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+
+def _update_text(f: Function, x: Value, update: Value, *starts: Value) -> Value:
+    return f.op("stablehlo.dynamic_update_slice", [x, update, *_all_starts(f, starts, x.aval.ndim)], f.out)
+
+
+def _update_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    out = dynamic_update_slice(*primals)
+    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, dynamic_update_slice(instantiate(tangents[0]), instantiate(tangents[1]), *primals[2:])
+
+
+def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
+    nothing = [None] * len(starts)
+    if type(ct) is Zero:
+        return [Zero(a.aval) if is_linear(a) else None for a in (x, update)] + nothing
+    update_aval = update.aval if is_linear(update) else typeof(update)
+    ct_x = dynamic_update_slice(ct, zeros(update_aval), *starts) if is_linear(x) else None
+    ct_update = dynamic_slice(ct, *starts, slice_sizes=update_aval.shape) if is_linear(update) else None
+    return [ct_x, ct_update, *nothing]
+
+
+def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
+    x, update, *starts = args
+    if all(d is None for d in dims[2:]):
+        x, update = (
+            insert_axis(a, axis.size, 0) if d is None else move_axis(a, d, 0)
+            for a, d in ((x, dims[0]), (update, dims[1]))
+        )
+        return dynamic_update_slice(x, update, literal(starts[0], 0), *starts), 0
+    rank = len(starts)
+    every = tuple(range(rank))
+    return scatter.rule("batch")(
+        axis,
+        [x, _index_vectors(axis, starts, dims[2:]), update],
+        [dims[0], 0, dims[1]],
+        dimension_numbers=ScatterDimensionNumbers(every, (), every),
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+    )
+
+
+dynamic_update_slice = Primitive(
+    "dynamic_update_slice",
+    types=_update_types,
+    lower=_update_text,
+    jvp=_update_jvp,
+    transpose=_update_transpose,
+    batch=_update_batch,
+    extend=lambda params, trailing, *avals: params,
+)

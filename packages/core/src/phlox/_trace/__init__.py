@@ -1,0 +1,1 @@
+"""Tracing: the interpreters' common ground, and the one that records Python as a Jaxpr."""

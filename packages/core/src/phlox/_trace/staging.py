@@ -1,0 +1,129 @@
+"""Staging: running a Python function once on tracers and recording what it does as a Jaxpr.
+
+Everything that happens while the function runs is recorded, also operations on constants. Arrays that the
+function closes over become constants of the Jaxpr (later hidden arguments of the compiled program); Python
+and NumPy scalars become literals in the equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base import source
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
+from .._ir.primitive import Primitive
+from .trace import Trace, Tracer, check_live, not_an_array
+
+_SCALARS = (int, float, bool, complex)
+
+
+class JaxprTracer(Tracer):
+    """A variable of the Jaxpr that is being recorded."""
+
+    __slots__ = ("aval", "var")
+
+    def __init__(self, trace: JaxprTrace, var: Var):
+        self.trace = trace
+        self.var = var
+        self.aval = var.aval
+
+
+class JaxprTrace(Trace):
+    """Records operations as equations."""
+
+    __slots__ = ("arg_names", "constants", "consts", "eqns", "invars", "name")
+
+    def __init__(self, name: str, arg_names: Callable[[], Sequence[str]] | None = None):
+        super().__init__()
+        self.name = name
+        self.arg_names = arg_names
+        self.eqns: list[JaxprEqn] = []
+        self.invars: list[Var] = []
+        self.constants: dict[int, Var] = {}
+        self.consts: list[Any] = []
+
+    def argument(self, aval: ShapedArray) -> JaxprTracer:
+        """A tracer for the next argument."""
+        var = Var(aval)
+        self.invars.append(var)
+        return JaxprTracer(self, var)
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal that stands for `x` in equations."""
+        if type(x) is JaxprTracer and x.trace is self:
+            return x.var
+        if isinstance(x, Tracer):
+            check_live(x)
+            return self._constant(x, x.aval)
+        aval = typeof_value(x)
+        if aval is None:
+            raise not_an_array(x, "an operand")
+        if not aval.shape and isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
+            return Literal(x, aval)
+        return self._constant(x, aval)
+
+    def _constant(self, x: Any, aval: ShapedArray) -> Var:
+        var = self.constants.get(id(x))
+        if var is None:
+            var = self.constants[id(x)] = Var(aval)
+            self.consts.append(x)  # holds x, so its id stays taken
+        return var
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        invars = [self.atom(x) for x in args]
+        avals = primitive.types(*[v.aval for v in invars], **params)  # type: ignore[misc]
+        where = source.user_location(2)
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in avals]
+            self.eqns.append(JaxprEqn(invars, outvars, primitive, params, source_info=where))
+            return [JaxprTracer(self, v) for v in outvars]
+        var = Var(avals)
+        self.eqns.append(JaxprEqn(invars, [var], primitive, params, source_info=where))
+        return JaxprTracer(self, var)
+
+    def jaxpr(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The recorded program with these outputs, and the values of its constants."""
+        outvars = [self.atom(x) for x in outputs]
+        constvars = list(self.constants.values())
+        made = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
+        return made, self.consts
+
+    def explain(self, tracer: Tracer) -> str:
+        if self.arg_names is None or type(tracer) is not JaxprTracer:
+            return f"traced in {self.name}" if self.name else ""
+        names = self._depends_on(tracer.var)
+        if not names:
+            return f"traced in {self.name}; it does not depend on its arguments"
+        plural = "s" if len(names) > 1 else ""
+        return f"traced in {self.name}; it depends on argument{plural} {', '.join(names)}"
+
+    def _depends_on(self, var: Var) -> list[str]:
+        needed = {var}
+        for eqn in reversed(self.eqns):
+            if any(v in needed for v in eqn.outvars):
+                needed.update(v for v in eqn.invars if type(v) is Var)
+        names = self.arg_names() if self.arg_names is not None else ()
+        return [name for v, name in zip(self.invars, names, strict=False) if v in needed]
+
+
+def stage(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[ShapedArray],
+    *,
+    name: str = "",
+    arg_names: Callable[[], Sequence[str]] | None = None,
+) -> tuple[Jaxpr, list[Any]]:
+    """Records `fun`, which takes one tracer for each of `in_avals` and returns a flat sequence of values.
+
+    `arg_names` is asked for the user's names of the arguments when an error message needs them.
+    Returns the Jaxpr and the values of its constants (which may be tracers of an outer trace).
+    """
+    trace = JaxprTrace(name, arg_names)
+    tracers = [trace.argument(aval) for aval in in_avals]
+    with trace.current():
+        outputs = fun(*tracers)
+        return trace.jaxpr(outputs)

@@ -1,0 +1,199 @@
+"""Traces and tracers: how a transformation sees the operations of a Python function.
+
+A transformation makes a `Trace`, makes it current, and calls the user's function on `Tracer`s that belong to
+it. Every operation reaches `Trace.process` through `Primitive.bind`. The trace does its work with the
+`parent` trace current: that is all there is to nesting, there is no stack and no level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._base import errors
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.primitive import Primitive, current_trace
+
+
+class Trace:
+    """One running transformation. `live` is False once its function has returned."""
+
+    __slots__ = ("__weakref__", "live", "parent")
+
+    parent: Trace | None
+
+    def __init__(self) -> None:
+        self.parent = current_trace.get()
+        self.live = True
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Interprets one operation; `args` may be tracers of this trace, of an outer one, or arrays."""
+        raise NotImplementedError
+
+    def explain(self, tracer: Tracer) -> str:
+        """Where the value of `tracer` comes from, in the user's terms, for error messages."""
+        return ""
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes this the trace that operations go to; at the end its tracers are dead."""
+        token = current_trace.set(self)
+        try:
+            yield
+        finally:
+            current_trace.reset(token)
+            self.live = False
+
+
+def bind_under(trace: Trace | None, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
+    """`primitive.bind(*args, **params)` with `trace` current."""
+    token = current_trace.set(trace)
+    try:
+        return primitive.bind(*args, **params)
+    finally:
+        current_trace.reset(token)
+
+
+class ArrayLike:
+    """What concrete arrays and tracers share: a type. Operators and methods are installed by `phlox.numpy`."""
+
+    __slots__ = ()
+
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """True when the element type comes from a Python scalar and gives way in promotions."""
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise errors.ShapeError("len() of an array without axes", shapes=[()])
+        return self.aval.shape[0]
+
+
+class Tracer(ArrayLike):
+    """A stand-in for an array inside a transformed function. It has a type but, in general, no value."""
+
+    __slots__ = ("__weakref__", "trace")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    trace: Any
+
+    def _refuse(self, error: type[errors.ConcretizationTypeError], use: str, instead: str) -> NoReturn:
+        origin = self.trace.explain(self) if self.trace.live else ""
+        what = f"{use} needs the value of {self.aval.short}, which is traced and has none yet"
+        raise error(what + (f" ({origin})" if origin else ""), instead=instead, aval=self.aval)
+
+    def __bool__(self) -> bool:
+        check_live(self)
+        self._refuse(
+            errors.TracerBoolConversionError,
+            "a Python condition (if, while, and, or, not)",
+            "numpy.where(condition, a, b) or lax.cond; or mark the argument static with static_argnums",
+        )
+
+    def __int__(self) -> int:
+        self._refuse(errors.ConcretizationTypeError, "int()", "x.astype(int); or mark the argument static")
+
+    def __float__(self) -> float:
+        self._refuse(errors.ConcretizationTypeError, "float()", "x.astype(float); or mark the argument static")
+
+    def __complex__(self) -> complex:
+        self._refuse(errors.ConcretizationTypeError, "complex()", "x.astype(complex); or mark the argument static")
+
+    def __index__(self) -> int:
+        self._refuse(
+            errors.TracerIntegerConversionError,
+            "a Python index or range",
+            "index an array, not a list; mark shape arguments static with static_argnums",
+        )
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> np.ndarray:
+        self._refuse(
+            errors.TracerArrayConversionError,
+            "a NumPy function or numpy.asarray",
+            "the function of the same name in phlox.numpy",
+        )
+
+    def item(self, *_args: Any) -> Any:
+        self._refuse(errors.ConcretizationTypeError, "item()", "keep the array, or return it")
+
+    tolist = item
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.aval.short}>"
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Tracer:
+        return self
+
+
+def check_live(tracer: Tracer) -> None:
+    """Raises `UnexpectedTracerError` when the transformation that made `tracer` has ended."""
+    if not tracer.trace.live:
+        raise errors.UnexpectedTracerError(
+            f"a traced value of type {tracer.aval.short} was used after its transformation had ended"
+            + (f" ({origin})" if (origin := tracer.trace.explain(tracer)) else ""),
+            instead="return the value from the transformed function; do not store it in a global, a list or self",
+            aval=tracer.aval,
+        )
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of `x` as an array: shape, dtype and weak type.
+
+    Raises `ArgumentError` when `x` cannot be an array.
+    """
+    aval = typeof_value(x)
+    if aval is None:
+        raise not_an_array(x)
+    return aval
+
+
+def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
+    """The error for `x`, named `argument`, which no array can be made of."""
+    text = repr(x)
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return errors.ArgumentError(
+        f"{argument} is {shown} of type {type(x).__name__}, which is no array",
+        instead="pass numbers and arrays",
+        argument=argument,
+        value=x,
+    )

@@ -1,0 +1,1 @@
+"""Transformations of programs: forward derivatives, linearization, transposition, batching."""

@@ -1,0 +1,121 @@
+"""Batching: running a function for one example on a whole batch at once.
+
+Every value may carry one axis more than the function sees, at position `dim`. Primitives say in their `batch`
+rule how they do all examples together; where no argument carries the axis, nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .._base.errors import AxisSizeError
+from .._ir.avals import shaped
+from .._ir.primitive import Primitive, current_trace
+from .._trace.axes import AxisName, named_axis
+from .._trace.trace import Trace, Tracer, typeof
+from .words import insert_axis, move_axis
+
+Dim = int | None
+
+
+class BatchAxis(NamedTuple):
+    """The axis that is being mapped: its size, and its name for collectives if it has one."""
+
+    size: int
+    name: AxisName | None = None
+
+
+class BatchTracer(Tracer):
+    """An example out of the batch `value`, which carries the mapped axis at `dim`."""
+
+    __slots__ = ("aval", "dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int):
+        self.trace = trace
+        self.value = value
+        self.dim = dim
+        whole = typeof(value)
+        self.aval = shaped(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak_type)
+
+
+class BatchTrace(Trace):
+    """Does each operation for the whole batch, in the parent trace."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, axis: BatchAxis):
+        super().__init__()
+        self.axis = axis
+
+    def split(self, x: Any) -> tuple[Any, Dim]:
+        """The batched value of `x` and where its mapped axis is."""
+        if type(x) is BatchTracer and x.trace is self:
+            return x.value, x.dim
+        return x, None
+
+    def join(self, value: Any, dim: Dim) -> Any:
+        return value if dim is None else BatchTracer(self, value, dim)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        pairs = [self.split(x) for x in args]
+        dims = [d for _, d in pairs]
+        values = [x for x, _ in pairs]
+        axes = primitive.axes
+        token = current_trace.set(self.parent)
+        try:
+            if all(d is None for d in dims) and not (axes and self.axis.name in axes(params)):
+                return primitive.bind(*values, **params)
+            out, out_dim = primitive.rule("batch")(self.axis, values, dims, **params)
+        finally:
+            current_trace.reset(token)
+        if primitive.multiple_results:
+            return [self.join(x, d) for x, d in zip(out, out_dim, strict=True)]
+        return self.join(out, out_dim)
+
+    def explain(self, tracer: Tracer) -> str:
+        inner = tracer.value if type(tracer) is BatchTracer else None
+        return inner.trace.explain(inner) if isinstance(inner, Tracer) else "mapped by vmap"
+
+
+def run_batched(
+    fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
+) -> tuple[list[Any], list[Dim]]:
+    """Runs flat `fun` on batched `args`; returns the outputs and where each carries the axis."""
+    trace = BatchTrace(axis)
+    with trace.current(), named_axis(axis.name, axis.size):
+        tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
+        pairs = [trace.split(out) for out in fun(*tracers)]
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
+    """`x` with its mapped axis at `destination`; an `x` without one is repeated."""
+    if dim is None:
+        return insert_axis(x, size, destination)
+    return move_axis(x, dim, destination)
+
+
+def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap") -> int:
+    """The one size of axes given as (argument path, axis, aval); raises `AxisSizeError` when they differ."""
+    sizes: dict[int, list[str]] = {}
+    for path, axis, aval in described:
+        if not -aval.ndim <= axis < aval.ndim:
+            raise AxisSizeError(
+                f"{function}: argument {path} has type {aval.short}, which has no axis {axis}",
+                instead=f"in_axes=None for {path}, or an axis below {aval.ndim}",
+                path=path,
+                axis=axis,
+                sizes=list(described),
+            )
+        sizes.setdefault(aval.shape[axis], []).append(f"axis {axis} of {path}: {aval.short}")
+    if len(sizes) == 1:
+        return next(iter(sizes))
+    lines = [f"{function} got inconsistent sizes for the axes to be mapped:"]
+    for size, where in sorted(sizes.items(), key=lambda item: -len(item[1])):
+        lines += [f"    size {size}: {'; '.join(where[:4])}" + (" …" if len(where) > 4 else "")]
+    raise AxisSizeError(
+        "\n".join(lines),
+        instead="in_axes=None for arguments that are the same for every example",
+        sizes=list(described),
+    )

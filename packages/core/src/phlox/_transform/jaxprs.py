@@ -1,0 +1,180 @@
+"""Transformations of Jaxprs, for the rules of primitives that hold them. Results are kept on the Jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .._ir.avals import shaped
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, hoist_consts, memoized
+from .._trace.axes import axis_env
+from .._trace.interpret import eval_jaxpr
+from .._trace.staging import JaxprTracer, stage
+from .batch import BatchAxis, Dim, place_axis, run_batched
+from .jvp import jvp
+from .linearize import linearize
+from .transpose import Linear, backward_pass
+from .words import Zero, instantiate
+
+
+def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:
+    """Stages flat `fun` into a Jaxpr that carries the name of `like` and closes over concrete values only."""
+    jaxpr, consts = stage(fun, in_avals, name=like.name)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def jvp_jaxpr(
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], keep: tuple[bool, ...] | None = None
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """A Jaxpr from (inputs, nonzero input tangents) to (outputs, nonzero output tangents).
+
+    `keep` says which output tangents must be there even when they are zero. Also returns which are there.
+    """
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        present: list[bool] = []
+
+        def fun(*args: Any) -> list[Any]:
+            primals, given = args[: len(nonzero)], iter(args[len(nonzero) :])
+            tangents = [
+                next(given) if has else Zero(v.aval.tangent())
+                for has, v in zip(nonzero, closed.jaxpr.invars, strict=True)
+            ]
+            outs, out_tangents = jvp(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+            wanted = keep or (False,) * len(outs)
+            present[:] = [want or type(t) is not Zero for want, t in zip(wanted, out_tangents, strict=True)]
+            return outs + [instantiate(t) for t, there in zip(out_tangents, present, strict=True) if there]
+
+        tangent_avals = [aval.tangent() for aval, has in zip(closed.in_avals, nonzero, strict=True) if has]
+        return restage(fun, [*closed.in_avals, *tangent_avals], closed.jaxpr), present
+
+    return memoized(closed.jaxpr, ("jvp", nonzero, keep, axis_env.get()), make)
+
+
+class LinearizedJaxpr(NamedTuple):
+    """A program split for reverse mode.
+
+    `primal` returns the outputs and then new residuals. `linear` takes all residuals, then tangents of the
+    inputs that had any, and returns tangents of the outputs where `nonzero`. `residuals` says for each where
+    it comes from: ("in", i) is input i of `primal`, ("out", i) its output i.
+    """
+
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    residuals: list[tuple[str, int]]
+    nonzero: list[bool]
+
+
+def linearize_jaxpr(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> LinearizedJaxpr:
+    """Splits a Jaxpr into its computation and its derivative with respect to the `wanted` inputs."""
+
+    def make() -> LinearizedJaxpr:
+        found: dict[str, Any] = {}
+
+        def fun(*primals: Any) -> list[Any]:
+            result = linearize(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, wanted)
+            outputs = list(result.outputs)
+            places: list[tuple[str, int]] = []
+            inputs = {id(x): i for i, x in enumerate(primals)}
+            known = {id(x): i for i, x in enumerate(outputs) if type(x) is JaxprTracer}
+            constants = []
+            for var, residual in zip(result.jaxpr.constvars, result.residuals, strict=True):
+                if id(residual) in inputs:
+                    places.append(("in", inputs[id(residual)]))
+                elif id(residual) in known:
+                    places.append(("out", known[id(residual)]))
+                elif type(residual) is JaxprTracer:
+                    known[id(residual)] = len(outputs)
+                    places.append(("out", len(outputs)))
+                    outputs.append(residual)
+                else:
+                    constants.append((var, residual))
+                    continue
+                found.setdefault("residual_vars", []).append(var)
+            found["places"], found["constants"], found["result"] = places, constants, result
+            return outputs
+
+        primal = restage(fun, closed.in_avals, closed.jaxpr)
+        result = found["result"]
+        linear = result.jaxpr.replace(
+            constvars=[var for var, _ in found["constants"]],
+            invars=[*found.get("residual_vars", ()), *result.jaxpr.invars],
+            name=closed.jaxpr.name,
+        )
+        constants = [value for _, value in found["constants"]]
+        return LinearizedJaxpr(primal, ClosedJaxpr(linear, constants), found["places"], result.nonzero)
+
+    return memoized(closed.jaxpr, ("linearize", wanted, axis_env.get()), make)
+
+
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """A Jaxpr from (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of linear inputs.
+
+    Also returns which of the linear inputs get one.
+    """
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        present: list[bool] = []
+
+        def fun(*args: Any) -> list[Any]:
+            given = iter(args)
+            values = [
+                Linear(v.aval) if is_lin else next(given) for v, is_lin in zip(closed.jaxpr.invars, linear, strict=True)
+            ]
+            cotangents = [
+                next(given) if has else Zero(v.aval) for v, has in zip(closed.jaxpr.outvars, nonzero, strict=True)
+            ]
+            results = backward_pass(closed.jaxpr, closed.consts, values, cotangents)
+            asked = [ct for ct, is_lin in zip(results, linear, strict=True) if is_lin]
+            present[:] = [type(ct) is not Zero for ct in asked]
+            return [ct for ct in asked if type(ct) is not Zero]
+
+        in_avals = [aval for aval, is_lin in zip(closed.in_avals, linear, strict=True) if not is_lin]
+        in_avals += [aval for aval, has in zip(closed.out_avals, nonzero, strict=True) if has]
+        return restage(fun, in_avals, closed.jaxpr), present
+
+    return memoized(closed.jaxpr, ("transpose", linear, nonzero, axis_env.get()), make)
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr, axis: BatchAxis, in_dims: tuple[Dim, ...], out_dims: tuple[bool, ...] | None = None
+) -> tuple[ClosedJaxpr, list[Dim]]:
+    """The Jaxpr for a batch, with the mapped axis of each input at `in_dims`.
+
+    Returns it with the position of the axis in each output. `out_dims` says which outputs must carry the axis,
+    in front, and forbids it in the others' places only by moving it in front too.
+    """
+
+    def make() -> tuple[ClosedJaxpr, list[Dim]]:
+        positions: list[Dim] = []
+
+        def fun(*args: Any) -> list[Any]:
+            outs, dims = run_batched(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, in_dims)
+            if out_dims is not None:
+                forced = zip(outs, dims, out_dims, strict=True)
+                outs = [x if d is None and not must else place_axis(x, d, 0, axis.size) for x, d, must in forced]
+                dims = [None if d is None and not must else 0 for d, must in zip(dims, out_dims, strict=True)]
+            positions[:] = dims
+            return outs
+
+        in_avals = [
+            aval if d is None else shaped((*aval.shape[:d], axis.size, *aval.shape[d:]), aval.dtype, aval.weak_type)
+            for aval, d in zip(closed.in_avals, in_dims, strict=True)
+        ]
+        return restage(fun, in_avals, closed.jaxpr), positions
+
+    return memoized(closed.jaxpr, ("batch", axis, in_dims, out_dims, axis_env.get()), make)
+
+
+def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """The program with its constants as leading arguments: (closed Jaxpr without constants, those arguments)."""
+    return ClosedJaxpr(hoist_consts(jaxpr)), list(consts)
+
+
+def unused_inputs(jaxpr: Jaxpr) -> list[bool]:
+    """For each input, whether nothing reads it."""
+    read: set[Var] = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
+    read.update(v for v in jaxpr.outvars if type(v) is Var)
+    return [v not in read for v in jaxpr.invars]

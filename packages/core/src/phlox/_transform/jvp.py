@@ -1,0 +1,83 @@
+"""Forward mode: every value travels with its tangent.
+
+    jvp(f)(x, t) = f(x), f'(x) t
+
+Primitives say in their `jvp` rule how tangents pass; where no argument has a tangent the operation is
+simply done by the outer trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._ir.primitive import Primitive, current_trace
+from .._trace.trace import Trace, Tracer, typeof
+from .words import Zero, zero_tangent
+
+
+class JVPTracer(Tracer):
+    """A value with a tangent that is not known to be zero."""
+
+    __slots__ = ("aval", "primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self.trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.aval = typeof(primal)
+
+
+class JVPTrace(Trace):
+    """Pushes tangents forward through each operation, working in the parent trace."""
+
+    __slots__ = ()
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """The value and the tangent of `x`."""
+        if type(x) is JVPTracer and x.trace is self:
+            return x.primal, x.tangent
+        return x, zero_tangent(x)
+
+    def join(self, primal: Any, tangent: Any) -> Any:
+        """The value as a tracer, or as it is when its tangent is zero."""
+        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any]:
+        return primitive.rule("jvp")
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        active = any(type(x) is JVPTracer and x.trace is self for x in args)
+        token = current_trace.set(self.parent)
+        try:
+            if not active:
+                return primitive.bind(*args, **params)
+            pairs = [self.split(x) for x in args]
+            rule = self.rule(primitive)
+            out, tangent = rule([p for p, _ in pairs], [t for _, t in pairs], **params)
+        finally:
+            current_trace.reset(token)
+        if primitive.multiple_results:
+            return [self.join(p, t) for p, t in zip(out, tangent, strict=True)]
+        return self.join(out, tangent)
+
+    def explain(self, tracer: Tracer) -> str:
+        inner = tracer.primal if type(tracer) is JVPTracer else None
+        return inner.trace.explain(inner) if isinstance(inner, Tracer) else "being differentiated"
+
+
+def push_forward(
+    trace: JVPTrace, fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Runs flat `fun` under `trace`; returns its outputs and their tangents (which may be `Zero`)."""
+    with trace.current():
+        tracers = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
+        pairs = [trace.split(out) for out in fun(*tracers)]
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def jvp(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and output tangents of flat `fun` at `primals` in direction `tangents`."""
+    return push_forward(JVPTrace(), fun, primals, tangents)

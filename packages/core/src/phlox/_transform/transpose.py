@@ -1,0 +1,83 @@
+"""Transposition: running a linear program backwards, from cotangents of outputs to cotangents of inputs.
+
+If the program computes t -> A t, its transpose computes c -> Aᵀ c. Together with linearization this is
+reverse mode. Each primitive says in its `transpose` rule what it does to cotangents; arguments that it is
+linear in arrive as `Linear` placeholders, all others as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._ir.avals import ShapedArray
+from .._ir.jaxpr import Atom, Jaxpr, Literal, Var
+from .words import Zero, add
+
+
+class Linear:
+    """Stands for an argument that an operation is linear in: it has a type and no value."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval.short})"
+
+
+def is_linear(x: Any) -> bool:
+    """True for the placeholder of an argument that is being transposed."""
+    return type(x) is Linear
+
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of `args` (None where the argument is not `Linear`), given those of the outputs.
+
+    Cotangents may be `Zero`. Equations that no `Linear` argument reaches are evaluated first.
+    """
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear: set[Var] = set()
+    for v, arg in zip(jaxpr.invars, args, strict=True):
+        if type(arg) is Linear:
+            linear.add(v)
+        else:
+            values[v] = arg
+
+    def read(v: Atom) -> Any:
+        if type(v) is Literal:
+            return v.val
+        return Linear(v.aval) if v in linear else values[v]  # type: ignore[index, arg-type]
+
+    backward = []
+    for eqn in jaxpr.eqns:
+        if any(v in linear for v in eqn.invars if type(v) is Var):
+            linear.update(eqn.outvars)
+            backward.append(eqn)
+        else:
+            out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
+            values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+
+    gathered: dict[Var, Any] = {}
+
+    def give(v: Atom, cotangent: Any) -> None:
+        if type(v) is Var and v in linear and cotangent is not None and type(cotangent) is not Zero:
+            gathered[v] = add(gathered[v], cotangent) if v in gathered else cotangent
+
+    for v, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        give(v, cotangent)
+    for eqn in reversed(backward):
+        if not any(v in gathered for v in eqn.outvars):
+            continue
+        incoming = [gathered.pop(v, None) for v in eqn.outvars]
+        incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
+        rule = eqn.primitive.rule("transpose")
+        cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
+        outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
+        for v, cotangent in zip(eqn.invars, outgoing, strict=True):
+            give(v, cotangent)
+    return [
+        gathered.get(v, Zero(v.aval)) if type(arg) is Linear else None
+        for v, arg in zip(jaxpr.invars, args, strict=True)
+    ]

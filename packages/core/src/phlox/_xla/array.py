@@ -1,0 +1,303 @@
+"""`Array`: an immutable array on one or more devices.
+
+Three slots: one private jaxlib buffer, the abstract value, and the key under which compiled programs file the
+array. The key is the abstract value itself for an array that nobody placed anywhere, otherwise a `Placed`.
+The buffer is never handed to anyone: the real jax, if it is in the process, would misread it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base import errors
+from .._base.native import native
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
+from .._ir.dtypes import ExtendedDtype
+from .._trace.trace import ArrayLike, Tracer
+from . import transfer
+from .devices import Device, default_device
+from .placement import Key, is_committed, key_for, sharding_of
+from .sharding import Sharding, single_device
+
+
+class _ArrayType(type):
+    """Makes tracers count as arrays: `isinstance(x, Array)` holds inside transformed functions."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return issubclass(type(instance), (cls, Tracer))
+
+
+class Shard(NamedTuple):
+    """The part of an array that one device holds."""
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Array
+
+
+class Array(ArrayLike, metaclass=_ArrayType):
+    """An array on a device. Make one with `phlox.numpy`; operators and methods are those of NumPy arrays.
+
+    Arrays are immutable: ``x.at[i].set(v)`` returns a new one. `isinstance(x, phlox.Array)` is also true for
+    the tracers that stand for arrays in transformed functions.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.arange(3) + 1
+    Array([1, 2, 3], dtype=int32)
+    """
+
+    __slots__ = ("__weakref__", "_buf", "_key", "aval")
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        raise errors.ArgumentError("Array() makes no arrays", instead="phlox.numpy.array(...)")
+
+    # -- values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if isinstance(self.aval.dtype, ExtendedDtype):
+            raise errors.DtypeError(
+                f"arrays of {self.aval.dtype} have no elements that NumPy knows", instead="phlox.random.key_data(keys)"
+            )
+        self._check_alive()
+        value = transfer.buffer_to_numpy(self._buf, self.aval, self.sharding)
+        if dtype is not None and dtype != value.dtype:
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def item(self, *args: Any) -> Any:
+        """The value of an array with one element, as a Python scalar; or of element ``args``."""
+        return np.asarray(self).item(*args)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return np.asarray(self).tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements as bytes."""
+        return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
+
+    def _scalar(self, what: str) -> np.ndarray:
+        if self.aval.size != 1:
+            raise errors.ShapeError(
+                f"{what} of an array of type {self.aval.short}: only one element has a truth value or number",
+                instead="any(), all(), or an index",
+                shapes=[self.aval.shape],
+            )
+        return np.asarray(self).reshape(())
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        if self.aval.shape or self.aval.dtype.kind not in "iu":
+            raise errors.ArgumentError(f"only integer arrays without axes are indices, not {self.aval.short}")
+        return int(np.asarray(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(np.asarray(self)[()], spec) if self.aval.ndim == 0 else format(str(self), spec)
+
+    def __str__(self) -> str:
+        return str(np.asarray(physical(self)))
+
+    def __repr__(self) -> str:
+        return _repr(self)
+
+    # -- where it is
+
+    @property
+    def sharding(self) -> Sharding:
+        """How the array lies on devices."""
+        return sharding_of(self._key)
+
+    @property
+    def device(self) -> Device | Sharding:
+        """The device that holds the array, or the sharding when there are several."""
+        sharding = self.sharding
+        return sharding.devices[0] if len(sharding.devices) == 1 else sharding
+
+    def devices(self) -> set[Device]:
+        """The devices that hold parts of the array."""
+        return set(self.sharding.devices)
+
+    @property
+    def committed(self) -> bool:
+        """True when the array was put where it is on purpose, so that computations follow it."""
+        return is_committed(self._key)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """True when this process can read every element."""
+        return self.sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """True when every device holds all elements."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts that devices of this process hold."""
+        sharding = self.sharding
+        aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
+        found = []
+        copies: dict[str, int] = {}
+        indices = sharding.devices_indices_map(self.shape)
+        for device, buf in transfer.pieces(self._buf, aval.physical, sharding):
+            mark = str(indices[device])
+            copies[mark] = copies.get(mark, -1) + 1
+            data = wrap(buf, aval, key_for(aval, single_device(device), True))
+            found.append(Shard(device, indices[device], copies[mark], data))
+        return found
+
+    def addressable_data(self, index: int) -> Array:
+        """The part that device number `index` of this process holds."""
+        return self.addressable_shards[index].data
+
+    # -- life of the buffer
+
+    def block_until_ready(self) -> Array:
+        """Waits until the elements are computed; returns the array. Raises what the computation raised."""
+        self._check_alive()
+        self._buf.block_until_ready()
+        return self
+
+    def is_ready(self) -> bool:
+        """True when the elements are computed."""
+        self._check_alive()
+        return self._buf.is_ready()
+
+    def delete(self) -> None:
+        """Frees the memory now. Later uses raise `DeletedArrayError`."""
+        self._buf.delete()
+
+    def is_deleted(self) -> bool:
+        """True when the memory was freed or given to a computation (donated)."""
+        return self._buf.is_deleted()
+
+    def copy_to_host_async(self) -> None:
+        """Starts copying the elements to the host, so that a later `numpy.asarray` need not wait."""
+        self._check_alive()
+
+    def _check_alive(self) -> None:
+        if self._buf.is_deleted():
+            raise deleted(self)
+
+    # -- exchange
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        self._check_alive()
+        transfer.one_device(self.sharding)
+        return transfer.to_dlpack(self._buf, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        self._check_alive()
+        return transfer.dlpack_device(self.sharding)
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the elements on the one device that holds them."""
+        transfer.one_device(self.sharding)
+        return transfer.pointer(self._buf)
+
+    def __reduce__(self) -> Any:
+        return _restore, (np.asarray(physical(self)), self.aval.dtype, self.aval.weak_type)
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Array:
+        return wrap(transfer.copy(self._buf), self.aval, self._key)
+
+
+_new = Array.__new__
+
+
+def wrap(buf: Any, aval: ShapedArray, key: Key) -> Array:
+    """The array of this buffer, which must have this type and lie where `key` says."""
+    array = _new(Array)
+    array._buf = buf
+    array.aval = aval
+    array._key = key
+    return array
+
+
+def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:
+    """The error for a use of an array whose buffer is gone."""
+    return errors.DeletedArrayError(
+        f"{argument} of type {array.aval.short} has been deleted, or donated to a computation",
+        instead="use the result of that computation, or leave the argument out of donate_argnums",
+        aval=array.aval,
+    )
+
+
+def put(x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committed: bool = False) -> Array:
+    """Copies NumPy array (or scalar) `x` of the physical type of `aval` to where `sharding` says.
+
+    Without a sharding the array goes to the default device and is not committed.
+    """
+    if sharding is None:
+        sharding = single_device(default_device())
+    return wrap(transfer.put_buffer(x, aval.physical, sharding), aval, key_for(aval, sharding, committed))
+
+
+def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
+    """The same elements, laid out as `sharding` says."""
+    array._check_alive()
+    here = array.sharding
+    buf = array._buf
+    if here != sharding:
+        buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
+    return wrap(buf, array.aval, key_for(array.aval, sharding, committed))
+
+
+def physical(array: Array) -> Array:
+    """The array as it lies in memory: a key array as its numbers, any other as it is."""
+    real = array.aval.physical
+    if real is array.aval:
+        return array
+    return wrap(array._buf, real, key_for(real, array.sharding, array.committed))
+
+
+def block_until_ready(arrays: list[Array]) -> None:
+    """Waits for several arrays at once."""
+    for array in arrays:
+        array._check_alive()
+    native.batched_block_until_ready([array._buf for array in arrays])
+
+
+def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:
+    """The array that was pickled as these elements."""
+    if isinstance(dtype, ExtendedDtype):
+        return put(value, shaped(value.shape[: value.ndim - len(dtype.element_shape)], dtype, weak_type))
+    return put(value, shaped(value.shape, dtypes.canonical(dtype), weak_type))
+
+
+def _repr(array: Array) -> str:
+    """``Array([1., 2.], dtype=float32)``, as JAX prints it."""
+    aval = array.aval
+    tail = f"dtype={aval.dtype.name}" + (", weak_type=True)" if aval.weak_type else ")")
+    if array.is_deleted():
+        return f"Array(shape={aval.shape}, {tail[:-1]}, deleted)"
+    if isinstance(aval.dtype, ExtendedDtype):
+        return f"Array({aval.shape}, {tail} overlaying:\n{array}"
+    if aval.size == 0:
+        return f"Array([], shape={aval.shape}, {tail}"
+    prefix = "Array("
+    body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
+    last = len(body) - (body.rfind("\n") + 1) + (len(prefix) if "\n" not in body else 0)
+    gap = " " if last + 2 + len(tail) <= int(np.get_printoptions()["linewidth"]) else "\n" + " " * len(prefix)
+    return f"{prefix}{body},{gap}{tail}"

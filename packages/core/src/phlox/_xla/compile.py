@@ -1,0 +1,84 @@
+"""From StableHLO text to a loaded executable, by way of the disk cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+from typing import Any
+
+import jaxlib.xla_client as xla_client
+import numpy as np
+from jaxlib.version import __version__ as _jaxlib_version
+
+from .._base.errors import PhloxError
+from .._base.native import native
+from . import disk
+from .devices import Device
+
+JaxRuntimeError = native.JaxRuntimeError
+
+
+def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> Any:
+    """Compile options for one program over `devices`: one partition for each."""
+    result = xla_client.CompileOptions()
+    result.num_replicas = 1
+    result.num_partitions = len(devices)
+    result.profile_version = -1
+    ids = np.array([[device.id for device in devices]], np.int32)
+    result.device_assignment = xla_client.DeviceAssignment.create(ids)
+    build = result.executable_build_options
+    build.use_spmd_partitioning = True
+    build.use_shardy_partitioner = shardy
+    if len(devices) > 1 and outputs:
+        build.allow_spmd_sharding_propagation_to_output = [True] * outputs
+    return result
+
+
+def compile_text(text: str, devices: tuple[Device, ...], *, shardy: bool = True, outputs: int = 0) -> Any:
+    """The loaded executable of a module, from the disk cache when it is there."""
+    client = devices[0].client
+    settings = options(devices, shardy=shardy, outputs=outputs)
+    device_list = native.DeviceList(devices)
+    key = _cache_key(text, settings, client, devices)
+    stored = disk.load(key)
+    if stored is not None:
+        try:
+            return client.deserialize_executable(stored, device_list, settings)
+        except JaxRuntimeError:
+            disk.discard(key)  # written by something that this jaxlib does not understand
+    try:
+        executable = client.compile_and_load(text, device_list, settings)
+    except JaxRuntimeError as error:
+        raise PhloxError(f"XLA could not compile the program: {error}", text=text) from None
+    try:
+        disk.store(key, client.serialize_executable(executable))
+    except JaxRuntimeError:
+        pass  # some programs cannot be serialized; they are compiled each time
+    return executable
+
+
+def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...]) -> str:
+    digest = hashlib.sha256(text.encode())
+    digest.update(settings.SerializeAsString())
+    digest.update(_machine().encode())
+    digest.update(f"{client.platform} {client.platform_version} {devices[0].device_kind}".encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _machine() -> str:
+    """What machine code depends on besides the program: jaxlib, its flags, and the processor's features."""
+    return "\n".join(
+        [_jaxlib_version, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()]
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file if line.startswith(("model name", "flags", "Features"))]
+        return "\n".join(sorted(set(lines)))
+    except OSError:
+        return platform.processor()

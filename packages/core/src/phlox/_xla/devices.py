@@ -1,0 +1,144 @@
+"""Clients and devices. A client starts at the first use of a device, never at import."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import threading
+from typing import Any
+
+import jaxlib.xla_client as xla_client
+
+from .._base import config
+from .._base.errors import DeviceError
+from .._base.native import native
+
+Device = native.Device
+Client = Any
+
+_clients: dict[str, Client] = {}
+_lock = threading.Lock()
+#: platform name as users write it -> name of the client that serves it
+_ALIASES = {"cpu": "cpu"}
+
+
+def _make_cpu_client() -> Client:
+    count = config.current().num_cpu_devices
+    return xla_client.make_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}))
+
+
+_MAKERS = {"cpu": _make_cpu_client}
+
+
+def client(platform: str | None = None) -> Client:
+    """The client of `platform`, or of the first platform that is there."""
+    name = platform if platform is not None else _preferred()
+    found = _clients.get(name)
+    if found is not None:
+        return found
+    kind = _ALIASES.get(name)
+    if kind is None:
+        raise DeviceError(
+            f"unknown backend {name!r}", instead="one of " + ", ".join(sorted(_ALIASES)), backend=name
+        )
+    with _lock:
+        if name not in _clients:
+            _clients[name] = _MAKERS[kind]()
+            if len(_clients) == 1:
+                # References that XLA's threads drop are freed when the collector runs, as in jax.
+                gc.callbacks.append(_collect)
+                atexit.register(_forget_clients)
+    return _clients[name]
+
+
+def _preferred() -> str:
+    asked = config.current().platforms
+    return asked.split(",")[0].strip() if asked else "cpu"
+
+
+def _collect(*_: Any) -> None:
+    native.collect_garbage()
+
+
+def _forget_clients() -> None:
+    if _collect in gc.callbacks:
+        gc.callbacks.remove(_collect)
+    _clients.clear()
+
+
+def started() -> bool:
+    """True once a client exists; settings such as `num_cpu_devices` come too late then."""
+    return bool(_clients)
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices of `backend` (default: of the default one), in order of their ids.
+
+    Raises `DeviceError` for a backend that does not exist.
+
+    >>> devices("cpu")[0].platform
+    'cpu'
+    """
+    return client(backend).devices()
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """Devices that this process (or process `process_index`) drives.
+
+    >>> len(local_devices()) == len(devices())
+    True
+    """
+    index = host_id if process_index is None else process_index
+    if index is None:
+        return client(backend).local_devices()
+    return [device for device in devices(backend) if device.process_index == index]
+
+
+def default_backend() -> str:
+    """Name of the platform that computations run on: ``'cpu'``, ``'gpu'`` …"""
+    return client().platform
+
+
+def device_count(backend: str | None = None) -> int:
+    """Number of devices in all processes."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """Number of devices of this process."""
+    return len(local_devices(backend=backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """Number of this process among those that work together; 0 when it works alone."""
+    return client(backend).process_index()
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes work together."""
+    return max(device.process_index for device in devices(backend)) + 1
+
+
+def first_device() -> Device:
+    """The device that arrays without a home live on, before any setting."""
+    return _first or _find_first()
+
+
+_first: Device | None = None
+
+
+def _find_first() -> Device:
+    global _first
+    found = local_devices()[0]
+    _first = found
+    return found
+
+
+def default_device() -> Device:
+    """Where arrays go that nothing places elsewhere: the flag `default_device`, or the first device."""
+    asked = config.current().default_device
+    if asked is None:
+        return first_device()
+    return local_devices(backend=asked)[0] if isinstance(asked, str) else asked

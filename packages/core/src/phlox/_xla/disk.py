@@ -1,0 +1,168 @@
+"""Compiled programs kept on disk between processes. Loading one takes a millisecond, compiling it many.
+
+A loaded program is machine code that will run in this process, so the folder must be private: it is made with
+mode 0700, and one that belongs to somebody else or that others may write to is refused. Entries are written
+to a temporary file and renamed, carry a checksum, and are ignored when it does not fit. The least recently used
+ones go when the folder outgrows its limit. Whatever fails here, the program is compiled as if there were no
+cache; the user is told once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+import warnings
+from typing import NamedTuple
+
+from .._base import config
+
+_MAGIC = b"phlox-executable-1\n"
+_SUFFIX = ".xla"
+_CHECK_EVERY = 64  # writes between two looks at the size of the folder
+
+_state = {"writes": 0, "warned": False}
+_usable: dict[str, bool] = {}
+
+
+class CacheInfo(NamedTuple):
+    """What the cache folder holds."""
+
+    directory: str
+    entries: int
+    bytes: int
+
+
+def directory() -> str:
+    """The folder of the cache: the flag `compilation_cache_dir`, or ``phlox`` in the user's cache folder."""
+    asked = config.current().compilation_cache_dir
+    if asked:
+        return os.path.abspath(os.path.expanduser(asked))
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "phlox", "programs")
+
+
+def load(key: str) -> bytes | None:
+    """The entry of this key, or None when there is none that can be trusted."""
+    folder = _folder()
+    if folder is None:
+        return None
+    path = os.path.join(folder, key + _SUFFIX)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    head, payload = data[: len(_MAGIC) + 32], data[len(_MAGIC) + 32 :]
+    if head != _MAGIC + hashlib.sha256(payload).digest():
+        discard(key)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the least recently used entries are the first to go
+    return payload
+
+
+def store(key: str, payload: bytes) -> None:
+    """Writes an entry; two processes that write the same one leave one whole file."""
+    folder = _folder()
+    if folder is None:
+        return
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+        os.replace(temporary, os.path.join(folder, key + _SUFFIX))
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        _usable[folder] = False
+        _warn(f"cannot write to the cache of compiled programs in {folder} ({error.strerror})")
+        return
+    if _state["writes"] % _CHECK_EVERY == 0:
+        _evict(folder, config.current().compilation_cache_max_size)
+    _state["writes"] += 1
+
+
+def discard(key: str) -> None:
+    """Removes an entry that turned out to be unusable."""
+    folder = _folder()
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, key + _SUFFIX))
+
+
+def info() -> CacheInfo:
+    """Where the cache is and how much it holds."""
+    entries = _entries(directory())
+    return CacheInfo(directory(), len(entries), sum(size for _, size, _ in entries))
+
+
+def clear() -> None:
+    """Removes all entries."""
+    for path, _, _ in _entries(directory()):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _folder() -> str | None:
+    """The folder if the cache is on and the folder can be trusted; made if it is not there."""
+    if not config.current().enable_compilation_cache:
+        return None
+    folder = directory()
+    if folder not in _usable:
+        _usable[folder] = _prepare(folder)
+    return folder if _usable[folder] else None
+
+
+def _prepare(folder: str) -> bool:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.stat(folder)
+    except OSError as error:
+        _warn(f"cannot make the folder {folder} for compiled programs ({error.strerror})")
+        return False
+    if hasattr(os, "getuid"):
+        if found.st_uid != os.getuid():
+            _warn(f"the folder {folder} belongs to another user; compiled programs from it are not trusted")
+            return False
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            _warn(f"others may write to the folder {folder}; compiled programs from it are not trusted")
+            return False
+    return True
+
+
+def _warn(message: str) -> None:
+    if not _state["warned"]:
+        _state["warned"] = True
+        warnings.warn(
+            f"{message}; going on without a cache. PHLOX_COMPILATION_CACHE_DIR names another folder, "
+            "PHLOX_ENABLE_COMPILATION_CACHE=0 turns it off",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _entries(folder: str) -> list[tuple[str, int, float]]:
+    found = []
+    with contextlib.suppress(OSError), os.scandir(folder) as listing:
+        for item in listing:
+            if item.name.endswith((_SUFFIX, ".part")):
+                with contextlib.suppress(OSError):
+                    status = item.stat()
+                    found.append((item.path, status.st_size, status.st_mtime))
+    return found
+
+
+def _evict(folder: str, limit: int) -> None:
+    entries = _entries(folder)
+    total = sum(size for _, size, _ in entries)
+    for path, size, _ in sorted(entries, key=lambda entry: entry[2]):
+        if total <= limit:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        total -= size

@@ -1,0 +1,133 @@
+"""From a Jaxpr to the text of a StableHLO module: each equation's `lower` rule adds its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._ir.avals import ShapedArray
+from .._ir.dtypes import ExtendedDtype
+from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from .text import Function, Module, Value, quoted
+
+
+class Argument(NamedTuple):
+    """One argument of a program: its type and the attributes that the compiler should see."""
+
+    aval: ShapedArray
+    attributes: tuple[str, ...] = ()
+
+
+def lower_module(
+    jaxpr: Jaxpr,
+    name: str,
+    *,
+    arguments: Sequence[Argument],
+    result_attributes: Sequence[tuple[str, ...]] = (),
+    partitions: int = 1,
+    module: Module | None = None,
+) -> str:
+    """The text of a module whose ``main`` computes `jaxpr`; the constants of `jaxpr` come first.
+
+    Literals stay in the text; arrays are arguments, so that the compiler does not fold them in.
+    """
+    module = module or Module()
+    module.names["main"] = 1
+    main = Function(module)
+    inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
+    outputs = lower_jaxpr(main, jaxpr, inputs)
+    head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
+    attributes = result_attributes or [()] * len(outputs)
+    results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
+    lines = [
+        f"module @{_symbol(name)} attributes "
+        f"{{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
+        *module.mesh_lines(),
+        f"  func.func public @main({head}) -> ({results}) {{",
+        *main.lines,
+        _return(outputs),
+        "  }",
+        *module.functions,
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Value]:
+    """Adds the equations of `jaxpr` to `f`; returns the values of its outputs."""
+    env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+
+    def read(v: Atom) -> Value:
+        return f.constant(v.val, v.aval.physical) if type(v) is Literal else env[v]  # type: ignore[index]
+
+    for eqn in jaxpr.eqns:
+        operands = [read(v) for v in eqn.invars]
+        f.outs = [v.aval.physical for v in eqn.outvars]
+        rule = eqn.primitive.rule("lower")
+        results = rule(f, *operands, **_physical_params(eqn))
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, results, strict=True))
+        else:
+            env[eqn.outvars[0]] = results
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
+    """Parameters for the arrays as they lie in memory: key arrays have trailing axes there."""
+    for v in (*eqn.invars, *eqn.outvars):
+        if isinstance(v.aval.dtype, ExtendedDtype):
+            extend = eqn.primitive.rule("extend")
+            return extend(eqn.params, v.aval.dtype.element_shape, *[x.aval for x in eqn.invars])
+    return eqn.params
+
+
+def function_for(f: Function, closed: ClosedJaxpr, name: str) -> str:
+    """The symbol of a private function that computes `closed` (which has no constants), written once."""
+    module = f.module
+    key = (closed.jaxpr, f.axes)
+    symbol = module.known.get(key)
+    if symbol is None:
+        symbol = module.known[key] = module.fresh_name(name)
+        inner = Function(module, f.axes)
+        inputs = [Value(f"%arg{i}", aval.physical) for i, aval in enumerate(closed.in_avals)]
+        outputs = lower_jaxpr(inner, closed.jaxpr, inputs)
+        head = ", ".join(f"{x}: {x.aval.text}" for x in inputs)
+        results = ", ".join(x.aval.text for x in outputs)
+        module.functions.append(
+            "\n".join(
+                [
+                    f"  func.func private @{_symbol(symbol)}({head}) -> ({results}) {{",
+                    *inner.lines,
+                    _return(outputs),
+                    "  }",
+                ]
+            )
+        )
+    return _symbol(symbol)
+
+
+def _return(outputs: Sequence[Value]) -> str:
+    if not outputs:
+        return "    return"
+    return f"    return {', '.join(map(str, outputs))} : {', '.join(x.aval.text for x in outputs)}"
+
+
+def _braces(attributes: Sequence[str]) -> str:
+    return f" {{{', '.join(attributes)}}}" if attributes else ""
+
+
+def _symbol(name: str) -> str:
+    plain = name.replace("_", "a").replace(".", "a")
+    return name if plain.isascii() and plain.isalnum() and not name[0].isdigit() else quoted(name)
+
+
+def result_info(path: str) -> str:
+    """The attribute that tells which part of the result an output is."""
+    return f"jax.result_info = {quoted(path)}"
+
+
+def literal_value(literal: Literal) -> np.ndarray:
+    """The number of a literal as a NumPy scalar of its type."""
+    return np.asarray(literal.val, literal.aval.dtype)

@@ -1,0 +1,217 @@
+"""A compiled program and how to call it: which devices it runs on, where its arguments must lie, and what it returns.
+
+`plan` decides from the keys of the arguments; `build` lowers and compiles; `Program.run` is on the hot path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .._base import config
+from .._base.errors import DeviceError
+from .._ir.avals import ShapedArray
+from .._ir.dtypes import ExtendedDtype
+from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
+from .array import Array, deleted, move, wrap
+from .compile import JaxRuntimeError, compile_text
+from .devices import Device, default_device
+from .lower import Argument, lower_module, result_info
+from .mesh import Mesh, PartitionSpec, axes_of
+from .placement import Key, aval_of, is_committed, key_for, sharding_of
+from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, from_hlo, interned, single_device
+from .text import Module, quoted
+from .transfer import result_handler
+
+
+class Plan(NamedTuple):
+    """Where a program runs, and where each of its arguments must lie."""
+
+    devices: tuple[Device, ...]
+    committed: bool
+    shardings: tuple[Sharding, ...]
+    mesh: Mesh | None
+
+
+def plan(keys: Sequence[Key], device: Device | None = None, mesh: Mesh | None = None) -> Plan:
+    """Chooses the devices of a program from the keys of its arguments.
+
+    Committed arguments decide; they must agree. Then the flag `default_device`, then the place of the first
+    argument. `device` and `mesh` are demands of the program itself. Raises `DeviceError` on disagreement.
+    """
+    if device is not None:
+        return Plan((device,), True, (single_device(device),) * len(keys), None)
+    demands = {sharding_of(key).devices: key for key in keys if is_committed(key)}
+    if mesh is not None:
+        demands.setdefault(tuple(mesh.devices.flat), None)  # type: ignore[arg-type]
+    if len(demands) > 1:
+        where = "; ".join(f"{'the program' if k is None else aval_of(k).short} on {list(d)}" for d, k in demands.items())
+        raise DeviceError(
+            f"arguments are committed to different devices: {where}",
+            instead="device_put all of them to one place first",
+            devices=list(demands),
+        )
+    if demands:
+        devices = next(iter(demands))
+    elif config.current().default_device is not None or not keys:
+        devices = (default_device(),)
+    else:
+        devices = sharding_of(keys[0]).devices
+    if len(devices) == 1:
+        return Plan(devices, bool(demands), (single_device(devices[0]),) * len(keys), None)
+    if mesh is None:
+        mesh = next((s.mesh for s in map(sharding_of, keys) if isinstance(s, NamedSharding)), None)
+    whole: Sharding = (
+        interned(NamedSharding(mesh, PartitionSpec()))
+        if mesh is not None
+        else interned(CompilerSharding(devices, HloSharding.replicate()))
+    )
+    shardings = tuple(s if s.devices == devices else whole for s in map(sharding_of, keys))
+    return Plan(devices, True, shardings, mesh)
+
+
+def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
+    """The mesh that an equation of `jaxpr`, at any depth, is mapped over."""
+
+    def find() -> Mesh | None:
+        for eqn in jaxpr.eqns:
+            if "mesh" in eqn.params:
+                return eqn.params["mesh"]
+            for inner in jaxprs_in(eqn.params):
+                found = mesh_of(inner)
+                if found is not None:
+                    return found
+        return None
+
+    return memoized(jaxpr, "mesh", find)
+
+
+class Program:
+    """A loaded executable with all that calling it needs, worked out beforehand."""
+
+    __slots__ = ("arrange", "execute", "executable", "handlers", "out_avals", "out_keys", "single", "text")
+
+    def __init__(self, executable: Any, text: str, where: Plan, in_keys: Sequence[Key], out_avals: Sequence[ShapedArray]):
+        self.executable = executable
+        self.execute = executable.execute_sharded
+        self.text = text
+        self.arrange = [
+            None if sharding_of(key) == sharding else sharding
+            for key, sharding in zip(in_keys, where.shardings, strict=True)
+        ]
+        if not any(self.arrange):
+            self.arrange = []
+        shardings = _output_shardings(executable, where, out_avals)
+        self.out_avals = list(out_avals)
+        self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
+        self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
+        self.single = len(self.out_avals) == 1
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Executes the program; `arrays` have the keys it was built for."""
+        if self.arrange:
+            arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
+        try:
+            bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            explain_failure(arrays)
+            raise
+        return [wrap(b, a, k) for b, a, k in zip(bufs, self.out_avals, self.out_keys, strict=True)]
+
+
+def explain_failure(arrays: Sequence[Array], names: Sequence[str] | None = None) -> None:
+    """Raises the error that a user understands, if the reason for a failed run is a deleted argument."""
+    for i, array in enumerate(arrays):
+        if array.is_deleted():
+            raise deleted(array, f"argument {names[i]}" if names else "an array") from None
+
+
+def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedArray]) -> list[Sharding]:
+    if len(where.devices) == 1:
+        return [single_device(where.devices[0])] * len(out_avals)
+    reported = executable.get_output_shardings() or []
+    result = []
+    for proto, aval in zip(reported, out_avals, strict=True):
+        result.append(from_hlo(where.devices, HloSharding.from_proto(proto), aval.physical.ndim, where.mesh))
+    return result
+
+
+def build(
+    jaxpr: Jaxpr,
+    name: str,
+    keys: Sequence[Key],
+    *,
+    device: Device | None = None,
+    donated: frozenset[int] = frozenset(),
+    results: Sequence[str] = (),
+) -> Program:
+    """Compiles `jaxpr` for arguments (constants first) with these keys.
+
+    `donated` are the numbers of arguments whose memory outputs may take; `results` names the outputs.
+    """
+    where = plan(keys, device, mesh_of(jaxpr))
+    text, shardy = module_text(jaxpr, name, where, keys, donated, results)
+    executable = compile_text(text, where.devices, shardy=shardy, outputs=len(jaxpr.outvars))
+    return Program(executable, text, where, keys, [v.aval for v in jaxpr.outvars])
+
+
+def module_text(
+    jaxpr: Jaxpr,
+    name: str,
+    where: Plan,
+    keys: Sequence[Key],
+    donated: frozenset[int] = frozenset(),
+    results: Sequence[str] = (),
+) -> tuple[str, bool]:
+    """The StableHLO text of a program, and whether its shardings are written in Shardy's terms."""
+    module = Module()
+    shardy = all(isinstance(s, NamedSharding) and s.mesh == where.mesh for s in where.shardings)
+    arguments = []
+    for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):
+        attributes = ["jax.buffer_donor = true"] if i in donated else []
+        if len(where.devices) > 1:
+            attributes.append(sharding_attribute(module, sharding, aval_of(key).physical.ndim, shardy))
+        arguments.append(Argument(aval_of(key), tuple(attributes)))
+    text = lower_module(
+        jaxpr,
+        f"jit_{name}",
+        arguments=arguments,
+        result_attributes=[(result_info(path),) for path in results],
+        partitions=len(where.devices),
+        module=module,
+    )
+    return text, shardy or len(where.devices) == 1
+
+
+def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bool) -> str:
+    """The attribute that tells the compiler how an argument lies."""
+    if not shardy or not isinstance(sharding, NamedSharding):
+        return f"mhlo.sharding = {quoted(repr(sharding.hlo(ndim)))}"
+    return f"sdy.sharding = #sdy.sharding<{spec_text(module, sharding.mesh, sharding.spec, ndim)}>"
+
+
+def spec_text(module: Module, mesh: Mesh, spec: PartitionSpec, ndim: int) -> str:
+    """A PartitionSpec for an array with `ndim` axes in Shardy's syntax: ``@mesh, [{"i"}, {}]``."""
+    symbol = module.mesh(tuple((str(name), size) for name, size in mesh.shape.items()))
+    entries = (*spec, *((None,) * (ndim - len(spec))))
+    dims = ", ".join("{" + ", ".join(quoted(str(axis)) for axis in axes_of(entry)) + "}" for entry in entries)
+    return f"@{symbol}, [{dims}]"
+
+
+def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> frozenset[int]:
+    """Those of the donated arguments whose memory some output can take: one output of the same type each."""
+    free: dict[tuple[Any, ...], int] = {}
+    for aval in outs:
+        free[_layout(aval)] = free.get(_layout(aval), 0) + 1
+    usable = []
+    for i in donated:
+        kind = _layout(avals[i])
+        if free.get(kind, 0):
+            free[kind] -= 1
+            usable.append(i)
+    return frozenset(usable)
+
+
+def _layout(aval: ShapedArray) -> tuple[Any, ...]:
+    dtype = aval.dtype
+    return (aval.physical.shape, aval.physical.dtype) if isinstance(dtype, ExtendedDtype) else (aval.shape, dtype)

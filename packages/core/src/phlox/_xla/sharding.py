@@ -1,0 +1,326 @@
+"""Shardings: how an array lies on devices. Users see `Sharding` classes, C++ sees `_Native`.
+
+`_Native` derives from jaxlib's Sharding class and declares every attribute C++ asks for itself: the real jax
+attaches methods to that base class when it is imported, and names found on our class win.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jaxlib.xla_client as xla_client
+import numpy as np
+
+from .._base.errors import ShapeError
+from .._base.native import native
+from .devices import Device, first_device
+from .mesh import Mesh, PartitionSpec, axes_of, check_spec, tiles
+
+HloSharding = xla_client.HloSharding
+Index = tuple[slice, ...]
+
+
+class _Native(native.Sharding):
+    """What jaxlib's functions take: a list of devices and an HloSharding."""
+
+    __slots__ = (
+        "__weakref__",
+        "_device_assignment",
+        "_internal_device_list",
+        "_memory_kind",
+        "device_set",
+        "hlo",
+        "memory_kind",
+        "public",
+    )
+
+    def __init__(self, devices: tuple[Device, ...], hlo: Any, public: Sharding):
+        super().__init__()
+        self._internal_device_list = native.DeviceList(devices)
+        self._device_assignment = devices
+        self.device_set = frozenset(devices)
+        self.memory_kind = self._memory_kind = None
+        self.hlo = hlo
+        self.public = public
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        return self.hlo
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return self.public.shard_shape(shape)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+class Sharding:
+    """How an array lies on devices: which devices, and which part of the array each one holds."""
+
+    __slots__ = ("__weakref__", "_natives", "devices")
+
+    #: all devices, in the order in which programs number them
+    devices: tuple[Device, ...]
+    memory_kind = None
+
+    def __init__(self, devices: tuple[Device, ...]):
+        self.devices = devices
+        self._natives: dict[int, Any] = {}
+
+    def hlo(self, ndim: int) -> Any:
+        """The compiler's description of this sharding for arrays with `ndim` axes."""
+        raise NotImplementedError
+
+    def native(self, ndim: int) -> Any:
+        """The object that jaxlib takes, made once for each number of axes."""
+        found = self._natives.get(ndim)
+        if found is None:
+            found = self._natives[ndim] = _Native(self.devices, self.hlo(ndim), self)
+        return found
+
+    @property
+    def device_set(self) -> frozenset[Device]:
+        """The devices, without order."""
+        return frozenset(self.devices)
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices."""
+        return len(self.devices)
+
+    @property
+    def addressable_devices(self) -> frozenset[Device]:
+        """Those devices that this process drives."""
+        return frozenset(d for d in self.devices if d.process_index == d.client.process_index())
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """True when this process drives every device."""
+        return len(self.addressable_devices) == len(self.devices)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """True when every device holds the whole array."""
+        raise NotImplementedError
+
+    def tiles(self, ndim: int) -> list[int]:
+        """How many pieces each axis is cut into."""
+        raise NotImplementedError
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part that each device holds. Raises `ShapeError` when an axis does not divide."""
+        pieces = self.tiles(len(global_shape))
+        for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
+            if size % count:
+                raise ShapeError(
+                    f"axis {axis} of an array of shape {global_shape} cannot be split evenly over {count} devices",
+                    instead=f"a length that is a multiple of {count}, or pad the array",
+                    shape=global_shape,
+                    sharding=self,
+                )
+        return tuple(size // count for size, count in zip(global_shape, pieces, strict=True))
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
+        """For each device, the slices of the array that it holds."""
+        shard = self.shard_shape(global_shape)
+        pieces = self.tiles(len(global_shape))
+        result: dict[Device, Index] = {}
+        for position, device in enumerate(self.devices):
+            place = self._tile_of(position, len(global_shape))
+            result[device] = tuple(
+                slice(None) if count == 1 else slice(at * size, (at + 1) * size)
+                for at, size, count in zip(place, shard, pieces, strict=True)
+            )
+        return result
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
+        """Which tile, along each axis, device number `position` holds."""
+        raise NotImplementedError
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """True when both put the same parts of an array with `ndim` axes on the same devices."""
+        return self.devices == other.devices and self.hlo(ndim) == other.hlo(ndim)
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device."""
+
+    __slots__ = ()
+
+    def __init__(self, device: Device):
+        super().__init__((device,))
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return self.devices[0]
+
+    def hlo(self, ndim: int) -> Any:
+        return _replicated
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def tiles(self, ndim: int) -> list[int]:
+        return [1] * ndim
+
+    def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
+        return (0,) * ndim
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self.devices == other.devices
+
+    def __hash__(self) -> int:
+        return hash(self.devices)
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r})"
+
+
+class NamedSharding(Sharding):
+    """An array split over the named axes of a mesh, as a `PartitionSpec` says.
+
+    >>> import phlox
+    >>> mesh = Mesh(np.array(phlox.devices()[:1]), "data")
+    >>> NamedSharding(mesh, PartitionSpec("data")).shard_shape((4, 2))
+    (4, 2)
+    """
+
+    __slots__ = ("mesh", "spec")
+
+    def __init__(self, mesh: Mesh, spec: PartitionSpec | tuple[Any, ...], *, memory_kind: str | None = None):
+        super().__init__(tuple(mesh.devices.flat))
+        self.mesh = mesh
+        self.spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        check_spec(mesh, self.spec)
+
+    def _order(self, ndim: int) -> tuple[list[int], list[int]]:
+        """Pieces along each array axis (then copies), and the mesh axes in the order in which they cut."""
+        if len(self.spec) > ndim:
+            raise ShapeError(f"{self.spec} has more entries than the array has axes ({ndim})", spec=self.spec)
+        pieces = tiles(self.mesh, self.spec, ndim)
+        cutting = [self.mesh.axis_names.index(axis) for entry in self.spec for axis in axes_of(entry)]
+        rest = [i for i in range(len(self.mesh.axis_names)) if i not in cutting]
+        return [*pieces, self.mesh.size // int(np.prod(pieces))], cutting + rest
+
+    def hlo(self, ndim: int) -> Any:
+        if self.is_fully_replicated:
+            return _replicated
+        pieces, order = self._order(ndim)
+        replicate = [xla_client.OpSharding.Type.REPLICATED] if pieces[-1] > 1 else []
+        dims = pieces if replicate else pieces[:-1]
+        return HloSharding.iota_tile(dims, list(self.mesh.axis_sizes), order, replicate)
+
+    def tiles(self, ndim: int) -> list[int]:
+        return self._order(ndim)[0][:-1]
+
+    def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
+        where = np.unravel_index(position, self.mesh.axis_sizes)
+        sizes = self.mesh.axis_sizes
+        place = []
+        for entry in (*self.spec, *((None,) * (ndim - len(self.spec)))):
+            at = 0
+            for axis in axes_of(entry):
+                i = self.mesh.axis_names.index(axis)
+                at = at * sizes[i] + int(where[i])
+            place.append(at)
+        return tuple(place)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(count == 1 for count in tiles(self.mesh, self.spec, len(self.spec)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec))
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+class CompilerSharding(Sharding):
+    """A sharding that the compiler chose and that no mesh of ours describes."""
+
+    __slots__ = ("_hlo",)
+
+    def __init__(self, devices: tuple[Device, ...], hlo: Any):
+        super().__init__(devices)
+        self._hlo = hlo
+
+    def hlo(self, ndim: int) -> Any:
+        return self._hlo
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return self._hlo.is_replicated()
+
+    def tiles(self, ndim: int) -> list[int]:
+        return [1] * ndim if self.is_fully_replicated else list(self._hlo.tile_assignment_dimensions())[:ndim]
+
+    def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
+        if self.is_fully_replicated:
+            return (0,) * ndim
+        shape = list(self._hlo.tile_assignment_dimensions())
+        order = list(self._hlo.tile_assignment_devices())
+        return tuple(int(i) for i in np.unravel_index(order.index(position), shape)[:ndim])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompilerSharding) and self.devices == other.devices and self._hlo == other._hlo
+
+    def __hash__(self) -> int:
+        return hash((self.devices, hash(self._hlo)))
+
+    def __repr__(self) -> str:
+        return f"CompilerSharding({self._hlo!r})"
+
+
+_replicated = HloSharding.replicate()
+
+
+@functools.lru_cache(1024)
+def single_device(device: Device) -> SingleDeviceSharding:
+    """The one sharding that puts everything on `device`."""
+    return SingleDeviceSharding(device)
+
+
+@functools.lru_cache(4096)
+def interned(sharding: Sharding) -> Sharding:
+    """The first sharding seen that equals this one, so that caches can compare by identity."""
+    if isinstance(sharding, SingleDeviceSharding):
+        return single_device(sharding.device)
+    return sharding
+
+
+def default_sharding() -> SingleDeviceSharding:
+    """Where arrays lie whose key is their type alone."""
+    return single_device(first_device())
+
+
+def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None) -> Sharding:
+    """The sharding that a compiled program reports for an output, in terms of `mesh` where that is possible."""
+    if len(devices) == 1:
+        return single_device(devices[0])
+    if mesh is not None:
+        for spec in _candidate_specs(mesh, ndim):
+            candidate = NamedSharding(mesh, spec)
+            if candidate.hlo(ndim) == hlo:
+                return interned(candidate)
+    return interned(CompilerSharding(devices, hlo))
+
+
+def _candidate_specs(mesh: Mesh, ndim: int) -> list[PartitionSpec]:
+    """Everything replicated, or one array axis over one mesh axis (or all of them): what occurs in practice."""
+    specs = [PartitionSpec()]
+    names: list[Any] = list(mesh.axis_names)
+    if len(names) > 1:
+        names.append(tuple(mesh.axis_names))
+    for axis in range(ndim):
+        specs += [PartitionSpec(*([None] * axis), name) for name in names]
+    return specs

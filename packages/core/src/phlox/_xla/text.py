@@ -1,0 +1,266 @@
+"""Writing StableHLO text. Lowering rules receive a `Function` and add lines to it.
+
+Values are named in order, ``%0, %1, …``; a value knows its type. Most lines come from three methods: `same`
+for operations whose operands and result have one type, `op` for everything else in MLIR's generic form, and
+`constant`. What is written here is what the compiler reads, and what ``jit(f).lower(x).as_text()`` shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
+
+
+class Value:
+    """An SSA value: its name in the text, and its physical type."""
+
+    __slots__ = ("aval", "name")
+
+    def __init__(self, name: str, aval: ShapedArray):
+        self.name = name
+        self.aval = aval
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Module:
+    """A program under construction: private functions, meshes, and counters that must be unique."""
+
+    __slots__ = ("channels", "functions", "known", "meshes", "names")
+
+    def __init__(self) -> None:
+        self.functions: list[str] = []
+        self.names: dict[str, int] = {}
+        self.known: dict[Any, Any] = {}
+        self.meshes: dict[Any, str] = {}
+        self.channels = 0
+
+    def fresh_name(self, wanted: str) -> str:
+        """`wanted` as the name of a function, made unique and legal."""
+        legal = "".join(c if c.isalnum() or c in "_." else "_" for c in wanted) or "f"
+        count = self.names.get(legal, 0)
+        self.names[legal] = count + 1
+        return f"{legal}_{count}" if count else legal
+
+    def channel(self) -> int:
+        """The number of the next communication between devices."""
+        self.channels += 1
+        return self.channels
+
+    def mesh(self, axes: tuple[tuple[str, int], ...]) -> str:
+        """The symbol of a mesh with these (name, size) axes."""
+        if axes not in self.meshes:
+            self.meshes[axes] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
+        return self.meshes[axes]
+
+    def mesh_lines(self) -> list[str]:
+        """The declarations of all meshes."""
+        return [
+            f"  sdy.mesh @{symbol} = <[{', '.join(f'{quoted(name)}={size}' for name, size in axes)}]>"
+            for axes, symbol in self.meshes.items()
+        ]
+
+
+class Counter:
+    """The number of the next value in one function, shared with its regions."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+class Function:
+    """The body of one function, or of a region inside one.
+
+    Attributes that rules read:
+      outs: physical types of the results of the equation that is being lowered; `out` is the first.
+      axes: mesh axes that are mapped by hand here, as (name, size), with the mesh they belong to.
+    """
+
+    __slots__ = ("axes", "counter", "indent", "lines", "module", "outs")
+
+    def __init__(self, module: Module, axes: Any = None, counter: Counter | None = None, indent: str = "    "):
+        self.module = module
+        self.axes = axes
+        self.counter = counter or Counter()
+        self.indent = indent
+        self.lines: list[str] = []
+        self.outs: Sequence[ShapedArray] = ()
+
+    @property
+    def out(self) -> ShapedArray:
+        return self.outs[0]
+
+    # -- operations
+
+    def fresh(self) -> str:
+        """A new value name."""
+        number = self.counter.value
+        self.counter.value = number + 1
+        return f"%{number}"
+
+    def line(self, text: str) -> None:
+        """Adds one line."""
+        self.lines.append(self.indent + text)
+
+    def same(self, op: str, *operands: Value) -> Value:
+        """``op`` on operands of one type, with a result of that type."""
+        name = self.fresh()
+        aval = operands[0].aval
+        names = ", ".join([x.name for x in operands])
+        self.lines.append(f"{self.indent}{name} = {op} {names} : {aval.text}")
+        return Value(name, aval)
+
+    def op(
+        self,
+        op: str,
+        operands: Sequence[Value],
+        out: ShapedArray | Sequence[ShapedArray],
+        attributes: str = "",
+        regions: Iterable[str] = (),
+    ) -> Any:
+        """``op`` in generic form; returns a value for one result type, a list for a sequence of them."""
+        many = not isinstance(out, ShapedArray)
+        outs: Sequence[ShapedArray] = out if many else [out]  # type: ignore[assignment, list-item]
+        name = self.fresh()
+        properties = f" <{{{attributes}}}>" if attributes else ""
+        bodies = f" ({', '.join(regions)})" if regions else ""
+        left = name if len(outs) == 1 else f"{name}:{len(outs)}"
+        result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
+        self.line(
+            f'{left + " = " if outs else ""}"{op}"({", ".join([x.name for x in operands])}){properties}{bodies}'
+            f" : ({', '.join([x.aval.text for x in operands])}) -> {result}"
+        )
+        if not many:
+            return Value(name, outs[0])
+        return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
+
+    def call(self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
+        """A call of another function of the module."""
+        name = self.fresh()
+        left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
+        result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
+        types = ", ".join([x.aval.text for x in operands])
+        self.line(f"{left}func.call @{symbol}({', '.join([x.name for x in operands])}) : ({types}) -> {result}")
+        return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
+
+    # -- small words that many rules share
+
+    def constant(self, value: Any, aval: ShapedArray) -> Value:
+        """A constant: one number everywhere, or the elements of an array."""
+        name = self.fresh()
+        self.lines.append(f"{self.indent}{name} = stablehlo.constant {dense(value, aval)} : {aval.text}")
+        return Value(name, aval)
+
+    def broadcast(self, x: Value, shape: tuple[int, ...], dims: Sequence[int] = ()) -> Value:
+        """`x` with its axes at positions `dims` of `shape`, repeated along the others."""
+        if x.aval.shape == shape:
+            return x
+        name = self.fresh()
+        aval = shaped(shape, x.aval.dtype)
+        where = ", ".join(map(str, dims))
+        self.line(f"{name} = stablehlo.broadcast_in_dim {x}, dims = [{where}] : ({x.aval.text}) -> {aval.text}")
+        return Value(name, aval)
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        """`x` with another element type."""
+        if x.aval.dtype == dtype:
+            return x
+        return self.unlike("stablehlo.convert", x, shaped(x.aval.shape, dtype))
+
+    def unlike(self, op: str, x: Value, out: ShapedArray, extra: str = "") -> Value:
+        """``op`` on one operand, with a result of another type."""
+        name = self.fresh()
+        self.line(f"{name} = {op} {x}{extra} : ({x.aval.text}) -> {out.text}")
+        return Value(name, out)
+
+    def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
+        """``x <direction> y`` elementwise: EQ, NE, LT, LE, GT or GE."""
+        letter = dtypes.kind(x.aval.dtype)
+        how = {"f": "TOTALORDER" if total else "FLOAT", "c": "FLOAT", "i": "SIGNED"}.get(letter, "UNSIGNED")
+        name = self.fresh()
+        out = shaped(x.aval.shape, dtypes.bool_)
+        self.line(
+            f"{name} = stablehlo.compare {direction}, {x}, {y}, {how} : ({x.aval.text}, {y.aval.text}) -> {out.text}"
+        )
+        return Value(name, out)
+
+    def select(self, which: Value, yes: Value, no: Value) -> Value:
+        """`yes` where `which`, else `no`; `which` has no axes or those of the others."""
+        name = self.fresh()
+        self.line(f"{name} = stablehlo.select {which}, {yes}, {no} : {which.aval.text}, {yes.aval.text}")
+        return Value(name, yes.aval)
+
+    def region(
+        self, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]], end: str = "stablehlo.return"
+    ) -> str:
+        """The text of a region whose block takes `in_avals`; `body(g, *arguments)` fills it and returns results."""
+        inner = Function(self.module, self.axes, self.counter, self.indent + "  ")
+        arguments = [Value(inner.fresh(), aval) for aval in in_avals]
+        results = body(inner, *arguments)
+        head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)
+        types = ", ".join(x.aval.text for x in results)
+        last = f"{inner.indent}{end}" + (f" {', '.join(map(str, results))} : {types}" if results else "")
+        block = f"{self.indent}^bb0({head}):\n" if arguments else ""
+        return "{\n" + block + "\n".join([*inner.lines, last]) + f"\n{self.indent}}}"
+
+
+def ints(values: Iterable[int]) -> str:
+    """``[1, 2]``"""
+    return f"[{', '.join(map(str, values))}]"
+
+
+def i64_array(values: Iterable[int]) -> str:
+    """``array<i64: 1, 2>``, an attribute"""
+    listed = ", ".join(map(str, values))
+    return f"array<i64: {listed}>" if listed else "array<i64>"
+
+
+def quoted(text: str) -> str:
+    """`text` as an MLIR string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def dense(value: Any, aval: ShapedArray) -> str:
+    """The elements of a constant of this type, as MLIR writes them."""
+    array = np.asarray(value, aval.dtype)
+    if array.ndim == 0:
+        return f"dense<{number(array[()], aval.dtype)}>"
+    if array.size == 0:
+        return "dense<>"
+    letter = dtypes.kind(aval.dtype)
+    if letter == "b" or dtypes.finfo_bits(aval.dtype) < 8:
+        return f"dense<{_nested(array.tolist(), aval.dtype)}>"
+    return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}">'
+
+
+def _nested(value: Any, dtype: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_nested(item, dtype) for item in value)}]"
+    return number(value, dtype)
+
+
+def number(value: Any, dtype: Any) -> str:
+    """One element as MLIR writes it; floats in the shortest decimal form that reads back exactly."""
+    letter = dtypes.kind(dtype)
+    if letter == "b":
+        return "true" if value else "false"
+    if letter in "iu":
+        return str(int(value))
+    if letter == "c":
+        part = dtypes.real_part(dtype)
+        return f"({number(value.real, part)}, {number(value.imag, part)})"
+    real = float(value)
+    if not np.isfinite(real):
+        return "0x" + np.asarray(value, dtype).tobytes()[::-1].hex().upper()
+    text = repr(real)
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text

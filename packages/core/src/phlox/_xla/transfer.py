@@ -1,0 +1,165 @@
+"""Moving the contents of buffers: host to device and back, device to device, and to other libraries by DLPack.
+
+Knows buffers and their physical types; arrays are made of them in `array.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jaxlib.xla_client as xla_client
+import numpy as np
+
+from .._base.errors import DeviceError
+from .._base.native import native
+from .._ir.avals import ShapedArray, shaped
+from .devices import Device
+from .guard import no_jax
+from .sharding import Sharding, single_device
+
+_COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALWAYS_COPY = xla_client.ArrayCopySemantics.ALWAYS_COPY
+_HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from jaxlib 0.11
+_CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
+_UNCHECKED = {"_skip_checks": True} if _CHECKS else {}
+_batched_device_put = xla_client.batched_device_put
+
+
+def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
+    """The C++ object that turns a program's output of this physical type into a buffer."""
+    return native.array_result_handler(aval, sharding.native(aval.ndim), True, **_UNCHECKED)
+
+
+# --- host to device -------------------------------------------------------------------------------------
+
+
+def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
+    """Copies host data to where `sharding` says. Never aliases the caller's memory."""
+    devices = sharding.devices
+    native_sharding = sharding.native(aval.ndim)
+    host = np.asarray(x, aval.dtype)
+    if len(devices) == 1:
+        parts = [host]
+    else:
+        where = sharding.devices_indices_map(aval.shape)
+        devices = tuple(d for d in devices if d.process_index == d.client.process_index())
+        parts = [np.ascontiguousarray(host[where[d]]) for d in devices]
+    return _batched_device_put(aval, native_sharding, parts, list(devices), True, False, _COPY, True)
+
+
+# --- device to host -------------------------------------------------------------------------------------
+
+
+def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarray:
+    """The elements of a buffer of this physical type, read-only; no copy where the device is the host."""
+    single = len(sharding.devices) == 1
+    if single and aval.dtype.isbuiltin == 1:
+        try:
+            return np.asarray(memoryview(buf))
+        except BufferError:
+            pass  # not host memory: copied below
+    with no_jax:
+        if _HAS_DIRECT_READ:
+            value = buf._to_np_array_did_copy()[0]
+        elif single:
+            value = buf._single_device_array_to_np_array_did_copy()[0]
+        else:
+            return _assemble_on_host(buf, aval, sharding)
+    return value if value.dtype == aval.dtype else value.view(aval.dtype)
+
+
+def _assemble_on_host(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarray:
+    out = np.empty(aval.shape, aval.dtype)
+    part = shaped(sharding.shard_shape(aval.shape), aval.dtype)
+    indices = sharding.devices_indices_map(aval.shape)
+    done: set[str] = set()
+    for device, piece in pieces(buf, part, sharding):
+        if str(indices[device]) not in done:  # replicas are read once
+            done.add(str(indices[device]))
+            out[indices[device]] = buffer_to_numpy(piece, part, single_device(device))
+    out.flags.writeable = False
+    return out
+
+
+def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device, Any]]:
+    """(device, buffer) of each part of type `part` that this process holds."""
+    if len(sharding.devices) == 1:
+        return [(sharding.devices[0], buf)]
+    with no_jax:
+        parts = buf._arrays
+    local = [d for d in sharding.devices if d.process_index == d.client.process_index()]
+    return [
+        (device, piece._rewrap_with_aval_and_sharding(part, single_device(device).native(part.ndim)))
+        for device, piece in zip(local, parts, strict=True)
+    ]
+
+
+# --- device to device -----------------------------------------------------------------------------------
+
+
+def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) -> Any:
+    """Copies between devices where jaxlib can do it directly, else through the host."""
+    if len(here.devices) == len(there.devices) == 1 and here.devices[0].client is there.devices[0].client:
+        return _copy_to(buf, there.native(aval.ndim))
+    return put_buffer(buffer_to_numpy(buf, aval, here), aval, there)
+
+
+def copy(buf: Any) -> Any:
+    """A buffer of its own with the same contents, on the same devices."""
+    return _copy_to(buf, buf._sharding)
+
+
+def _copy_to(buf: Any, target: Any) -> Any:
+    lists = [target._internal_device_list]
+    return xla_client.batched_copy_array_to_devices_with_sharding([buf], lists, [target], [_ALWAYS_COPY])[0]
+
+
+def assemble(aval: ShapedArray, sharding: Sharding, parts: list[Any]) -> Any:
+    """One buffer out of the buffers of its parts, in the order of the sharding's devices."""
+    return native.ArrayImpl(aval, sharding.native(aval.ndim), parts, True, **_UNCHECKED)
+
+
+# --- DLPack ---------------------------------------------------------------------------------------------
+
+_DLPACK_DEVICE = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
+
+
+def one_device(sharding: Sharding) -> Device:
+    """The only device of `sharding`; `DeviceError` when there are more."""
+    if len(sharding.devices) != 1:
+        raise DeviceError(
+            f"this array lies on {len(sharding.devices)} devices; DLPack and pointers speak of one",
+            instead="array.addressable_data(0)",
+        )
+    return sharding.devices[0]
+
+
+def dlpack_device(sharding: Sharding) -> tuple[int, int]:
+    """(device type, device number) in DLPack's terms."""
+    device = one_device(sharding)
+    return _DLPACK_DEVICE[device.platform], 0 if device.platform == "cpu" else device.local_hardware_id
+
+
+def to_dlpack(buf: Any, copied: bool | None) -> Any:
+    """A DLPack capsule of the buffer, or of a copy of it."""
+    buf.block_until_ready()
+    return native.buffer_to_dlpack_managed_tensor(copy(buf) if copied else buf, None)
+
+
+def from_dlpack(capsule: Any, device: Device, copied: bool | None) -> tuple[Any, ShapedArray]:
+    """A buffer that shares memory with the capsule's owner where alignment allows, and its type."""
+    with no_jax:
+        buf = native.dlpack_managed_tensor_to_buffer(capsule, device, None)
+        try:
+            host = np.asarray(memoryview(buf))
+        except (BufferError, TypeError):
+            host = buf._single_device_array_to_np_array_did_copy()[0]
+    aval = shaped(host.shape, host.dtype)
+    buf = buf._rewrap_with_aval_and_sharding(aval, single_device(device).native(aval.ndim))
+    return (copy(buf) if copied else buf), aval
+
+
+def pointer(buf: Any) -> int:
+    """Address of the memory of a buffer on one device."""
+    with no_jax:
+        return int(buf.unsafe_buffer_pointer())

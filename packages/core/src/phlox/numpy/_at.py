@@ -1,0 +1,272 @@
+"""``x.at[index].set(y)`` and its relatives: new arrays with some elements changed."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._api.jit import jit
+from .._base.errors import ShapeError
+from .._ir import dtypes
+from .._ir.promotion import promote
+from .._ops import elementwise as e
+from .._ops import indexing as ops
+from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
+from .._trace.trace import Tracer
+from ._choose import where
+from ._indexing import Plan, lay_out, parse, read
+from ._promote import check, to_dtype, type_of
+from ._shapes import broadcast_to, reshape
+
+_SCATTERS = {
+    "set": ops.scatter,
+    "add": ops.scatter_add,
+    "multiply": ops.scatter_mul,
+    "min": ops.scatter_min,
+    "max": ops.scatter_max,
+}
+
+
+class At:
+    """``x.at``: index it to get the methods that change elements, as in ``x.at[0].set(1.0)``."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> AtIndex:
+        return AtIndex(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"At({self.array!r})"
+
+
+class AtIndex:
+    """``x.at[index]``. Each method returns a new array; `x` stays as it is.
+
+    Common arguments: `indices_are_sorted` and `unique_indices` are promises that allow faster code; `mode` says what
+    happens to indices outside of the array: they are dropped (default, 'drop'), moved to the edge ('clip'), or
+    promised not to occur ('promise_in_bounds').
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"AtIndex({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+    ) -> Any:
+        """The elements at the index, with a choice of `mode` ('fill' gives `fill_value` outside of the array).
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
+        Array([ 1, -1], dtype=int32)
+        """
+        plan, dynamic = parse(self.index, type_of(self.array).shape)
+        return read(
+            self.array,
+            dynamic,
+            plan=plan,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+
+    def set(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with these elements replaced. A boolean mask works under `jit` too.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.zeros(3).at[1].set(5.0)
+        Array([0., 5., 0.], dtype=float32)
+        """
+        return self._write("set", values, indices_are_sorted, unique_indices, mode)
+
+    def add(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with `values` added to these elements, as often as an index occurs.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)
+        Array([2., 0.], dtype=float32)
+        """
+        return self._write("add", values, indices_are_sorted, unique_indices, mode)
+
+    def subtract(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with `values` subtracted from these elements.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.zeros(2).at[0].subtract(1.0)
+        Array([-1.,  0.], dtype=float32)
+        """
+        return self._write("add", e.neg(*check("at.subtract", values)), indices_are_sorted, unique_indices, mode)
+
+    def multiply(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with these elements multiplied by `values`.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.ones(2).at[0].multiply(3.0)
+        Array([3., 1.], dtype=float32)
+        """
+        return self._write("multiply", values, indices_are_sorted, unique_indices, mode)
+
+    mul = multiply
+
+    def divide(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with these elements divided by `values`.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.ones(2).at[0].divide(2.0)
+        Array([0.5, 1. ], dtype=float32)
+        """
+        ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
+        divisors = AtIndex(ones, self.index)._write("multiply", values, indices_are_sorted, unique_indices, mode)
+        return self.array / divisors
+
+    def power(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with these elements raised to the power `values`.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([2.0, 3.0]).at[0].power(2.0)
+        Array([4., 3.], dtype=float32)
+        """
+        ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
+        exponents = AtIndex(ones, self.index)._write("multiply", values, indices_are_sorted, unique_indices, mode)
+        return self.array**exponents
+
+    def min(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with these elements lowered to `values` where those are smaller.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([1.0, 5.0]).at[1].min(3.0)
+        Array([1., 3.], dtype=float32)
+        """
+        return self._write("min", values, indices_are_sorted, unique_indices, mode)
+
+    def max(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+    ) -> Any:
+        """The array with these elements raised to `values` where those are larger.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([1.0, 5.0]).at[0].max(3.0)
+        Array([3., 5.], dtype=float32)
+        """
+        return self._write("max", values, indices_are_sorted, unique_indices, mode)
+
+    def apply(
+        self,
+        ufunc: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        """The array with `ufunc` applied to these elements (once, even where an index occurs twice).
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)
+        Array([1., 2.], dtype=float32)
+        """
+        changed = ufunc(self.get(indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode))
+        return self._write("set", changed, indices_are_sorted, unique_indices, mode)
+
+    def _write(self, kind: str, values: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any) -> Any:
+        x, y = check(f"at.{kind}", self.array, values)
+        mask = self.index
+        if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
+            return _set_where(x, mask, y)
+        plan, dynamic = parse(self.index, type_of(x).shape)
+        if "array" not in plan.items and "mask" not in plan.items:
+            indices_are_sorted = unique_indices = True
+        return _scatter(
+            x,
+            dynamic,
+            y,
+            kind=kind,
+            plan=plan,
+            mode=GatherScatterMode.from_any(mode),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+
+
+def _set_where(x: Any, mask: Any, y: Any) -> Any:
+    """``x.at[mask].set(y)`` for a traced mask: a choice, as long as `y` does not depend on how many are true."""
+    inner = type_of(x).ndim - mask.ndim
+    if type_of(y).ndim > inner:
+        raise ShapeError(
+            f"x.at[mask].set(y) with a traced mask: y must fit one element of the mask, got {type_of(y).short}",
+            instead="numpy.where(mask, y, x) with a y of the shape of x",
+        )
+    return to_dtype(where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x), type_of(x).dtype)
+
+
+@functools.partial(
+    jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices")
+)
+def _scatter(
+    x: Any,
+    dynamic: list[Any],
+    y: Any,
+    *,
+    kind: str,
+    plan: Plan,
+    mode: GatherScatterMode,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    aval, given = type_of(x), type_of(y)
+    dtype, weak = promote(((aval.dtype, aval.weak_type), (given.dtype, given.weak_type)))
+    if dtype != aval.dtype and not given.weak_type:
+        warnings.warn(
+            f"x.at[...].{kind}(y): {given.short} cannot be stored in {aval.short} without loss and is converted",
+            FutureWarning,
+            stacklevel=4,
+        )
+    layout = lay_out(aval.shape, plan, dynamic)
+    y = to_dtype(y, dtype)
+    # Updates have the shape of the result of reading, without its new axes.
+    shown = tuple(1 if k == "new" else None for k in layout.kinds)
+    lengths = iter(layout.shape)
+    full = tuple(1 if n == 1 else next(lengths) for n in shown)
+    y = reshape(broadcast_to(y, full), layout.shape)
+    numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)
+    out = _SCATTERS[kind](
+        to_dtype(x, dtype),
+        layout.indices,
+        y,
+        dimension_numbers=numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+    return to_dtype(out, aval.dtype, aval.weak_type and weak)
+
+

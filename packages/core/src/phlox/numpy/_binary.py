@@ -1,0 +1,193 @@
+"""Elementwise functions of two arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._api.jit import jit
+from .._ir import dtypes
+from .._ops import elementwise as e
+from .._ops import logic
+from ._define import binary, boolean, weak_f32, weak_i32
+from ._promote import check, promoted, promoted_inexact, to_dtype, type_of
+from ._shapes import broadcast_arrays
+from ._unary import as_bool, is_kind, number
+
+Apply = Callable[[Any, Any], Any]
+
+
+def _numbers(function: str, *args: Any) -> list[Any]:
+    """Like `promoted`, with bools made integers."""
+    return [number(x) for x in promoted(function, *args)]
+
+
+def _booleans(function: str, *args: Any) -> list[Any]:
+    return [as_bool(x) for x in promoted(function, *args)]
+
+
+def _like(x: Any, value: Any) -> Any:
+    return to_dtype(value, type_of(x).dtype)
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------
+
+
+def _on_bools(logical: Any, numeric: Any) -> Apply:
+    return lambda x, y: logical(x, y) if type_of(x).dtype == dtypes.bool_ else numeric(x, y)
+
+
+add = binary("add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", weak_i32("3"))
+subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", weak_i32("1"))
+multiply = binary("multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", weak_i32("6"))
+divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", weak_f32("1.5"))
+true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", weak_f32("1.5"))
+maximum = binary("maximum", promoted, e.max_, "The larger of x and y, or nan", "3, 2", weak_i32("3"))
+minimum = binary("minimum", promoted, e.min_, "The smaller of x and y, or nan", "3, 2", weak_i32("2"))
+arctan2 = atan2 = binary(
+    "arctan2", promoted_inexact, e.atan2, "The angle of the point (y, x), in radians", "0.0, 1.0", weak_f32("0.")
+)
+nextafter = binary(
+    "nextafter", promoted_inexact, e.nextafter, "The next number after x towards y", "0.0, 0.0", weak_f32("0.")
+)
+
+
+def _modulo(x: Any, y: Any) -> Any:
+    rest = e.rem(x, y)
+    other_sign = logic.ne(logic.is_negative(rest), logic.is_negative(y))
+    wrong = logic.and_(other_sign, logic.ne(rest, _like(rest, 0)))
+    return logic.select(wrong, e.add(rest, y), rest)
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    quotient = e.div(x, y)
+    if is_kind(x, "u"):
+        return quotient
+    if is_kind(x, "i"):
+        inexact = logic.ne(e.rem(x, y), _like(x, 0))
+        below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
+        return logic.select(below, e.sub(quotient, _like(x, 1)), quotient)
+    # Taking the modulus away first makes the quotient a whole number up to rounding.
+    return e.round_(e.div(e.sub(x, _modulo(x, y)), y), rounding_method=1)
+
+
+remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
+mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
+fmod = binary("fmod", _numbers, e.rem, "The rest of x / y, with the sign of x", "-1, 3", weak_i32("-1"))
+floor_divide = binary(
+    "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", weak_i32("-4")
+)
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    top, delta = e.max_(x, y), e.sub(x, y)
+    undefined = logic.ne(delta, delta)  # both infinite, or a nan
+    return logic.select(undefined, e.add(x, y), e.add(top, e.log1p(e.exp(e.neg(e.abs_(delta))))))
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    x, y = e.abs_(x), e.abs_(y)
+    big, small = e.max_(x, y), e.min_(x, y)
+    ratio = e.div(small, logic.select(logic.eq(big, _like(big, 0)), _like(big, 1), big))
+    return e.mul(big, e.sqrt(e.add(_like(big, 1), e.square(ratio))))
+
+
+logaddexp = binary(
+    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", weak_f32("0.")
+)
+hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", weak_f32("5."))
+
+# --- comparison and logic -------------------------------------------------------------------------------
+
+
+def _by_parts(primitive: Any) -> Apply:
+    """Complex numbers are ordered by real part, then by imaginary part."""
+
+    def apply(x: Any, y: Any) -> Any:
+        if not is_kind(x, "c"):
+            return primitive(x, y)
+        tie = logic.eq(e.real(x), e.real(y))
+        return logic.select(tie, primitive(e.imag(x), e.imag(y)), primitive(e.real(x), e.real(y)))
+
+    return apply
+
+
+equal = binary("equal", promoted, logic.eq, "Where x == y", "1, 1", boolean(True))
+not_equal = binary("not_equal", promoted, logic.ne, "Where x != y", "1, 1", boolean(False))
+less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True))
+less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True))
+greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False))
+greater_equal = binary("greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True))
+logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
+logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
+logical_xor = binary("logical_xor", _booleans, logic.xor, "Where one of x and y is not zero", "0, 2", boolean(True))
+bitwise_and = binary("bitwise_and", promoted, logic.and_, "The bits that both have", "6, 3", weak_i32("2"))
+bitwise_or = binary("bitwise_or", promoted, logic.or_, "The bits that either has", "6, 3", weak_i32("7"))
+bitwise_xor = binary("bitwise_xor", promoted, logic.xor, "The bits that one of them has", "6, 3", weak_i32("5"))
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    return logic.shift_right_arithmetic(x, y) if is_kind(x, "i") else logic.shift_right_logical(x, y)
+
+
+left_shift = bitwise_left_shift = binary(
+    "left_shift", promoted, logic.shift_left, "x with its bits moved y places up", "1, 3", weak_i32("8")
+)
+right_shift = bitwise_right_shift = binary(
+    "right_shift", promoted, _shift_right, "x with its bits moved y places down", "8, 3", weak_i32("1")
+)
+
+# --- power ----------------------------------------------------------------------------------------------
+
+_EXPONENT_BITS = 6  # any larger exponent overflows every integer but 0, 1 and -1
+
+
+@jit(inline=True, static_argnums=1)
+def _integer_power(x: Any, y: int) -> Any:
+    return e.integer_pow(number(x), y=y)
+
+
+@jit(inline=True)
+def _general_power(x: Any, y: Any) -> Any:
+    if is_kind(x, "biu") and is_kind(y, "biu"):
+        return _whole_power(*_numbers("power", x, y))
+    return e.pow_(*promoted_inexact("power", x, y))
+
+
+def _whole_power(x: Any, y: Any) -> Any:
+    """Integer to integer by squaring, one bit of the exponents at a time."""
+    x, y = broadcast_arrays(x, y)
+    one = _like(x, 1)
+    result: Any = one
+    for _ in range(_EXPONENT_BITS):
+        result = e.mul(result, logic.select(logic.eq(logic.and_(y, one), one), x, one))
+        x, y = e.mul(x, x), logic.shift_right_logical(y, one)
+    return result
+
+
+def power(x1: Any, x2: Any, /) -> Any:
+    """x1 to the power of x2, elementwise (as ``numpy.power``).
+
+    A Python int as exponent is multiplied out, which is exact for integers and keeps the dtype of `x1`; every other
+    exponent is promoted with `x1`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.power(jnp.arange(4.0), 2)
+    Array([0., 1., 4., 9.], dtype=float32)
+    """
+    x1, x2 = check("power", x1, x2)
+    if type(x2) is int and (x2 >= 0 or is_kind(x1, "fc")):
+        return _integer_power(x1, x2)
+    return _general_power(x1, x2)
+
+
+pow = power
+
+
+def float_power(x: Any, y: Any, /) -> Any:
+    """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
+
+    >>> float_power(2, 3)
+    Array(8., dtype=float32, weak_type=True)
+    """
+    return _general_power(*promoted_inexact("float_power", x, y))

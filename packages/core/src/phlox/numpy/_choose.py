@@ -1,0 +1,116 @@
+"""Elementwise choices and roundings: where, clip, round, nan_to_num."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import ArgumentError
+from .._ir import dtypes
+from .._ops import elementwise as e
+from .._ops import logic
+from ._binary import maximum, minimum
+from ._promote import check, promote_dtypes, promoted_inexact, to_dtype, type_of
+from ._shapes import broadcast_arrays
+from ._unary import as_bool, is_kind, isnan
+
+
+@jit
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    x, y = promote_dtypes(x, y)
+    condition, x, y = broadcast_arrays(as_bool(condition), x, y)
+    return logic.select_n(condition, y, x)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """`x` where `condition` is true, `y` elsewhere (as ``numpy.where``).
+
+    The three are broadcast, `x` and `y` promoted. Both are computed everywhere: a nan in the branch that is not
+    taken does not show in the value, but does in the derivative.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
+    Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    if x is None or y is None:
+        raise ArgumentError("where needs three arguments: condition, x, y", instead="numpy.where(condition, x, y)")
+    return _where(*check("where", condition, x, y))
+
+
+@jit
+def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+    """`arr` with values below `min` raised to it and values above `max` lowered to it (as ``numpy.clip``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    (arr,) = check("clip", arr)
+    if min is not None:
+        arr = maximum(min, arr)
+    if max is not None:
+        arr = minimum(max, arr)
+    return arr
+
+
+@jit(inline=True, static_argnames="decimals")
+def round(a: Any, decimals: int = 0) -> Any:
+    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
+    Array([0.5, 1.5, 2.2], dtype=float32)
+    """
+    (a,) = check("round", a)
+    aval = type_of(a)
+    if is_kind(a, "c"):
+        return e.complex_(round(e.real(a), decimals), round(e.imag(a), decimals))
+    if is_kind(a, "biu"):
+        if decimals >= 0:
+            return a
+        factor = np.asarray(10**-decimals, dtypes.canonical(dtypes.float64))
+        scaled = e.div(to_dtype(a, factor.dtype), factor)
+        return to_dtype(e.mul(e.round_(scaled, rounding_method=1), factor), aval.dtype, aval.weak_type)
+    if decimals == 0:
+        return e.round_(a, rounding_method=1)
+    # Types of less than 32 bits are too coarse to tell halves of scaled numbers apart.
+    wide = to_dtype(a, dtypes.float32) if dtypes.finfo_bits(aval.dtype) < 32 else a
+    factor = to_dtype(10.0**decimals, type_of(wide).dtype)
+    return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
+
+
+around = round
+
+
+def rint(x: Any, /) -> Any:
+    """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
+
+    >>> rint(1.5)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return round(*promoted_inexact("rint", x))
+
+
+@jit(inline=True)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
+    Array([1., 0.], dtype=float32)
+    """
+    (x,) = check("nan_to_num", x)
+    dtype = type_of(x).dtype
+    if is_kind(x, "c"):
+        parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (e.real(x), e.imag(x))]
+        return e.complex_(*parts)
+    if not is_kind(x, "f"):
+        return x
+    limits = dtypes.ml_dtypes.finfo(dtype)
+    highest = limits.max if posinf is None else posinf
+    lowest = limits.min if neginf is None else neginf
+    x = where(isnan(x), to_dtype(nan, dtype), x)
+    x = where(logic.eq(x, to_dtype(np.inf, dtype)), to_dtype(highest, dtype), x)
+    return where(logic.eq(x, to_dtype(-np.inf, dtype)), to_dtype(lowest, dtype), x)

@@ -1,0 +1,80 @@
+"""Comparing whole arrays: allclose, array_equal and relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import ShapeError
+from .._ir import dtypes
+from .._ops import elementwise as e
+from .._ops import logic
+from ._choose import where
+from ._create import asarray
+from ._promote import check, promoted, to_dtype, type_of
+from ._reductions import all
+from ._shapes import broadcast_shapes
+from ._unary import isfinite, isnan
+
+
+@jit
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``). Integers must be equal up to `rtol` too.
+
+    >>> isclose(1.0, 1.0 + 1e-7)
+    Array(True, dtype=bool)
+    """
+    a, b = promoted("isclose", a, b)
+    dtype = type_of(a).dtype
+    if not dtypes.is_inexact(dtype):
+        dtype = dtypes.canonical(dtypes.float64)
+        a, b = to_dtype(a, dtype), to_dtype(b, dtype)
+    real = dtypes.real_part(dtype)
+    bound = e.add(to_dtype(atol, real), e.mul(to_dtype(rtol, real), e.abs_(b)))
+    near = logic.le(e.abs_(e.sub(a, b)), bound)
+    finite = logic.and_(isfinite(a), isfinite(b))
+    out = where(finite, near, logic.eq(a, b))
+    return logic.or_(out, logic.and_(logic.and_(isnan(a), isnan(b)), to_dtype(equal_nan, np.dtype(bool))))
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close in the sense of `isclose` (as ``numpy.allclose``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.allclose(jnp.ones(2), 1.0)
+    Array(True, dtype=bool)
+    """
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
+    Array(True, dtype=bool)
+    """
+    a1, a2 = check("array_equal", a1, a2)
+    if type_of(a1).shape != type_of(a2).shape:
+        return asarray(np.False_)
+    same = logic.eq(*promoted("array_equal", a1, a2))
+    if equal_nan:
+        same = logic.or_(same, logic.and_(isnan(a1), isnan(a2)))
+    return all(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.array_equiv(jnp.ones(2), 1.0)
+    Array(True, dtype=bool)
+    """
+    a1, a2 = check("array_equiv", a1, a2)
+    try:
+        broadcast_shapes(type_of(a1).shape, type_of(a2).shape)
+    except ShapeError:
+        return asarray(np.False_)
+    return all(logic.eq(*promoted("array_equiv", a1, a2)))

@@ -1,0 +1,54 @@
+"""How elementwise NumPy functions are stated: a name, how arguments are promoted, what is computed, a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+
+Prepare = Callable[..., list[Any]]
+
+
+def weak_f32(value: str) -> str:
+    """How a result printed as `value`, computed from Python floats, looks in an example."""
+    return f"Array({value}, dtype=float32, weak_type=True)"
+
+
+def weak_i32(value: str) -> str:
+    """The same for Python integers."""
+    return f"Array({value}, dtype=int32, weak_type=True)"
+
+
+def boolean(value: bool) -> str:
+    """The same for a truth value."""
+    return f"Array({value}, dtype=bool)"
+
+
+def unary(name: str, prepare: Prepare, apply: Callable[[Any], Any], what: str, example: str, result: str) -> Any:
+    """``name(x)``: `apply` to the argument that ``prepare(name, x)`` gives."""
+
+    def function(x: Any, /) -> Any:
+        return apply(*prepare(name, x))
+
+    return _finish(function, name, what, example, result)
+
+
+def binary(name: str, prepare: Prepare, apply: Callable[[Any, Any], Any], what: str, example: str, result: str) -> Any:
+    """``name(x, y)``: `apply` to the arguments that ``prepare(name, x, y)`` gives."""
+
+    def function(x: Any, y: Any, /) -> Any:
+        return apply(*prepare(name, x, y))
+
+    what += ". Arguments are promoted to one dtype and broadcast"
+    return _finish(function, name, what, example, result)
+
+
+def _finish(function: Callable[..., Any], name: str, what: str, example: str, result: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "phlox.numpy"
+    mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
+    function.__doc__ = f"{what}, elementwise{mirrored}.\n\n>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
+    return jit(function, inline=True)

@@ -1,0 +1,149 @@
+"""dtypes as `phlox.numpy` shows them: scalar types such as float32, and questions about dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .._ir import dtypes
+from .._ir.dtypes import issubdtype
+from .._ir.promotion import promote, promote_types
+from .._trace.trace import Tracer
+from ._create import asarray
+from ._promote import check, type_of
+
+
+class _ScalarType(type):
+    """A dtype that can be called: ``jnp.float32(3)`` is an array without axes."""
+
+    dtype: np.dtype
+
+    def __call__(cls, x: Any = 0) -> Any:
+        return asarray(x, dtypes.canonical(cls.dtype))
+
+    def __eq__(cls, other: object) -> bool:
+        if cls is other:
+            return True
+        try:
+            return cls.dtype == np.dtype(other)  # type: ignore[call-overload]
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"<class 'phlox.numpy.{cls.__name__}'>"
+
+
+def _scalar_type(name: str, dtype: Any) -> Any:
+    found = np.dtype(dtype)
+    doc = f"The element type {found.name}; called with a number it makes an array without axes."
+    return _ScalarType(name, (), {"dtype": found, "__doc__": doc, "__module__": "phlox.numpy"})
+
+
+bool_ = _scalar_type("bool_", np.bool_)
+int4, uint4 = _scalar_type("int4", ml_dtypes.int4), _scalar_type("uint4", ml_dtypes.uint4)
+int8, int16 = _scalar_type("int8", np.int8), _scalar_type("int16", np.int16)
+int32, int64 = _scalar_type("int32", np.int32), _scalar_type("int64", np.int64)
+uint8, uint16 = _scalar_type("uint8", np.uint8), _scalar_type("uint16", np.uint16)
+uint32, uint64 = _scalar_type("uint32", np.uint32), _scalar_type("uint64", np.uint64)
+bfloat16, float16 = _scalar_type("bfloat16", ml_dtypes.bfloat16), _scalar_type("float16", np.float16)
+float32, float64 = _scalar_type("float32", np.float32), _scalar_type("float64", np.float64)
+float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
+float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
+complex64, complex128 = _scalar_type("complex64", np.complex64), _scalar_type("complex128", np.complex128)
+single, double = float32, float64
+
+# Abstract types, for `issubdtype`.
+generic = np.generic
+number = np.number
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+inexact = np.inexact
+floating = np.floating
+complexfloating = np.complexfloating
+character = np.character
+flexible = np.flexible
+object_ = np.object_
+dtype = np.dtype
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating dtype: eps, max, min, tiny, bits … (as ``numpy.finfo``).
+
+    >>> int(finfo("bfloat16").bits)
+    16
+    """
+    return ml_dtypes.finfo(dtypes.real_part(dtypes.canonical(dtypes.as_dtype(dtype))))
+
+
+def iinfo(int_type: Any) -> Any:
+    """Limits of an integer dtype: min, max, bits (as ``numpy.iinfo``).
+
+    >>> int(iinfo("int8").max)
+    127
+    """
+    return ml_dtypes.iinfo(dtypes.as_dtype(int_type))
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype of an operation on these arrays, numbers and dtypes, by JAX's promotion rules.
+
+    >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
+    (dtype('float32'), dtype('float16'))
+    """
+    return promote(tuple(_typed(x) for x in args))[0]
+
+
+def _typed(x: Any) -> tuple[Any, bool]:
+    if isinstance(x, type) and x in (int, float, complex):
+        return dtypes.python_scalar_dtype(x), True
+    if isinstance(x, str | type | np.dtype | dtypes.ExtendedDtype):
+        return dtypes.canonical(dtypes.as_dtype(x)), False
+    aval = type_of(check("result_type", x)[0])
+    return aval.dtype, aval.weak_type
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether values of one dtype can be held by another (as ``numpy.can_cast``).
+
+    >>> bool(can_cast("int8", "int32"))
+    True
+    """
+    return np.can_cast(dtypes.as_dtype(from_), dtypes.as_dtype(to), casting=casting)  # type: ignore[arg-type]
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype of `x` is not complex (as ``numpy.isrealobj``).
+
+    >>> isrealobj(1.0)
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype of `x` is complex (as ``numpy.iscomplexobj``).
+
+    >>> iscomplexobj(1j)
+    True
+    """
+    return x is not None and dtypes.kind(type_of(check("iscomplexobj", x)[0]).dtype) == "c"
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a number or an array without axes (as ``numpy.isscalar``).
+
+    >>> isscalar(1.0), isscalar([1.0])
+    (True, False)
+    """
+    if isinstance(element, Tracer) or hasattr(element, "aval"):
+        return type_of(element).ndim == 0
+    return bool(np.isscalar(element))
+
+
+__all__ = ["issubdtype", "promote_types"]

@@ -1,0 +1,528 @@
+"""NumPy indexing: reading with ``x[...]`` and the functions take, take_along_axis, diagonal.
+
+An index is parsed into a `Plan`: a hashable description (integers are left out of it, so that ``x[i]`` in a Python
+loop compiles once), and the dynamic parts: integers and index arrays. `_at.py` writes with the same plans.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    NonConcreteBooleanIndexError,
+    PhloxError,
+    TracerIntegerConversionError,
+)
+from .._ir import dtypes
+from .._ir.avals import typeof_value
+from .._ir.primitive import current_trace
+from .._ops import elementwise as e
+from .._ops import logic
+from .._ops import shape as ops
+from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from .._ops.slicing import dynamic_slice, slice_
+from .._trace.trace import Tracer
+from ._promote import canonical_axis, check, to_dtype, type_of
+from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+
+
+class IndexingError(PhloxError, IndexError, TypeError):
+    """An index that arrays do not understand, or that does not fit the array."""
+
+
+class Slice(NamedTuple):
+    """A slice of one axis: elements start, start + step, …, `size` of them."""
+
+    start: int
+    size: int
+    step: int
+
+
+#: What one part of an index does: "int" and "array" consume an axis and a dynamic part, "new" makes an axis, a
+#: `Slice` consumes an axis.
+Item = str | Slice
+
+
+class Plan(NamedTuple):
+    """A parsed index without its dynamic parts."""
+
+    items: tuple[Item, ...]
+
+
+def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
+    """The plan of an index into an array of this shape, and its dynamic parts in order."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    parts = [p if isinstance(p, type(None) | type(...) | slice) else _element(p) for p in parts]
+    parts = [q for p in parts for q in (_expand_mask(p) if _is_mask(p) else [p])]
+    consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
+    if consumed > len(shape):
+        raise IndexingError(
+            f"too many indices: the array has {len(shape)} axes, but {consumed} were indexed", shapes=[shape]
+        )
+    if sum(p is Ellipsis for p in parts) > 1:
+        raise IndexingError("an index can have only one ellipsis (...)")
+    missing = [slice(None)] * (len(shape) - consumed)
+    if Ellipsis in [p if p is Ellipsis else None for p in parts]:
+        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+        parts[at : at + 1] = missing
+    else:
+        parts += missing
+    items: list[Item] = []
+    dynamic: list[Any] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            items.append("new")
+            continue
+        if isinstance(part, _NewAxisMask):
+            items.append("mask")
+            dynamic.append(part.indices)
+            continue
+        n = shape[axis]
+        axis += 1
+        if isinstance(part, slice):
+            items.append(_slice(part, n))
+        elif type(part) is int:
+            items.append("int")
+            dynamic.append(min(max(part + n if part < 0 else part, 0), max(n - 1, 0)))
+        else:
+            items.append("array" if type_of(part).shape else "int")
+            dynamic.append(part)
+    return Plan(tuple(items)), dynamic
+
+
+class _NewAxisMask(NamedTuple):
+    """A scalar True or False as index: a new axis of length one or zero."""
+
+    indices: np.ndarray
+
+
+def _element(x: Any) -> Any:
+    """A single index as an int or an integer or bool array."""
+    if isinstance(x, bool | np.bool_):
+        return np.asarray(x)
+    if isinstance(x, int | np.integer):
+        return int(x)
+    if isinstance(x, list):
+        raise IndexingError(
+            "a list is no index of arrays", instead="x[phlox.numpy.array([...])], or a tuple for several axes", index=x
+        )
+    if isinstance(x, str):
+        raise IndexingError(f"arrays are not indexed by strings, got {x!r}", index=x)
+    aval = typeof_value(x)
+    if aval is None and hasattr(x, "__index__"):
+        return x.__index__()
+    if aval is None or dtypes.kind(aval.dtype) not in "biu":
+        got = repr(x) if aval is None else aval.short
+        raise IndexingError(f"an index must be of integers or bools, got {got}", index=x)
+    return x
+
+
+def _is_mask(x: Any) -> bool:
+    aval = typeof_value(x)
+    return aval is not None and aval.dtype == dtypes.bool_
+
+
+def _expand_mask(mask: Any) -> list[Any]:
+    """A boolean mask as arrays of the positions where it is true, one for each of its axes."""
+    if isinstance(mask, Tracer):
+        raise NonConcreteBooleanIndexError(
+            f"a traced boolean array {mask.aval.short} as an index: the shape of the result would depend on its values",
+            instead="numpy.where(mask, x, fill), or x.at[mask].set(value) to write",
+            aval=mask.aval,
+        )
+    host = np.asarray(mask)
+    if host.ndim == 0:
+        return [_NewAxisMask(np.zeros((int(host),), np.int32))]
+    return [positions.astype(np.int32) for positions in np.nonzero(host)]
+
+
+def _slice(s: slice, n: int) -> Slice:
+    for name in ("start", "stop", "step"):
+        value = getattr(s, name)
+        if isinstance(value, Tracer):
+            value._refuse(
+                TracerIntegerConversionError,
+                f"the {name} of a slice",
+                "lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
+            )
+        if value is not None and not hasattr(value, "__index__"):
+            raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
+    start, stop, step = s.indices(n)
+    size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    return Slice(start, size, step)
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]``, as NumPy has it; indices outside of the array are moved to its edge."""
+    plan, dynamic = parse(index, type_of(x).shape)
+    return read(x, dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+
+
+_STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")
+
+
+@functools.partial(jit, inline=True, static_argnames=_STATIC)
+def read(
+    x: Any,
+    dynamic: list[Any],
+    *,
+    plan: Plan,
+    mode: Any,
+    fill_value: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    """The elements that a parsed index selects."""
+    if mode is None and "array" not in plan.items and "mask" not in plan.items:
+        return _basic(x, dynamic, plan.items)
+    layout = lay_out(type_of(x).shape, plan, dynamic)
+    how = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    out = gather(
+        x,
+        layout.indices,
+        dimension_numbers=GatherDimensionNumbers(layout.window, layout.collapsed, layout.axes),
+        slice_sizes=layout.sizes,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=how,
+        fill_value=fill_value,
+    )
+    return layout.finish(out)
+
+
+def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
+    """Integers, slices and new axes: slicing, then dropping and adding axes of length one."""
+    shape = type_of(x).shape
+    consuming = [item for item in items if item != "new"]
+    integers = iter(dynamic)
+    where = [next(integers) if item == "int" else None for item in consuming]
+    fixed = [i if isinstance(i, int) and not isinstance(i, bool) else None for i in where]
+    # One slice takes all that is known: slices, and integers that are Python numbers.
+    starts, limits, steps = [], [], []
+    for n, item, i in zip(shape, consuming, fixed, strict=True):
+        if isinstance(item, Slice):
+            low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
+            step = abs(item.step)
+            high = low + (item.size - 1) * step + 1 if item.size else low
+            starts.append(low if item.size else 0)
+            limits.append(high if item.size else 0)
+            steps.append(step)
+            if item.size and step == 1 and item.step == 1:
+                limits[-1] = item.start + item.size
+        else:
+            starts.append(0 if i is None else i)
+            limits.append(n if i is None else i + 1)
+            steps.append(1)
+    if any(lo != 0 or hi != n or st != 1 for lo, hi, st, n in zip(starts, limits, steps, shape, strict=True)):
+        strides = None if all(st == 1 for st in steps) else tuple(steps)
+        x = slice_(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
+    reverse = tuple(i for i, item in enumerate(consuming) if isinstance(item, Slice) and item.step < 0)
+    if reverse:
+        x = ops.rev(x, dimensions=reverse)
+    if any(i is not None and f is None for i, f in zip(where, fixed, strict=True)):
+        x = _slice_at(x, shape, where, fixed)
+    dropped = tuple(i for i, item in enumerate(consuming) if item == "int")
+    x = ops.squeeze(x, dimensions=dropped) if dropped else x
+    return insert_new_axes(x, [item for item in items if item != "int"])
+
+
+def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Sequence[Any]) -> Any:
+    """One element along each axis whose position is an array."""
+    sizes = list(type_of(x).shape)
+    starts = []
+    for axis, (i, known) in enumerate(zip(where, fixed, strict=True)):
+        if i is None or known is not None:
+            starts.append(np.int32(0))
+        else:
+            starts.append(_from_front(i, shape[axis]))
+            sizes[axis] = 1
+    dtype = next(type_of(s).dtype for s in starts if not isinstance(s, np.generic))
+    starts = [to_dtype(s, dtype) for s in starts]
+    return dynamic_slice(x, *starts, slice_sizes=tuple(sizes))
+
+
+def _from_front(i: Any, n: int) -> Any:
+    """An index counted from the front: `n` is added where it is negative."""
+    dtype = type_of(i).dtype
+    if dtypes.kind(dtype) == "u":
+        return to_dtype(i, dtypes.int32) if dtypes.finfo_bits(dtype) < 32 else i
+    if dtypes.finfo_bits(dtype) < 32:
+        i, dtype = to_dtype(i, dtypes.int32), dtypes.int32
+    below = logic.lt(i, to_dtype(0, dtype))
+    i = to_dtype(i, dtype)
+    return logic.select(below, e.add(i, to_dtype(n, dtype)), i)
+
+
+def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:
+    """`x`, whose axes are the items that are not "new", with an axis of length one for each that is."""
+    if "new" not in items:
+        return x
+    kept = tuple(i for i, item in enumerate(items) if item != "new")
+    lengths = iter(type_of(x).shape)
+    shape = tuple(1 if item == "new" else next(lengths) for item in items)
+    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+
+
+# --- index arrays: the layout of a gather or scatter ----------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """How an index with arrays becomes a gather or scatter.
+
+    indices: integer array, the last axis one index vector; its other axes are batch axes of the result.
+    axes: operand axes that the vector's components belong to.
+    sizes: length of the slice along each operand axis; those of `collapsed` axes do not appear in the result.
+    window: positions in the result of the operand axes that remain.
+    shape: of the result without new axes; `kinds` names each of its axes and the new ones.
+    """
+
+    indices: Any
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    window: tuple[int, ...]
+    shape: tuple[int, ...]
+    kinds: tuple[str, ...]
+
+    def finish(self, out: Any) -> Any:
+        """A gathered result with its new axes."""
+        return insert_new_axes(out, self.kinds)
+
+
+def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layout:
+    """The layout of an index with arrays, by NumPy's rules for where their axes go."""
+    items = plan.items
+    advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
+    parts = dict(zip(advanced, dynamic, strict=True))
+    batch = broadcast_shapes(*[type_of(parts[i]).shape for i in advanced]) if advanced else ()
+    together = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
+    only_integers = all(items[i] == "int" for i in advanced)
+    # The axes of the index arrays stand where the arrays stood, or in front if they were apart.
+    place = advanced[0] if advanced and (together or only_integers) else 0
+    kinds: list[str] = []
+    lengths: list[int] = []
+    strided: dict[int, int] = {}  # item -> position in the result
+    window: list[int] = []
+    sizes: list[int] = []
+    batch_at = None
+    for i, item in enumerate([*items, "end"]):
+        if i == place and batch_at is None:
+            batch_at = len(lengths)
+            kinds += ["batch"] * len(batch)
+            lengths += batch
+        if item == "new":
+            kinds.append("new")
+        elif isinstance(item, Slice):
+            if item.step == 1:
+                window.append(len(lengths))
+            else:
+                strided[i] = len(lengths)
+            kinds.append("slice")
+            lengths.append(item.size)
+    assert batch_at is not None
+    outer = [p for p in range(len(lengths)) if p not in window]  # batch axes of the gather, in order
+    outer_shape = tuple(lengths[p] for p in outer)
+    components: list[Any] = []
+    axes: list[int] = []
+    collapsed: list[int] = []
+    axis = 0
+    for i, item in enumerate(items):
+        if item in ("new", "mask"):
+            continue
+        n = shape[axis]
+        if isinstance(item, Slice):
+            sizes.append(item.size if item.step == 1 else min(n, 1))
+            if item.step != 1:
+                positions = np.arange(item.size, dtype=np.int32) * item.step + item.start
+                components.append(_spread(positions, outer_shape, (outer.index(strided[i]),)))
+                axes.append(axis)
+                collapsed.append(axis)
+            elif item.start or item.size != n:
+                components.append(np.int32(item.start))
+                axes.append(axis)
+        else:
+            part = parts[i]
+            front = part if isinstance(part, int) else _from_front(part, n)
+            dims = tuple(outer.index(batch_at + len(batch) - type_of(part).ndim + k) for k in range(type_of(part).ndim))
+            components.append(_spread(front, outer_shape, dims))
+            axes.append(axis)
+            collapsed.append(axis)
+            sizes.append(min(n, 1))
+        axis += 1
+    return Layout(
+        _vectors(components, outer_shape),
+        tuple(axes),
+        tuple(sizes),
+        tuple(collapsed),
+        tuple(window),
+        tuple(lengths),
+        tuple(kinds),
+    )
+
+
+def _spread(x: Any, outer: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    """An index array repeated to the outer shape, its axes at `dims`; scalars stay as they are."""
+    have = type_of(x).shape
+    if not have:
+        return x
+    return ops.broadcast_in_dim(x, shape=tuple(outer), broadcast_dimensions=dims) if have != outer else x
+
+
+def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
+    """The components as index vectors along a new last axis."""
+    if not components:
+        return np.zeros((*outer, 0), np.int32)
+    wide = dtypes.int64 if any(type_of(c).dtype == dtypes.int64 for c in components) else dtypes.int32
+    if len(components) > 1 or isinstance(components[0], int | np.generic | np.ndarray):
+        dtype = wide
+    else:
+        dtype = type_of(components[0]).dtype
+    columns = []
+    for c in components:
+        c = to_dtype(c, dtype)
+        dims = tuple(range(len(outer))) if type_of(c).shape else ()
+        columns.append(ops.broadcast_in_dim(c, shape=(*outer, 1), broadcast_dimensions=dims))
+    return columns[0] if len(columns) == 1 else ops.concatenate(*columns, dimension=len(outer))
+
+
+# --- functions ------------------------------------------------------------------------------------------
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Elements of `a` at `indices` along `axis`, or of the flattened array (as ``numpy.take``).
+
+    Indices outside give nan (or the largest or smallest integer), unless `mode` is 'clip' or 'wrap'.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.take(jnp.array([4, 5, 6]), jnp.array([2, 0]))
+    Array([6, 4], dtype=int32)
+    """
+    a, indices = check("take", a, indices)
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "take")
+    if mode == "wrap":
+        indices, mode = indices % type_of(a).shape[at], "clip"
+    plan, dynamic = parse((slice(None),) * at + (indices,), type_of(a).shape)
+    return read(
+        a,
+        dynamic,
+        plan=plan,
+        mode="fill" if mode is None else mode,
+        fill_value=fill_value,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+    )
+
+
+@functools.partial(jit, static_argnames=("axis", "mode", "fill_value"))
+def take_along_axis(
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+) -> Any:
+    """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
+
+    >>> import phlox.numpy as jnp
+    >>> x = jnp.array([[3, 1, 2]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
+    Array([[1, 2, 3]], dtype=int32)
+    """
+    arr, indices = check("take_along_axis", arr, indices)
+    if axis is None:
+        arr, indices, axis = ravel(arr), ravel(indices), 0
+    rank = type_of(arr).ndim
+    if type_of(indices).ndim != rank:
+        raise ArgumentError(f"take_along_axis: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
+    at = canonical_axis(axis, rank, "take_along_axis")
+    others = broadcast_shapes(*[(*s[:at], 1, *s[at + 1 :]) for s in (type_of(arr).shape, type_of(indices).shape)])
+    index: list[Any] = []
+    for i in range(rank):
+        if i == at:
+            index.append(broadcast_to(indices, (*others[:at], type_of(indices).shape[at], *others[at + 1 :])))
+        else:
+            length = type_of(arr).shape[i]
+            positions = np.arange(others[i], dtype=np.int32) if length > 1 else np.zeros(others[i], np.int32)
+            index.append(reshape(positions, tuple(others[i] if k == i else 1 for k in range(rank))))
+    plan, dynamic = parse(tuple(index), type_of(arr).shape)
+    how = "fill" if mode is None else mode
+    return read(
+        arr,
+        dynamic,
+        plan=plan,
+        mode=how,
+        fill_value=fill_value,
+        indices_are_sorted=False,
+        unique_indices=False,
+    )
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
+    (a,) = check("diagonal", a)
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = type_of(a).shape[-2:]
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    positions = np.arange(count, dtype=np.int32)
+    return getitem(a, (Ellipsis, positions - min(offset, 0), positions + max(offset, 0)))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    (v,) = check("diag", v)
+    if type_of(v).ndim == 2:
+        return diagonal(v, k)
+    if type_of(v).ndim != 1:
+        raise ArgumentError(f"diag takes a vector or a matrix, got {type_of(v).short}")
+    n = type_of(v).shape[0] + abs(k)
+    zero = to_dtype(0, type_of(v).dtype)
+    wide = ops.pad(v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
+    on = np.eye(n, n, k, dtype=bool)
+    return logic.select_n(on, broadcast_to(zero, (n, n)), broadcast_to(wide, (n, n)))
+
+
+# --- iteration ------------------------------------------------------------------------------------------
+
+
+@jit
+def _unstack(x: Any) -> list[Any]:
+    rows = type_of(x).shape[0]
+    return [_basic(x, [i], ("int", *[Slice(0, n, 1) for n in type_of(x).shape[1:]])) for i in range(rows)]
+
+
+def unstack_rows(x: Any) -> list[Any]:
+    """The subarrays along the first axis: what iterating over an array gives."""
+    if not type_of(x).shape:
+        raise ConcretizationTypeError("iteration over an array without axes", instead="x itself, or x[None]")
+    if type_of(x).shape[0] == 0:
+        return []
+    return _unstack(x) if current_trace.get() is None else list(_unstack._fun(x))

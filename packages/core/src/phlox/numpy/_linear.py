@@ -1,0 +1,368 @@
+"""Products of arrays: dot, matmul, tensordot, einsum and relatives. All are `dot_general` with axes moved about."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base import config
+from .._base.errors import ShapeError
+from .._ir import dtypes
+from .._ops import elementwise as e
+from .._ops.dot import canonical_precision, dot_general
+from .._ops.shape import squeeze as squeeze_op
+from .._ops.shape import transpose as transpose_op
+from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, squeeze
+
+_static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+
+
+def _precision(precision: Any) -> Any:
+    """The precision asked for, or the one that the configuration sets."""
+    return canonical_precision(config.current().default_matmul_precision if precision is None else precision)
+
+
+def contract(
+    a: Any,
+    b: Any,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`dot_general` of two promoted arrays; the element type of the result is theirs unless another is preferred."""
+    aval = type_of(a)
+    if preferred_element_type is None:
+        wanted, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
+    else:
+        wanted, weak = preferred_element_type, False
+    out = dot_general(
+        a,
+        b,
+        dimension_numbers=(tuple(map(tuple, contracting)), tuple(map(tuple, batch))),
+        precision=_precision(precision),
+        preferred_element_type=wanted,
+    )
+    return to_dtype(out, wanted, weak)
+
+
+def _preferred(dtype: Any, function: str) -> Any:
+    return None if dtype is None else dtypes.user_dtype(dtype, function)
+
+
+@_static
+def _dot(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
+    a, b = promote_dtypes(a, b)
+    ra, rb = type_of(a).ndim, type_of(b).ndim
+    if ra == 0 or rb == 0:
+        axes: Any = ((), ())
+    elif rb == 1:
+        axes = ((ra - 1,), (0,))
+    else:
+        axes = ((ra - 1,), (rb - 2,))
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
+
+    For vectors their inner product, for matrices the matrix product, for scalars the product. `precision` is that of
+    `lax.Precision`; `preferred_element_type` the dtype to accumulate in and return.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    a, b = check("dot", a, b)
+    return _dot(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "dot"))
+
+
+@_static
+def _matmul(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
+    a, b = promote_dtypes(a, b)
+    sa, sb = type_of(a).shape, type_of(b).shape
+    if not sa or not sb:
+        raise ShapeError("matmul needs arrays with at least one axis", instead="x * y for scalars", shapes=[sa, sb])
+    inner = sb[-2] if len(sb) > 1 else sb[0]
+    if sa[-1] != inner:
+        raise ShapeError(
+            f"matmul: the last axis of {type_of(a).short} must be as long as "
+            f"{'the last but one' if len(sb) > 1 else 'the axis'} of {type_of(b).short}: {sa[-1]} and {inner}",
+            instead="transpose one of them",
+            shapes=[sa, sb],
+        )
+    if len(sa) <= 2 and len(sb) <= 2:
+        return contract(
+            a, b, ((len(sa) - 1,), (max(len(sb) - 2, 0),)), ((), ()), precision, preferred_element_type
+        )
+    # Axes in front are batches: those that both have in full become batch axes, others free axes of one factor.
+    batch = broadcast_shapes(sa[:-2], sb[:-2])
+    a, b = (expand_dims(x, tuple(range(len(batch) - len(s[:-2])))) if len(s) > 1 else x for x, s in ((a, sa), (b, sb)))
+    rank = len(batch)
+    fa, fb = len(sa) > 1, len(sb) > 1
+    shared = [
+        i for i in range(rank) if fa and fb and type_of(a).shape[i] == type_of(b).shape[i]
+    ]
+    # A length of one beside a longer one is dropped and comes back by the other's free axis.
+    drop_a = tuple(i for i in range(rank) if fa and i not in shared and type_of(a).shape[i] == 1)
+    drop_b = tuple(i for i in range(rank) if fb and i not in shared and type_of(b).shape[i] == 1)
+    own_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
+    own_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
+    a = squeeze_op(a, dimensions=drop_a) if drop_a else a
+    b = squeeze_op(b, dimensions=drop_b) if drop_b else b
+    places_a = [i for i in range(rank) if fa and i not in drop_a]
+    places_b = [i for i in range(rank) if fb and i not in drop_b]
+    out = contract(
+        a,
+        b,
+        ((type_of(a).ndim - 1,), (type_of(b).ndim - 2 if fb else 0,)),
+        ([places_a.index(i) for i in shared], [places_b.index(i) for i in shared]),
+        precision,
+        preferred_element_type,
+    )
+    # Axes of the result: shared batches, a's own batches and rows, b's own batches and columns.
+    labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
+    wanted = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
+    order = tuple(labels.index(i) for i in wanted)
+    return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
+
+
+def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The matrix product of the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
+
+    A vector on the left is a row, on the right a column. Raises `ShapeError` when lengths differ, and for scalars.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    a, b = check("matmul", a, b)
+    return _matmul(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "matmul"))
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The inner product of the flattened arrays, the first one conjugated (as ``numpy.vdot``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
+    Array(1.+0.j, dtype=complex64)
+    """
+    a, b = check("vdot", a, b)
+    if dtypes.kind(type_of(a).dtype) == "c":
+        a = e.conj(a)
+    return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product over the last axes of both (as ``numpy.inner``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.inner(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    a, b = check("inner", a, b)
+    if type_of(a).ndim == 0 or type_of(b).ndim == 0:
+        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """All products of an element of `a` and one of `b`, both flattened (as ``numpy.outer``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.outer(jnp.arange(2), jnp.arange(2))
+    Array([[0, 0],
+           [0, 1]], dtype=int32)
+    """
+    a, b = promote_dtypes(*check("outer", a, b))
+    return expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)
+
+
+@functools.partial(jit, inline=True, static_argnames=("left", "right", "precision", "preferred_element_type"))
+def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_element_type: Any) -> Any:
+    a, b = promote_dtypes(a, b)
+    return contract(a, b, (left, right), ((), ()), precision, preferred_element_type)
+
+
+def tensordot(
+    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The product of `a` and `b` summed over pairs of axes (as ``numpy.tensordot``).
+
+    `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
+    (2, 4)
+    """
+    a, b = check("tensordot", a, b)
+    ra, rb = type_of(a).ndim, type_of(b).ndim
+    if hasattr(axes, "__index__"):
+        n = axes.__index__()
+        if n > ra or n > rb:
+            raise ShapeError(f"tensordot: {n} axes of {type_of(a).short} and {type_of(b).short}")
+        left, right = tuple(range(ra - n, ra)), tuple(range(n))
+    else:
+        left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(axes, (ra, rb), strict=True))
+    preferred = _preferred(preferred_element_type, "tensordot")
+    return _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
+
+
+# --- einsum ---------------------------------------------------------------------------------------------
+
+
+def einsum(
+    subscripts: str,
+    /,
+    *operands: Any,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
+
+    Operands are contracted pair by pair from left to right; repeated letters in one operand take its diagonal. An
+    ellipsis stands for axes that broadcast.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    arrays = check("einsum", *operands)
+    preferred = _preferred(preferred_element_type, "einsum")
+    inputs, output = _parse_einsum(subscripts.replace(" ", ""), [type_of(x).ndim for x in arrays])
+    return _einsum(arrays, inputs=inputs, output=output, precision=precision, preferred_element_type=preferred)
+
+
+def _parse_einsum(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]:
+    """Letters of each operand and of the result, with ellipses spelled out in capital Greek letters."""
+    left, arrow, right = subscripts.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ShapeError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}")
+    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for term, rank, width in zip(terms, ranks, widths, strict=True):
+        if width < 0 or (width and "..." not in term):
+            raise ShapeError(f"einsum: {term!r} does not fit an operand with {rank} axes", subscripts=subscripts)
+    dots = [chr(ord("Α") + i) for i in range(max(widths, default=0))]
+    spelled = tuple(
+        term.replace("...", "".join(dots[len(dots) - width :])) for term, width in zip(terms, widths, strict=True)
+    )
+    if arrow:
+        return spelled, right.replace("...", "".join(dots))
+    letters = "".join(spelled)
+    once = sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
+    return spelled, "".join([*dots, *once])
+
+
+@functools.partial(jit, inline=True, static_argnames=("inputs", "output", "precision", "preferred_element_type"))
+def _einsum(arrays: Any, inputs: Any, output: str, precision: Any, preferred_element_type: Any) -> Any:
+    arrays = promote_dtypes(*arrays)
+    terms = list(zip(arrays, inputs, strict=True))
+    if any(c not in "".join(inputs) for c in output) or len(set(output)) != len(output):
+        raise ShapeError(f"einsum: the result {output!r} must name axes of the operands, each once")
+    while terms:
+        (a, la), rest = terms[0], terms[1:]
+        later = set(output).union(*(letters for _, letters in rest))
+        a, la = _simplify(a, la, later)
+        if not rest:
+            break
+        (b, lb), rest = rest[0], rest[1:]
+        later = set(output).union(*(letters for _, letters in rest))
+        b, lb = _simplify(b, lb, later | set(la))
+        a, la = _simplify(a, la, later | set(lb))
+        terms = [_pair(a, la, b, lb, later, precision, preferred_element_type), *rest]
+    order = tuple(la.index(c) for c in output)
+    out = a if order == tuple(range(len(order))) else transpose_op(a, permutation=order)
+    return to_dtype(out, preferred_element_type) if preferred_element_type is not None else out
+
+
+def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
+    """Takes diagonals of repeated letters, and sums over letters that nothing else needs."""
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            a = _diagonal(a, i, j)
+            letters = letters[:j] + letters[j + 1 :]
+    gone = tuple(i for i, c in enumerate(letters) if c not in later)
+    if gone:
+        from ._reductions import sum
+
+        a = sum(a, gone, type_of(a).dtype)
+        letters = "".join(c for c in letters if c in later)
+    return a, letters
+
+
+def _diagonal(a: Any, i: int, j: int) -> Any:
+    """`a` where indices along axes i and j agree, the common axis at i."""
+    from ._reductions import sum
+
+    aval = type_of(a)
+    n = aval.shape[i]
+    mask = np.eye(n, dtype=bool).reshape([n if k in (i, j) else 1 for k in range(aval.ndim)])
+    return sum(a * to_dtype(mask, aval.dtype), j, aval.dtype)
+
+
+def _pair(
+    a: Any, la: str, b: Any, lb: str, later: set[str], precision: Any, preferred_element_type: Any
+) -> tuple[Any, str]:
+    """The contraction of two operands: letters of both that are needed later are batches."""
+    sizes = dict(zip(la, type_of(a).shape, strict=True))
+    for c, n in zip(lb, type_of(b).shape, strict=True):
+        if c in sizes and sizes[c] != n and 1 not in (sizes[c], n):
+            raise ShapeError(
+                f"einsum: axis {c!r} has length {sizes[c]} in {type_of(a).short} and {n} in {type_of(b).short}"
+            )
+    # A length of one beside a longer one broadcasts: the axis leaves the shorter operand.
+    for c in set(la) & set(lb):
+        na, nb = type_of(a).shape[la.index(c)], type_of(b).shape[lb.index(c)]
+        if na != nb and na == 1:
+            a, la = squeeze(a, la.index(c)), la.replace(c, "")
+        elif na != nb:
+            b, lb = squeeze(b, lb.index(c)), lb.replace(c, "")
+    both = [c for c in la if c in lb]
+    batch = [c for c in both if c in later]
+    summed = [c for c in both if c not in later]
+    out = contract(
+        a,
+        b,
+        ([la.index(c) for c in summed], [lb.index(c) for c in summed]),
+        ([la.index(c) for c in batch], [lb.index(c) for c in batch]),
+        precision,
+        preferred_element_type,
+    )
+    letters = "".join([*batch, *(c for c in la if c not in both), *(c for c in lb if c not in both)])
+    return to_dtype(out, type_of(a).dtype) if preferred_element_type is None else out, letters
+
+
+# --- diagonals ------------------------------------------------------------------------------------------
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """The sum of the elements on a diagonal of two axes (as ``numpy.trace``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.trace(jnp.eye(3))
+    Array(3., dtype=float32)
+    """
+    from ._create import eye
+    from ._reductions import sum
+
+    (a,) = check("trace", a)
+    rank = type_of(a).ndim
+    i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
+    rows, columns = type_of(a).shape[i], type_of(a).shape[j]
+    mask = eye(rows, columns, offset, dtype=bool)
+    if i > j:
+        mask = mask.T
+    shape = [type_of(a).shape[k] if k in (i, j) else 1 for k in range(rank)]
+    zero = to_dtype(0, type_of(a).dtype)
+    from ._choose import where
+
+    return sum(where(broadcast_to(mask.reshape(shape), type_of(a).shape), a, zero), (i, j), dtype)

@@ -1,0 +1,194 @@
+"""Operators and methods of arrays. They are stated once, for arrays and tracers, and installed on their base class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import ArgumentError, ShapeError
+from .._ir import dtypes
+from .._ir.avals import typeof_value
+from .._ops.shape import bitcast_convert_type
+from .._trace.trace import ArrayLike, Tracer
+from .._xla.array import Array, move
+from .._xla.devices import Device
+from .._xla.sharding import Sharding, single_device
+from . import _binary as b
+from . import _choose as c
+from . import _indexing as i
+from . import _linear as lin
+from . import _reductions as r
+from . import _shapes as s
+from . import _sorting as sorting
+from . import _unary as u
+from ._at import At
+from ._create import asarray, astype
+from ._promote import type_of
+
+_OPERANDS = {Array, float, int, bool, complex, np.ndarray}
+
+
+def _is_operand(x: Any) -> bool:
+    return type(x) in _OPERANDS or typeof_value(x) is not None or hasattr(x, "__jax_array__")
+
+
+def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """``self <op> other``; other classes get their turn by NotImplemented."""
+
+    def method(self: Any, other: Any) -> Any:
+        return function(self, other) if _is_operand(other) else NotImplemented
+
+    return method
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return function(other, self) if _is_operand(other) else NotImplemented
+
+    return method
+
+
+_BINARY: dict[str, Callable[..., Any]] = {
+    "add": b.add,
+    "sub": b.subtract,
+    "mul": b.multiply,
+    "truediv": b.true_divide,
+    "floordiv": b.floor_divide,
+    "mod": b.remainder,
+    "pow": b.power,
+    "matmul": lin.matmul,
+    "and": b.bitwise_and,
+    "or": b.bitwise_or,
+    "xor": b.bitwise_xor,
+    "lshift": b.left_shift,
+    "rshift": b.right_shift,
+}
+_COMPARISONS: dict[str, Callable[..., Any]] = {
+    "eq": b.equal,
+    "ne": b.not_equal,
+    "lt": b.less,
+    "le": b.less_equal,
+    "gt": b.greater,
+    "ge": b.greater_equal,
+}
+
+
+def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    return b.floor_divide(x, y), b.remainder(x, y)
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    if not type_of(self).shape:
+        raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
+    return iter(i.unstack_rows(self))
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None) -> Any:
+    """See `numpy.reshape`; the shape may be given as one tuple or as several numbers."""
+    return s.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    """See `numpy.transpose`; the order may be given as one tuple or as several numbers."""
+    return s.transpose(self, None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The bits of the array read as another dtype of the same size."""
+    return self if dtype is None else bitcast_convert_type(self, new_dtype=dtypes.user_dtype(dtype, "view"))
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on another device (or laid out by a sharding)."""
+    if isinstance(self, Tracer):
+        return self
+    if not isinstance(device, Device | Sharding):
+        raise ArgumentError(f"to_device: {device!r} is neither a device nor a sharding")
+    return move(self, single_device(device) if isinstance(device, Device) else device)
+
+
+def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.{getattr(function, '__name__', name)}`."
+    return method
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "all": r.all,
+    "any": r.any,
+    "argmax": r.argmax,
+    "argmin": r.argmin,
+    "argsort": sorting.argsort,
+    "astype": astype,
+    "clip": c.clip,
+    "conj": u.conjugate,
+    "conjugate": u.conjugate,
+    "copy": lambda x: asarray(x, copy=True),
+    "cumprod": r.cumprod,
+    "cumsum": r.cumsum,
+    "diagonal": i.diagonal,
+    "dot": lin.dot,
+    "flatten": s.ravel,
+    "max": r.max,
+    "mean": r.mean,
+    "min": r.min,
+    "prod": r.prod,
+    "ptp": r.ptp,
+    "ravel": s.ravel,
+    "repeat": s.repeat,
+    "round": c.round,
+    "sort": sorting.sort,
+    "squeeze": s.squeeze,
+    "std": r.std,
+    "sum": r.sum,
+    "swapaxes": s.swapaxes,
+    "take": i.take,
+    "trace": lin.trace,
+    "var": r.var,
+}
+_PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "T": (s.transpose, "The array with its axes reversed."),
+    "mT": (s.matrix_transpose, "The array with its last two axes exchanged."),
+    "real": (u.real, "The real part."),
+    "imag": (u.imag, "The imaginary part."),
+    "at": (At, "``x.at[index]`` has the methods set, add, multiply, min, max, get …, which return changed arrays."),
+}
+
+
+def install() -> None:
+    """Puts operators and methods on the class that arrays and tracers share."""
+    for name, function in _BINARY.items():
+        setattr(ArrayLike, f"__{name}__", _operator(function))
+        setattr(ArrayLike, f"__r{name}__", _reflected(function))
+    for name, function in _COMPARISONS.items():
+        setattr(ArrayLike, f"__{name}__", _operator(function))
+    unary = {"neg": u.negative, "pos": u.positive, "abs": u.abs, "invert": u.invert}
+    for name, function in unary.items():
+        setattr(ArrayLike, f"__{name}__", _method(function, name))
+    special = {
+        "__divmod__": _operator(_divmod),
+        "__rdivmod__": _reflected(_divmod),
+        "__getitem__": lambda self, index: i.getitem(self, index),
+        "__iter__": _iterate,
+        "__round__": lambda self, ndigits=0: c.round(self, ndigits or 0),
+        "__hash__": None,
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "view": _view,
+        "to_device": _to_device,
+    }
+    for name, value in special.items():
+        setattr(ArrayLike, name, value)
+    for name, function in _METHODS.items():
+        setattr(ArrayLike, name, _method(function, name))
+    for name, (getter, doc) in _PROPERTIES.items():
+        setattr(ArrayLike, name, property(getter, doc=doc))
+
+
+install()
+

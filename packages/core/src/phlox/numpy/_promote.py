@@ -1,0 +1,138 @@
+"""Arguments of NumPy functions: checked to be arrays, promoted to one dtype, and broadcast to one rank."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._base import config
+from .._base.errors import ArgumentError, ShapeError
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.promotion import promote
+from .._ops.shape import broadcast_in_dim, convert_element_type, literal_of
+from .._xla.array import Array
+
+_PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
+
+
+def array_like(x: Any) -> Any:
+    """`x`, or the array that its ``__jax_array__`` gives."""
+    if type(x) is not Array and hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    return x
+
+
+def check(function: str, *args: Any) -> list[Any]:
+    """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
+    checked = []
+    for position, x in enumerate(args):
+        x = array_like(x)
+        if typeof_value(x) is None:
+            shown = "None" if x is None else f"{x!r} of type {type(x).__name__}"
+            raise ArgumentError(
+                f"{function} requires arrays or numbers, got {shown if len(shown) < 80 else type(x).__name__} "
+                f"as argument {position}",
+                instead="phlox.numpy.array(...) makes an array of a list or tuple",
+                argument=position,
+                value=x,
+            )
+        checked.append(x)
+    return checked
+
+
+def type_of(x: Any) -> ShapedArray:
+    """The type of an argument that has been checked."""
+    aval = typeof_value(x)
+    assert aval is not None
+    return aval
+
+
+def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """`x` with this dtype and weakness; numbers stay numbers, so that they become literals in programs."""
+    aval = type_of(x)
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return x
+    if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
+        value = literal_of(x, dtype)
+        return _PYTHON[dtypes.kind(dtype)](value) if weak else value
+    return convert_element_type(x, new_dtype=dtype, weak_type=weak)
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """The arguments converted to their common dtype."""
+    if len(args) == 1:
+        return list(args)
+    dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+    return [to_dtype(x, dtype, weak) for x in args]
+
+
+def promote_inexact(*args: Any) -> list[Any]:
+    """Like `promote_dtypes`, but integers and bools become floats."""
+    dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+    if dtypes.is_inexact(dtype):
+        return [to_dtype(x, dtype, weak) for x in args]
+    return [to_dtype(x, dtypes.to_inexact(dtype), weak) for x in args]
+
+
+def promote_shapes(function: str, *args: Any) -> list[Any]:
+    """The arguments with axes of length one in front, so that all (but scalars) have one rank."""
+    shapes = [type_of(x).shape for x in args]
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return list(args)
+    _check_rank_promotion(function, shapes)
+    rank = max(ranks)
+    return [_to_rank(x, rank) if s else x for x, s in zip(args, shapes, strict=True)]
+
+
+def _to_rank(x: Any, rank: int) -> Any:
+    shape = type_of(x).shape
+    missing = rank - len(shape)
+    if not missing:
+        return x
+    return broadcast_in_dim(x, shape=(1,) * missing + shape, broadcast_dimensions=tuple(range(missing, rank)))
+
+
+def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
+    mode = config.current().numpy_rank_promotion
+    if mode == "allow":
+        return
+    message = f"{function} would broadcast arrays of different rank: shapes {', '.join(map(str, shapes))}"
+    if mode == "raise":
+        raise ShapeError(message, instead="x[None, :] adds the axis explicitly", shapes=shapes)
+    warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def promoted(function: str, *args: Any) -> list[Any]:
+    """Checked, of one dtype and one rank: what elementwise functions start with."""
+    return promote_shapes(function, *promote_dtypes(*check(function, *args)))
+
+
+def promoted_inexact(function: str, *args: Any) -> list[Any]:
+    """Like `promoted`, with integers made floats."""
+    return promote_shapes(function, *promote_inexact(*check(function, *args)))
+
+
+def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
+    """`axis` counted from the front. Raises `ShapeError` when the array has no such axis."""
+    number = axis.__index__()
+    if not -ndim <= number < ndim:
+        raise ShapeError(
+            f"{function + ': ' if function else ''}axis {number} is out of bounds for an array with {ndim} axes",
+            axis=number,
+        )
+    return number % ndim
+
+
+def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
+    """None (all axes), one axis or several, counted from the front, each once."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = (axis,) if not isinstance(axis, tuple | list) else axis
+    numbers = tuple(canonical_axis(a, ndim, function) for a in axes)
+    if len(set(numbers)) != len(numbers):
+        raise ShapeError(f"{function}: duplicate value in axis {axis}", axis=axis)
+    return numbers

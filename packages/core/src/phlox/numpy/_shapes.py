@@ -1,0 +1,502 @@
+"""Shapes: reshaping, permuting, joining and splitting arrays, and repeating them along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import ArgumentError, ShapeError
+from .._ops import shape as ops
+from .._ops.running import along
+from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, type_of
+
+Shape = int | Sequence[int]
+
+
+def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
+    """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
+    try:
+        if hasattr(shape, "__index__"):
+            return (shape.__index__(),)
+        return tuple(n.__index__() for n in shape)
+    except (TypeError, AttributeError):
+        raise ArgumentError(f"{function or 'shape'}: {shape!r} is no shape", instead="an int or a tuple of ints") from None
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The lengths of the axes of `a` (as ``numpy.shape``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
+    return type_of(check("shape", a)[0]).shape
+
+
+def ndim(a: Any) -> int:
+    """The number of axes of `a` (as ``numpy.ndim``).
+
+    >>> ndim(1.0)
+    0
+    """
+    return type_of(check("ndim", a)[0]).ndim
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements of `a`, or along `axis` (as ``numpy.size``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
+    (6, 3)
+    """
+    aval = type_of(check("size", a)[0])
+    return math.prod(aval.shape[i] for i in canonical_axes(axis, aval.ndim, "size"))
+
+
+# --- one array ------------------------------------------------------------------------------------------
+
+
+def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
+    """`new` with a -1 replaced by the length that is left for it."""
+    if new.count(-1) == 1:
+        rest = math.prod(n for n in new if n != -1)
+        total = math.prod(old)
+        if rest and total % rest == 0:
+            return tuple(total // rest if n == -1 else n for n in new)
+    if any(n < 0 for n in new) or math.prod(new) != math.prod(old):
+        raise ShapeError(
+            f"{function}: cannot make shape {new} of an array of shape {old} with {math.prod(old)} elements",
+            instead="a shape with as many elements; -1 for at most one length",
+            shapes=[old, new],
+        )
+    return new
+
+
+def reshape(a: Any, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Any:
+    """`a` with another shape, its elements in the same order (as ``numpy.reshape``).
+
+    One length may be -1. `order` 'F' reads and writes with the first axis changing fastest. Raises `ShapeError`
+    when the number of elements differs.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.reshape(jnp.arange(4), (2, -1))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    (a,) = check("reshape", a)
+    old = type_of(a).shape
+    new = _fill_in("reshape", as_shape(shape, "reshape"), old)
+    if order == "F":
+        return transpose(reshape(transpose(a), new[::-1]))
+    if order != "C":
+        raise ArgumentError(f"reshape: order={order!r}", instead="'C' or 'F'")
+    return a if new == old and not isinstance(a, np.ndarray) else ops.reshape(a, new_sizes=new, dimensions=None)
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """All elements of `a` along one axis (as ``numpy.ravel``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.ravel(jnp.ones((2, 2)))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return reshape(a, (-1,) if size(a) else (0,), order)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """`a` with its axes in another order, by default reversed (as ``numpy.transpose``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.transpose(jnp.ones((2, 3))).shape
+    (3, 2)
+    """
+    (a,) = check("transpose", a)
+    rank = type_of(a).ndim
+    order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
+    if order == tuple(range(rank)) and not isinstance(a, np.ndarray):
+        return a
+    return ops.transpose(a, permutation=order)
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """`transpose` with the order of axes required (as ``numpy.permute_dims``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """`x` with its last two axes exchanged (as ``numpy.matrix_transpose``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
+    if ndim(x) < 2:
+        raise ShapeError(f"matrix_transpose: needs at least 2 axes, got {type_of(x).short}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """`a` with two axes exchanged (as ``numpy.swapaxes``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    (a,) = check("swapaxes", a)
+    rank = type_of(a).ndim
+    order = list(range(rank))
+    i, j = canonical_axis(axis1, rank, "swapaxes"), canonical_axis(axis2, rank, "swapaxes")
+    order[i], order[j] = order[j], order[i]
+    return transpose(a, order)
+
+
+def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """`a` with some axes moved to new places, the others in their order (as ``numpy.moveaxis``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    (a,) = check("moveaxis", a)
+    rank = type_of(a).ndim
+    sources = canonical_axes(source, rank, "moveaxis")
+    destinations = canonical_axes(destination, rank, "moveaxis")
+    if len(sources) != len(destinations):
+        raise ShapeError(f"moveaxis: {len(sources)} sources for {len(destinations)} destinations")
+    order = [i for i in range(rank) if i not in sources]
+    for to, which in sorted(zip(destinations, sources, strict=True)):
+        order.insert(to, which)
+    return transpose(a, order)
+
+
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+    """`a` with new axes of length one at these places of the result (as ``numpy.expand_dims``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
+    (1, 3, 1)
+    """
+    (a,) = check("expand_dims", a)
+    old = type_of(a).shape
+    count = 1 if not isinstance(axis, tuple | list) else len(axis)
+    new_axes = canonical_axes(axis, len(old) + count, "expand_dims")
+    kept = tuple(i for i in range(len(old) + count) if i not in new_axes)
+    lengths = iter(old)
+    new = tuple(1 if i in new_axes else next(lengths) for i in range(len(old) + count))
+    return ops.broadcast_in_dim(a, shape=new, broadcast_dimensions=kept)
+
+
+def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`a` without axes of length one: all, or those named (as ``numpy.squeeze``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+    (3,)
+    """
+    (a,) = check("squeeze", a)
+    old = type_of(a).shape
+    axes = tuple(i for i, n in enumerate(old) if n == 1) if axis is None else canonical_axes(axis, len(old), "squeeze")
+    return ops.squeeze(a, dimensions=axes) if axes else a
+
+
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`m` with the elements along `axis` (default: all axes) in reverse order (as ``numpy.flip``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    (m,) = check("flip", m)
+    return ops.rev(m, dimensions=canonical_axes(axis, type_of(m).ndim, "flip"))
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """The arrays with at least one axis (as ``numpy.atleast_1d``).
+
+    >>> atleast_1d(1.0).shape
+    (1,)
+    """
+    out = [reshape(x, (1,)) if not type_of(x).shape else x for x in check("atleast_1d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """The arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.atleast_2d(jnp.ones(3)).shape
+    (1, 3)
+    """
+    out = []
+    for x in check("atleast_2d", *arys):
+        rank = type_of(x).ndim
+        out.append(reshape(x, (1, *type_of(x).shape) if rank == 1 else (1, 1)) if rank < 2 else x)
+    return out[0] if len(out) == 1 else out
+
+
+# --- broadcasting ---------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together (as ``numpy.broadcast_shapes``).
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    tuples = [as_shape(s, "broadcast_shapes") for s in shapes]
+    rank = max((len(s) for s in tuples), default=0)
+    result = []
+    for lengths in zip(*[(1,) * (rank - len(s)) + s for s in tuples], strict=True):
+        distinct = {n for n in lengths if n != 1}
+        if len(distinct) > 1:
+            raise ShapeError(
+                f"incompatible shapes for broadcasting: {', '.join(map(str, tuples))}",
+                instead="lengths that agree or are 1, counted from the last axis",
+                shapes=tuples,
+            )
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
+
+
+def broadcast_to(array: Any, shape: Shape) -> Any:
+    """`array` repeated along new axes and axes of length one (as ``numpy.broadcast_to``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    (array,) = check("broadcast_to", array)
+    old, new = type_of(array).shape, as_shape(shape, "broadcast_to")
+    if old == new:
+        return array
+    offset = len(new) - len(old)
+    if offset < 0 or any(n not in (1, m) for n, m in zip(old, new[offset:], strict=True)):
+        raise ShapeError(
+            f"broadcast_to: incompatible shapes for broadcasting: {old} and requested shape {new}", shapes=[old, new]
+        )
+    return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
+    checked = check("broadcast_arrays", *args)
+    common = broadcast_shapes(*[type_of(x).shape for x in checked])
+    return [broadcast_to(x, common) for x in checked]
+
+
+def tile(A: Any, reps: Shape) -> Any:
+    """`A` repeated `reps` times along each axis (as ``numpy.tile``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.tile(jnp.arange(2), 2)
+    Array([0, 1, 0, 1], dtype=int32)
+    """
+    (A,) = check("tile", A)
+    counts = as_shape(reps, "tile")
+    old = type_of(A).shape
+    rank = max(len(counts), len(old))
+    counts = (1,) * (rank - len(counts)) + counts
+    old = (1,) * (rank - len(old)) + old
+    split = tuple(n for pair in zip((1,) * rank, old, strict=True) for n in pair)
+    wide = tuple(n for pair in zip(counts, old, strict=True) for n in pair)
+    return reshape(broadcast_to(reshape(A, split), wide), tuple(r * n for r, n in zip(counts, old, strict=True)))
+
+
+@jit(inline=True, static_argnames=("axis", "repeats"))
+def _repeat(a: Any, repeats: int, axis: int) -> Any:
+    old = type_of(a).shape
+    spread = ops.broadcast_in_dim(
+        a,
+        shape=(*old[: axis + 1], repeats, *old[axis + 1 :]),
+        broadcast_dimensions=tuple(i for i in range(len(old) + 1) if i != axis + 1),
+    )
+    return reshape(spread, (*old[:axis], old[axis] * repeats, *old[axis + 1 :]))
+
+
+def repeat(a: Any, repeats: int, axis: int | None = None) -> Any:
+    """Each element of `a` `repeats` times in a row, along `axis` or in the flattened array (as ``numpy.repeat``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.repeat(jnp.arange(2), 2)
+    Array([0, 0, 1, 1], dtype=int32)
+    """
+    (a,) = check("repeat", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    return _repeat(a, repeats=repeats.__index__(), axis=canonical_axis(axis, type_of(a).ndim, "repeat"))
+
+
+@jit(inline=True, static_argnames=("shift", "axis"))
+def _roll(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    for by, at in zip(shift, axis, strict=True):
+        n = type_of(a).shape[at]
+        if n and by % n:
+            cut = n - by % n
+            a = ops.concatenate(along(a, at, cut, n), along(a, at, 0, cut), dimension=at)
+    return a
+
+
+def roll(a: Any, shift: Shape, axis: int | Sequence[int] | None = None) -> Any:
+    """`a` with its elements moved `shift` places along `axis`, around the end (as ``numpy.roll``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.roll(jnp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
+    (a,) = check("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
+    axes = (axis,) if not isinstance(axis, tuple | list) else tuple(axis)
+    shifts = as_shape(shift, "roll")
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    return _roll(a, shift=shifts, axis=tuple(canonical_axis(i, type_of(a).ndim, "roll") for i in axes))
+
+
+# --- joining and splitting ------------------------------------------------------------------------------
+
+
+def _rows(function: str, arrays: Any) -> list[Any]:
+    if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
+        from ._indexing import unstack_rows
+
+        return unstack_rows(arrays)
+    if not isinstance(arrays, tuple | list):
+        raise ArgumentError(f"{function} takes a sequence of arrays, got {type(arrays).__name__}")
+    if not arrays:
+        raise ShapeError(f"{function}: need at least one array")
+    return check(function, *arrays)
+
+
+@jit(inline=True, static_argnames="axis")
+def _concatenate(arrays: list[Any], axis: int) -> Any:
+    return ops.concatenate(*promote_dtypes(*arrays), dimension=axis)
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """The arrays joined along an axis they have, or flattened with ``axis=None`` (as ``numpy.concatenate``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
+    Array([0., 0., 1.], dtype=float32)
+    """
+    checked = _rows("concatenate", arrays)
+    if axis is None:
+        checked, axis = [ravel(x) for x in checked], 0
+    rank = type_of(checked[0]).ndim
+    if rank == 0:
+        raise ShapeError("concatenate: arrays without axes cannot be joined", instead="numpy.stack")
+    joined = _concatenate(checked, axis=canonical_axis(axis, rank, "concatenate"))
+    return joined if dtype is None else joined.astype(dtype)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """The name of `concatenate` in the array API standard.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])
+    Array([0., 1.], dtype=float32)
+    """
+    return concatenate(arrays, axis)
+
+
+@jit(inline=True, static_argnames="axis")
+def _stack(arrays: list[Any], axis: int) -> Any:
+    first = type_of(arrays[0]).shape
+    for x in arrays:
+        if type_of(x).shape != first:
+            raise ShapeError(
+                f"stack: all arrays must have one shape, got {', '.join(type_of(x).short for x in arrays)}",
+                shapes=[type_of(x).shape for x in arrays],
+            )
+    return ops.concatenate(*[expand_dims(x, axis) for x in promote_dtypes(*arrays)], dimension=axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """The arrays joined along a new axis (as ``numpy.stack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.stack([1.0, 2.0])
+    Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    checked = _rows("stack", arrays)
+    stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
+    return stacked if dtype is None else stacked.astype(dtype)
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays, at least as rows, joined along the first axis (as ``numpy.vstack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
+    (2, 2)
+    """
+    return concatenate([atleast_2d(x) for x in _rows("vstack", tup)], 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
+    Array([0., 0., 1.], dtype=float32)
+    """
+    rows = [atleast_1d(x) for x in _rows("hstack", tup)]
+    return concatenate(rows, 0 if type_of(rows[0]).ndim == 1 else 1, dtype)
+
+
+@jit(inline=True, static_argnames=("bounds", "axis"))
+def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
+    return [along(ary, axis, lo, max(lo, hi)) for lo, hi in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """`ary` cut into equal parts, or before the given indices (as ``numpy.split``).
+
+    Raises `ShapeError` when the parts would not be equal; see `array_split`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.split(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    return _cut("split", ary, indices_or_sections, axis, even=True)
+
+
+def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """Like `split`, but the first parts may be longer by one (as ``numpy.array_split``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape[0] for x in jnp.array_split(jnp.arange(5), 2)]
+    [3, 2]
+    """
+    return _cut("array_split", ary, indices_or_sections, axis, even=False)
+
+
+def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any]:
+    (ary,) = check(function, ary)
+    at = canonical_axis(axis, type_of(ary).ndim, function)
+    n = type_of(ary).shape[at]
+    if isinstance(where, tuple | list) or getattr(where, "ndim", 0):
+        bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
+    else:
+        parts = where.__index__()
+        if even and n % parts:
+            raise ShapeError(f"split: {n} elements cannot be cut into {parts} equal parts", instead="array_split")
+        whole, longer = divmod(n, parts)
+        bounds = [i * whole + min(i, longer) for i in range(parts + 1)]
+    return _split(ary, bounds=tuple(bounds), axis=at)

@@ -1,0 +1,55 @@
+"""Sorting and searching order."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .._api.jit import jit
+from .._ir import dtypes
+from .._ops import shape as shape_ops
+from .._ops.sort import sort as sort_op
+from ._promote import canonical_axis, check, type_of
+from ._shapes import flip, ravel
+
+
+@functools.partial(jit, static_argnames=("axis", "stable", "descending"))
+def _sort(a: Any, axis: int | None, stable: bool, descending: bool) -> Any:
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "sort")
+    (out,) = sort_op(a, dimension=at, is_stable=stable, num_keys=1)
+    return flip(out, at) if descending else out
+
+
+def sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Any:
+    """`a` with its elements in ascending order along `axis`, nan last (as ``numpy.sort``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    return _sort(check("sort", a)[0], axis=axis, stable=stable, descending=descending)
+
+
+@functools.partial(jit, static_argnames=("axis", "stable", "descending"))
+def _argsort(a: Any, axis: int | None, stable: bool, descending: bool) -> Any:
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "argsort")
+    # A stable descending order is an ascending one of the reversed array, read backwards.
+    a = flip(a, at) if descending else a
+    n = type_of(a).shape[at]
+    positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
+    _, order = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
+    return (n - 1) - flip(order, at) if descending else order
+
+
+def argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Any:
+    """The positions that sort `a` along `axis` (as ``numpy.argsort``); equal elements keep their order.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    return _argsort(check("argsort", a)[0], axis=axis, stable=stable, descending=descending)

@@ -1,0 +1,147 @@
+"""Elementwise functions of one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._ir import dtypes
+from .._ops import elementwise as e
+from .._ops import logic
+from .._transform.words import zeros
+from ._define import boolean, unary, weak_f32, weak_i32
+from ._promote import check, promoted_inexact, to_dtype, type_of
+
+# --- functions of real numbers: integers and bools become floats ----------------------------------------
+
+
+def _inexact(name: str, apply: Callable[[Any], Any], what: str, example: str, result: str) -> Any:
+    what += "; integers and bools become floats"
+    return unary(name, promoted_inexact, apply, what, example, weak_f32(result))
+
+
+def _log_base(base: float) -> Callable[[Any], Any]:
+    return lambda x: e.div(e.log(x), to_dtype(np.log(base), type_of(x).dtype))
+
+
+exp = _inexact("exp", e.exp, "e to the power of x", "0.0", "1.")
+exp2 = _inexact("exp2", e.exp2, "2 to the power of x", "3.0", "8.")
+expm1 = _inexact("expm1", e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
+log = _inexact("log", e.log, "Natural logarithm", "1.0", "0.")
+log1p = _inexact("log1p", e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
+log2 = _inexact("log2", _log_base(2.0), "Logarithm to base 2", "8.0", "3.")
+log10 = _inexact("log10", _log_base(10.0), "Logarithm to base 10", "1.0", "0.")
+sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
+cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")
+sin = _inexact("sin", e.sin, "Sine of x in radians", "0.0", "0.")
+cos = _inexact("cos", e.cos, "Cosine of x in radians", "0.0", "1.")
+tan = _inexact("tan", e.tan, "Tangent of x in radians", "0.0", "0.")
+sinh = _inexact("sinh", e.sinh, "Hyperbolic sine", "0.0", "0.")
+cosh = _inexact("cosh", e.cosh, "Hyperbolic cosine", "0.0", "1.")
+tanh = _inexact("tanh", e.tanh, "Hyperbolic tangent", "0.0", "0.")
+arcsin = asin = _inexact("arcsin", e.asin, "Inverse sine, in radians", "0.0", "0.")
+arccos = acos = _inexact("arccos", e.acos, "Inverse cosine, in radians", "1.0", "0.")
+arctan = atan = _inexact("arctan", e.atan, "Inverse tangent, in radians", "0.0", "0.")
+arcsinh = asinh = _inexact("arcsinh", e.asinh, "Inverse hyperbolic sine", "0.0", "0.")
+arccosh = acosh = _inexact("arccosh", e.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
+arctanh = atanh = _inexact("arctanh", e.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
+reciprocal = _inexact("reciprocal", lambda x: e.integer_pow(x, y=-1), "1 / x", "4.0", "0.25")
+
+# --- functions that keep the dtype ----------------------------------------------------------------------
+
+
+def number(x: Any) -> Any:
+    """Bools as integers, for arithmetic that bools do not have."""
+    return to_dtype(x, dtypes.int32) if type_of(x).dtype == dtypes.bool_ else x
+
+
+def as_bool(x: Any) -> Any:
+    """Where `x` is not zero."""
+    aval = type_of(x)
+    return x if aval.dtype == dtypes.bool_ else logic.ne(x, to_dtype(0, aval.dtype))
+
+
+def is_kind(x: Any, kinds: str) -> bool:
+    """Whether the element type of `x` is of one of these kinds (see `dtypes.kind`)."""
+    return dtypes.kind(type_of(x).dtype) in kinds
+
+
+def _whole(primitive: Any) -> Callable[[Any], Any]:
+    """A rounding: integers are whole already."""
+
+    def apply(x: Any) -> Any:
+        if is_kind(x, "iu"):
+            return x
+        return primitive(to_dtype(x, dtypes.to_inexact(type_of(x).dtype), type_of(x).weak_type))
+
+    return apply
+
+
+def _truncate(x: Any) -> Any:
+    return logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
+
+
+def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
+    """`primitive` on these kinds of element types; others are returned as they are."""
+    return lambda x: primitive(x) if is_kind(x, kinds) else x
+
+
+_absolute = _or_itself("ifc", e.abs_)
+abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", weak_f32("2."))
+absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", weak_i32("2"))
+fabs = _inexact("fabs", e.abs_, "Absolute value", "-2", "2.")
+negative = unary("negative", check, e.neg, "-x", "3", weak_i32("-3"))
+positive = unary("positive", check, lambda x: x, "+x", "3", weak_i32("3"))
+sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", weak_f32("-1."))
+square = unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", weak_f32("9."))
+floor = unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", weak_f32("1."))
+ceil = unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", weak_f32("2."))
+trunc = unary("trunc", check, _whole(_truncate), "x without its fraction", "-1.5", weak_f32("-1."))
+real = unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", weak_f32("1."))
+imag = unary(
+    "imag",
+    check,
+    lambda x: e.imag(x) if is_kind(x, "c") else zeros(type_of(x)),
+    "Imaginary part",
+    "1 + 2j",
+    weak_f32("2."),
+)
+conjugate = conj = unary(
+    "conjugate",
+    check,
+    _or_itself("c", e.conj),
+    "Complex conjugate",
+    "1 + 2j",
+    "Array(1.-2.j, dtype=complex64, weak_type=True)",
+)
+invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All bits flipped", "0", weak_i32("-1"))
+
+# --- questions ------------------------------------------------------------------------------------------
+
+
+def _finite(x: Any) -> Any:
+    if is_kind(x, "c"):
+        return logic.and_(e.is_finite(e.real(x)), e.is_finite(e.imag(x)))
+    return e.is_finite(x) if is_kind(x, "f") else logic.eq(x, x)
+
+
+def _infinite(x: Any) -> Any:
+    if is_kind(x, "c"):
+        return logic.or_(_infinite(e.real(x)), _infinite(e.imag(x)))
+    return logic.eq(e.abs_(x), to_dtype(np.inf, type_of(x).dtype)) if is_kind(x, "f") else logic.ne(x, x)
+
+
+isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
+isnan = unary("isnan", check, lambda x: logic.ne(x, x), "Where x is nan", "1.0", boolean(False))
+isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False))
+signbit = unary(
+    "signbit",
+    check,
+    lambda x: logic.is_negative(e.div(to_dtype(1, type_of(x).dtype), x)) if is_kind(x, "f") else logic.is_negative(x),
+    "Where the sign of x is negative, also for -0.0",
+    "-0.0",
+    boolean(True),
+)
+logical_not = unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", boolean(True))

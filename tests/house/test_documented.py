@@ -1,0 +1,45 @@
+"""Every public name has a docstring of its own.
+
+Public is what a module lists in `__all__`, if no part of the module's dotted name begins with an underscore. Constants
+and dtypes are exempt: they cannot carry a docstring.
+"""
+
+import dataclasses
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def public_modules():
+    for source in sorted(REPOSITORY.glob("packages/*/src")):
+        for file in sorted(source.rglob("*.py")):
+            path = file.relative_to(source).with_suffix("")
+            parts = path.parts[:-1] if path.name == "__init__" else path.parts
+            if not any(part.startswith("_") for part in parts):
+                yield ".".join(parts)
+
+
+def lacks_docstring(value):
+    if inspect.isclass(value):
+        # Dataclasses and named tuples without a docstring get one from Python: "Name(field, field)".
+        generated = dataclasses.is_dataclass(value) or hasattr(value, "_fields")
+        doc = value.__doc__ or ""
+        return not doc or (generated and doc.startswith(value.__name__ + "("))
+    if inspect.ismodule(value) or inspect.isroutine(value) or hasattr(value, "__wrapped__"):
+        return not value.__doc__ or value.__doc__ == type(value).__doc__
+    return False
+
+
+@pytest.mark.parametrize("name", list(public_modules()))
+def test_public_names_are_documented(name):
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} does not say what it is for"
+    public = getattr(module, "__all__", ())
+    missing = [entry for entry in public if not hasattr(module, entry)]
+    assert not missing, f"{name}.__all__ lists names that {name} does not have: {missing}"
+    bare = [entry for entry in public if lacks_docstring(getattr(module, entry))]
+    assert not bare, f"{name}: no docstring on {', '.join(bare)}"
