@@ -14,9 +14,7 @@ from pathlib import Path
 
 home, pex_version, *arguments = sys.argv[1:]
 
-listing = subprocess.run(
-    [sys.executable, "-m", "pip", "config", "list"], stdout=subprocess.PIPE, text=True, check=True
-)
+listing = subprocess.run([sys.executable, "-m", "pip", "config", "list"], stdout=subprocess.PIPE, text=True, check=True)
 pip_config = dict(line.split("=", 1) for line in listing.stdout.splitlines())
 
 
@@ -38,9 +36,7 @@ def pex_file():
     return {
         "PANTS_PEX_CLI_VERSION": f"v{pex_version}",
         "PANTS_PEX_CLI_URL_TEMPLATE": Path(home, "pex").as_uri(),
-        "PANTS_PEX_CLI_KNOWN_VERSIONS": str(
-            [f"v{pex_version}|{system}_{machine}|{digest}|{len(content)}"]
-        ),
+        "PANTS_PEX_CLI_KNOWN_VERSIONS": str([f"v{pex_version}|{system}_{machine}|{digest}|{len(content)}"]),
     }
 
 
@@ -51,9 +47,7 @@ def package_index():
     if pip_setting("no-index") and pip_setting("no-index")[0].lower() in ("1", "true", "yes", "on"):
         settings["PANTS_PYTHON_REPOS_INDEXES"] = "[]"
     elif pip_setting("index-url"):
-        settings["PANTS_PYTHON_REPOS_INDEXES"] = str(
-            pip_setting("index-url") + pip_setting("extra-index-url")
-        )
+        settings["PANTS_PYTHON_REPOS_INDEXES"] = str(pip_setting("index-url") + pip_setting("extra-index-url"))
     elif pip_setting("extra-index-url"):
         settings["PANTS_PYTHON_REPOS_INDEXES"] = f"+{pip_setting('extra-index-url')}"
     if pip_setting("cert"):

@@ -11,8 +11,6 @@ def test_no_source_file_is_too_long():
     assert files, f"there are no sources under {REPOSITORY}/packages"
     lengths = {file: len(file.read_text().splitlines()) for file in files}
     too_long = [
-        f"{file.relative_to(REPOSITORY)}: {length} lines"
-        for file, length in lengths.items()
-        if length > LONGEST
+        f"{file.relative_to(REPOSITORY)}: {length} lines" for file, length in lengths.items() if length > LONGEST
     ]
     assert not too_long, f"longer than {LONGEST} lines:\n" + "\n".join(too_long)

@@ -23,7 +23,9 @@ from . import arguments
 from .flat import FlatFunction
 
 
-def _check_args(function: str, fun: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any]) -> list[ShapedArray]:
+def _check_args(
+    function: str, fun: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any]
+) -> list[ShapedArray]:
     return arguments.check_arrays(function, fun, args, {}, leaves)
 
 
@@ -42,7 +44,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any
     if wanted.dtype == dtypes.float0:
         if have.dtype != dtypes.float0:
             raise DtypeError(
-                f"{what} {name} has dtype {have.dtype.name}, but values of type {aval.short} have tangents of type float0",
+                f"{what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have type float0",
                 instead="numpy.zeros(x.shape, phlox.dtypes.float0)",
             )
         return Zero(wanted)
@@ -78,9 +80,7 @@ def jvp(
     pytree.check_same(in_tree, tangent_tree, "jvp: primals and tangents have different structures")
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
-    checked = [
-        _as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)
-    ]
+    checked = [_as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, checked)
     out, aux = flat.split(outs)
@@ -187,24 +187,24 @@ class Pullback:
         present = [ct for ct, has in zip(cotangents, self.nonzero, strict=True) if has]
         args = [Linear(v.aval) for v in self.jaxpr.invars]
         found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
-        return [
-            next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()) for a in self.in_avals
-        ]
+        return [next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()) for a in self.in_avals]
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"
 
 
-pytree.register_pytree_node(
-    Pullback,
-    lambda p: (
-        (p.residuals,),
-        (p.name, p.jaxpr, tuple(p.nonzero), tuple(p.in_avals), tuple(p.out_avals), (p.in_tree, p.out_tree)),
-    ),
-    lambda aux, children: Pullback(
-        aux[0], aux[1], children[0], list(aux[2]), list(aux[3]), list(aux[4]), aux[5]
-    ),
-)
+def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:
+    fixed = (p.name, p.jaxpr, tuple(p.nonzero), tuple(p.in_avals), tuple(p.out_avals), p.in_tree, p.out_tree)
+    return (p.residuals,), fixed
+
+
+def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
+    name, jaxpr, nonzero, in_avals, out_avals, in_tree, out_tree = fixed
+    (residuals,) = children
+    return Pullback(name, jaxpr, residuals, list(nonzero), list(in_avals), list(out_avals), (in_tree, out_tree))
+
+
+pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
 
 
 def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
@@ -244,6 +244,6 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     return (*result, aux) if has_aux else result
 
 
-def ones_like_output(aval: ShapedArray) -> np.generic:
+def ones_like_output(aval: ShapedArray) -> Any:
     """The cotangent 1 of a scalar result."""
     return np.ones((), aval.dtype)[()]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import DerivativeError, PhloxError
+from .._base.errors import ArgumentError, DerivativeError, PhloxError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
@@ -48,12 +48,12 @@ def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> li
     widths = [pytree.tree_structure(a).num_leaves for a in args]
     starts = np.cumsum([0, *widths])
     names = arguments.leaf_names(fun, args, {})
-    return [name for n in numbers for name in names[starts[n % len(args)] : starts[n % len(args)] + widths[n % len(args)]]]
+    return [
+        name for n in numbers for name in names[starts[n % len(args)] : starts[n % len(args)] + widths[n % len(args)]]
+    ]
 
 
-def _check_inputs(
-    function: str, names: Sequence[str], chosen: Any, holomorphic: bool, allow_int: bool
-) -> None:
+def _check_inputs(function: str, names: Sequence[str], chosen: Any, holomorphic: bool, allow_int: bool) -> None:
     for name, x in zip(names, pytree.tree_leaves(chosen), strict=True):
         aval = typeof_value(x)
         if aval is None:
@@ -113,7 +113,7 @@ def _value_and_grad(
     fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, function: str
 ) -> Callable[..., Any]:
     if not callable(fun):
-        raise arguments.ArgumentError(f"{function} takes a function, got {fun!r}", instead=f"{function}(f)(x)")
+        raise ArgumentError(f"{function} takes a function, got {fun!r}", instead=f"{function}(f)(x)")
 
     @functools.wraps(fun)
     @user_call
@@ -124,7 +124,7 @@ def _value_and_grad(
         if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
             got = pullback.out_avals[0].short if len(out) == 1 else str(pullback.out_tree)
             raise DerivativeError(
-                f"{function} is defined for functions with a scalar output, but {arguments.fun_name(fun)} returned {got}",
+                f"{function} is defined for functions with a scalar output; {arguments.fun_name(fun)} returned {got}",
                 instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
             )
         _check_output(function, fun, out, pullback.out_avals, holomorphic)
@@ -174,7 +174,7 @@ def grad(
 def _basis(leaves: Sequence[Any]) -> list[np.ndarray]:
     """All unit vectors of the space of `leaves` together: for each leaf an array with the vectors stacked in front."""
     avals = [typeof_value(x) for x in leaves]
-    total = sum(a.size for a in avals)  # type: ignore[union-attr]
+    total = sum(a.size for a in avals if a is not None)
     result, start = [], 0
     for aval in avals:
         assert aval is not None

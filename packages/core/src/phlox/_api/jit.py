@@ -14,28 +14,46 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .._base import config, pytree, source
 from .._base.errors import ArgumentError, UnexpectedTracerError
 from .._base.pytree import PyTreeDef, flatten
-from .._ir.avals import ShapedArray, scalar_aval
+from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
 from .._ir.primitive import current_trace
 from .._ops.call import jit_p
 from .._trace.axes import axis_env
 from .._trace.staging import stage
 from .._trace.trace import Tracer, check_live
-from .._xla.array import Array, put, wrap
+from .._xla.array import Array, wrap
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
-from .._xla.eager import as_array, scalar
-from .._xla.placement import Key
-from .._xla.program import Program, build, donatable, explain_failure
-from . import arguments
+from .._xla.hosts import as_array, scalar
+from .._xla.program import Lowering, Program, donatable, explain_failure, lower
+from .._xla.sharding import Sharding
+from . import arguments, stages
+from .stage_out import eval_shape
 
 _NUMBERS = (float, int, bool, complex)
 _CACHE_LIMIT = 4096
+
+
+class Prefix(NamedTuple):
+    """A tree of shardings (None: not specified) in hashable form: a prefix of (args, kwargs), or of results."""
+
+    leaves: tuple[Sharding | None, ...]
+    tree: PyTreeDef
+
+    @staticmethod
+    def of(tree: Any) -> Prefix | None:
+        """The prefix that a user wrote."""
+        if tree is None:
+            return None
+        leaves, treedef = flatten(tree, pytree.is_none)
+        return Prefix(tuple(leaves), treedef)
+
+    def spread(self, tree: Any) -> list[Sharding | None]:
+        """One sharding for each leaf of `tree`."""
+        return pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
 
 
 class Options(NamedTuple):
@@ -48,6 +66,8 @@ class Options(NamedTuple):
     keep_unused: bool = False
     inline: bool = False
     device: Device | None = None
+    in_shardings: Prefix | None = None
+    out_shardings: Prefix | None = None
 
 
 class Traced(NamedTuple):
@@ -56,6 +76,16 @@ class Traced(NamedTuple):
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: PyTreeDef
+
+
+class LoweredCall(NamedTuple):
+    """A call lowered to text, with what the compiled program needs besides the user's arguments."""
+
+    lowering: Lowering
+    traced: Traced
+    consts: list[Array]
+    kept: list[int]
+    donates: bool
 
 
 class _Caches:
@@ -114,23 +144,13 @@ class _Entry:
 
     def run(self, leaves: Sequence[Any]) -> list[Array]:
         """Executes on flat arguments, some of which may be numbers or NumPy arrays."""
-        if self.donates:
-            arrays = [x if type(x) is Array else _fresh(x) for x in leaves]
-        else:
-            arrays = [x if type(x) is Array else as_array(x) for x in leaves]
         if not self.whole:
-            arrays = [*self.consts, *[arrays[i] for i in self.kept]]
-        return self.program.run(arrays)
+            leaves = [*self.consts, *[leaves[i] for i in self.kept]]
+        program = self.program
+        return program.run([x if type(x) is Array else program.adopt(x, i, self.donates) for i, x in enumerate(leaves)])
 
 
 _LEAF = pytree.tree_structure(0)
-
-
-def _fresh(x: Any) -> Array:
-    """A device array that nobody else holds, so that its memory may be given away."""
-    aval = arguments.typeof_value(x)
-    assert aval is not None
-    return put(np.asarray(x, aval.dtype), aval)
 
 
 class JitFunction:
@@ -212,7 +232,7 @@ class JitFunction:
         if isinstance(x, Tracer):
             check_live(x)
             raise UnexpectedTracerError(f"a traced value of type {x.aval.short} left its transformation", aval=x.aval)
-        aval = arguments.typeof_value(x)
+        aval = typeof_value(x)
         if aval is None:
             arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
         return aval
@@ -264,9 +284,7 @@ class JitFunction:
 
     # -- tracing and compiling
 
-    def _trace(
-        self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
-    ) -> Traced:
+    def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
         key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
         found = self._store.traces.get(key)
         if found is not None:
@@ -297,6 +315,11 @@ class JitFunction:
     def _compile(
         self, args: Any, kwargs: Any, statics: Any, leaves: Sequence[Any], in_tree: PyTreeDef, keys: Sequence[Any]
     ) -> _Entry:
+        lowered = self._lower(args, kwargs, statics, in_tree, keys)
+        program = lowered.lowering.compile()
+        return _Entry(program, lowered.consts, lowered.kept, len(leaves), lowered.traced.out_tree, lowered.donates)
+
+    def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         avals = [scalar_aval(k) if k in _NUMBERS else k if type(k) is ShapedArray else k.aval for k in keys]
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
@@ -304,37 +327,41 @@ class JitFunction:
             if config.current().traceback_filtering == "off":
                 raise
             raise source.trim(error) from error.__cause__
-        return self._build(traced, keys, self._donated(args, kwargs, statics))
-
-    def _build(self, traced: Traced, keys: Sequence[Any], donated: frozenset[int]) -> _Entry:
-        jaxpr = traced.closed.jaxpr
-        count = len(keys)
+        options = self._options
+        asked_in, asked_out = options.in_shardings, options.out_shardings
+        ins = asked_in.spread((args, kwargs)) if asked_in is not None else None
+        outs = asked_out.spread(_numbered(traced.out_tree)) if asked_out is not None else None
         consts = [as_array(c) for c in traced.consts]
-        jaxpr, used = prune(jaxpr)
-        if self._options.keep_unused:
+        jaxpr, used = prune(traced.closed.jaxpr)
+        if options.keep_unused:
             used = [True] * len(used)
         offset = len(consts)
-        kept = [i for i in range(count) if used[offset + i]]
+        kept = [i for i in range(len(keys)) if used[offset + i]]
         kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        leaf_keys: list[Key] = [scalar_aval(keys[i]) if keys[i] in _NUMBERS else keys[i] for i in kept]
-        all_keys = [*[c._key for c in kept_consts], *leaf_keys]
-        given = [len(kept_consts) + kept.index(i) for i in sorted(donated) if i in kept]
-        outs = [v.aval for v in jaxpr.outvars]
-        usable = donatable(given, [v.aval for v in invars], outs)
-        if len(usable) < len(donated):
-            names = ", ".join(v.aval.short for i, v in enumerate(invars) if i in given and i not in usable)
-            if names:
-                warnings.warn(f"donated arrays that no output can use: {names}", UserWarning, stacklevel=5)
-        program = build(
+        usable = self._usable(self._donated(args, kwargs, statics), kept, len(kept_consts), invars, jaxpr.outvars)
+        lowering = lower(
             jaxpr.replace(invars=invars),
             jaxpr.name,
-            all_keys,
-            device=self._options.device,
+            [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in _NUMBERS else keys[i] for i in kept]],
+            device=options.device,
             donated=usable,
             results=_result_paths(traced.out_tree),
+            in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
+            out_shardings=outs,
         )
-        return _Entry(program, kept_consts, kept, count, traced.out_tree, bool(usable))
+        return LoweredCall(lowering, traced, kept_consts, kept, bool(usable))
+
+    def _usable(
+        self, donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
+    ) -> frozenset[int]:
+        """Those program arguments among the `donated` leaves that an output can use; warns of the others."""
+        given = [offset + kept.index(i) for i in sorted(donated) if i in kept]
+        usable = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
+        useless = ", ".join(invars[i].aval.short for i in given if i not in usable)
+        if useless:
+            warnings.warn(f"donated arrays that no output can use: {useless}", UserWarning, stacklevel=6)
+        return usable
 
     def _donated(self, args: Any, kwargs: Any, statics: Any) -> frozenset[int]:
         """Numbers of the leaves that the user gives away."""
@@ -375,6 +402,38 @@ class JitFunction:
         outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         return traced.out_tree.unflatten(outs)
 
+    # -- looking at the stages
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """(dynamic args, kwargs, statics, structure, leaves, keys) of a call, whose leaves may be mere types."""
+        args, kwargs, statics = self._split(args, kwargs)
+        leaves, in_tree = flatten((args, kwargs))
+        avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
+        keys = [x._key if type(x) is Array else a for x, a in zip(leaves, avals, strict=True)]
+        return args, kwargs, statics, in_tree, leaves, keys
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
+        args, kwargs, statics, in_tree, _, keys = self._prepare(args, kwargs)
+        avals = [k if type(k) is ShapedArray else k.aval for k in keys]
+        traced = self._trace(args, kwargs, statics, in_tree, avals)
+        return stages.Traced(traced.closed, traced.consts, traced.out_tree, lambda: self.lower(*args, **kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
+        args, kwargs, statics, in_tree, leaves, keys = self._prepare(args, kwargs)
+        lowered = self._lower(args, kwargs, statics, in_tree, keys)
+
+        def entry() -> Any:
+            program = lowered.lowering.compile()
+            return _Entry(program, lowered.consts, lowered.kept, len(leaves), lowered.traced.out_tree, lowered.donates)
+
+        return stages.Lowered(lowered.lowering.text, in_tree, lowered.traced.out_tree, keys, entry, self._split)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the result; see `phlox.eval_shape`."""
+        return eval_shape(self._fun, *args, **kwargs)
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -393,15 +452,21 @@ def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
     return cache
 
 
+def _numbered(tree: PyTreeDef) -> Any:
+    """A tree of this structure, its leaves numbered."""
+    return tree.unflatten(range(tree.num_leaves))
+
+
 def _result_paths(tree: PyTreeDef) -> list[str]:
-    numbered = tree.unflatten(range(tree.num_leaves))
-    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(numbered)]
+    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(_numbered(tree))]
 
 
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
     *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     static_argnums: int | Iterable[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Iterable[int] | None = None,
@@ -417,6 +482,8 @@ def jit(
 
     Args:
       fun: function of arrays, numbers and pytrees of them, returning the same. Without it a decorator is returned.
+      in_shardings, out_shardings: how arguments must lie and results will, as trees of `Sharding` that stop above the
+        leaves where all are the same; None leaves the choice to the arguments and the compiler.
       static_argnums, static_argnames: arguments that are Python values; each new value compiles anew. Hashable.
       donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
       keep_unused: compile arguments in that `fun` does not use.
@@ -440,6 +507,8 @@ def jit(
         keep_unused,
         inline,
         device,
+        Prefix.of(None if in_shardings is None else (in_shardings, None)),
+        Prefix.of(out_shardings),
     )
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
 

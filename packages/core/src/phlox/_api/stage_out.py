@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .._base.errors import ArgumentError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -27,7 +28,7 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
-            raise arguments.ArgumentError("ShapeDtypeStruct needs a dtype")
+            raise ArgumentError("ShapeDtypeStruct needs a dtype")
         self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
         self.sharding = sharding
 

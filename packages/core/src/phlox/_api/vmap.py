@@ -44,9 +44,7 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not all(isinstance(a, int) for a in pytree.tree_leaves((in_axes, out_axes))):
-        raise PhloxError(
-            f"vmap: in_axes and out_axes must be made of ints and None, got {in_axes!r} and {out_axes!r}"
-        )
+        raise PhloxError(f"vmap: in_axes and out_axes must be made of ints and None, got {in_axes!r} and {out_axes!r}")
 
     @functools.wraps(fun)
     @user_call
@@ -92,7 +90,7 @@ def _size(described: Sequence[tuple[str, Any, Any]], axis_size: int | None) -> i
 
 def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
     """One axis (or None) for each leaf of `tree` (a tree or its structure), from a prefix tree of axes."""
-    treedef = tree if isinstance(tree, PyTreeDef) else pytree.tree_structure(tree)
+    treedef = tree if type(tree) is PyTreeDef else pytree.tree_structure(tree)
     if axes is None or isinstance(axes, int):
         return [axes] * treedef.num_leaves
     blank = treedef.unflatten([0] * treedef.num_leaves)

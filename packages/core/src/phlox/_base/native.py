@@ -8,6 +8,6 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
-from jaxlib import _jax as native  # noqa: E402  (the environment must be set first)
+from jaxlib import _jax as native
 
 __all__ = ["native"]

@@ -11,13 +11,13 @@ import functools
 import itertools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from .errors import PhloxError, TreeError
 from .native import native
 
 _pytree = native.pytree
-PyTreeDef = native.PyTreeDef
+PyTreeDef: TypeAlias = native.PyTreeDef
 DictKey = _pytree.DictKey
 GetAttrKey = _pytree.GetAttrKey
 SequenceKey = _pytree.SequenceKey
@@ -325,7 +325,9 @@ def register_dataclass(
                 f"its fields {sorted(names)}, got {sorted([*data_fields, *meta_fields])}"
             )
     elif data_fields is None or meta_fields is None:
-        raise PhloxError(f"register_dataclass: {nodetype!r} is no dataclass", instead="name data_fields and meta_fields")
+        raise PhloxError(
+            f"register_dataclass: {nodetype!r} is no dataclass", instead="name data_fields and meta_fields"
+        )
     data, meta = tuple(data_fields), tuple(meta_fields)
     registry.register_dataclass_node(nodetype, list(data), list(meta))
     return nodetype
@@ -375,7 +377,7 @@ class _Opaque(NamedTuple):
 
 
 @register_pytree_with_keys_class
-class Partial(functools.partial):
+class Partial(functools.partial[Any]):
     """`functools.partial` whose bound arguments are children of a pytree; the function is structure.
 
     Lets a function with arrays bound to it pass through `jit` and `vmap` as an argument.
@@ -386,7 +388,7 @@ class Partial(functools.partial):
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Partial:
         # functools.partial would merge with an inner partial, whose bound arguments are structure here.
-        inner = _Opaque(func) if isinstance(func, functools.partial) else func
+        inner: Any = _Opaque(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, inner, *args, **kwargs)
 
     def tree_flatten_with_keys(self) -> tuple[Any, Any]:
@@ -534,3 +536,33 @@ def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = ""
     """Raises a `TreeError` that starts with `what`, unless the two structures are equal."""
     if expected != got:
         raise tree_error(what, differences(expected, got), instead)
+
+
+# --- structures as values -------------------------------------------------------------------------------
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the direct children.
+
+    >>> treedef_children(tree_structure([0, (0, 0)]))
+    [PyTreeDef(*), PyTreeDef((*, *))]
+    """
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is a single leaf.
+
+    >>> treedef_is_leaf(tree_structure(0))
+    True
+    """
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple with children of these structures.
+
+    >>> treedef_tuple([tree_structure(0), tree_structure([0])])
+    PyTreeDef((*, [*]))
+    """
+    return _pytree.treedef_tuple(registry, list(treedefs))

@@ -26,7 +26,7 @@ def is_internal(filename: str) -> bool:
     """True when `filename` belongs to phlox or to a package that hides its frames."""
     known = _is_hidden.get(filename)
     if known is None:
-        known = filename.startswith(tuple(_hidden)) or filename.startswith("<frozen")
+        known = filename.startswith((*_hidden, "<frozen"))
         _is_hidden[filename] = known
     return known
 

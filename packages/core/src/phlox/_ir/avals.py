@@ -35,6 +35,9 @@ class ShapedArray:
     weak_type: bool
     ndim: int
     size: int
+    _short: str | None
+    _text: str | None
+    _physical: ShapedArray | None
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)

@@ -278,13 +278,23 @@ def itemsize_bits(dtype: Any) -> int:
     (4, 32)
     """
     found = as_dtype(dtype)
-    return 1 if found == bool_ else finfo_bits(found)
+    return 1 if found == bool_ else bits(found)
 
 
-def finfo_bits(dtype: Dtype) -> int:
-    """Bits of a numeric element type."""
+def bits(dtype: Dtype) -> int:
+    """Bits of one number of this element type."""
     if kind(dtype) == "f":
-        return int(ml_dtypes.finfo(dtype).bits)
+        return int(finfo(dtype).bits)
     if kind(dtype) in "iu":
-        return int(ml_dtypes.iinfo(dtype).bits)
+        return int(iinfo(dtype).bits)
     return int(dtype.itemsize * 8)
+
+
+def finfo(dtype: Dtype) -> Any:
+    """Limits of a floating element type: eps, max, min, tiny, bits, nmant …"""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def iinfo(dtype: Dtype) -> Any:
+    """Limits of an integer element type: min, max, bits."""
+    return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]

@@ -187,12 +187,12 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live: set[Var] = {v for v in outvars if type(v) is not Literal}
+    live: set[Var] = {v for v in outvars if isinstance(v, Var)}
     kept: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
         if eqn.effects or any(v in live for v in eqn.outvars):
             kept.append(eqn)
-            live.update(v for v in eqn.invars if type(v) is not Literal)
+            live.update(v for v in eqn.invars if isinstance(v, Var))
     kept.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
     if len(kept) == len(jaxpr.eqns) and len(outvars) == len(jaxpr.outvars):

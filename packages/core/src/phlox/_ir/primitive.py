@@ -38,6 +38,17 @@ class Primitive:
 
     __slots__ = ("cache", "multiple_results", "name", *_RULES)
 
+    types: Any
+    lower: Any
+    jvp: Any
+    linearize: Any
+    transpose: Any
+    batch: Any
+    extend: Any
+    eager: Any
+    axes: Any
+    show: Any
+
     def __init__(self, name: str, *, multiple_results: bool = False, **rules: Callable[..., Any] | None):
         unknown = set(rules) - set(_RULES)
         if unknown:
@@ -64,7 +75,7 @@ class Primitive:
         found = getattr(self, name)
         if found is None:
             raise MissingRuleError(
-                f"primitive {self.name!r} has no {name} rule, so {_NEEDED_FOR.get(name, 'this')} cannot pass through it",
+                f"primitive {self.name!r} has no {name} rule, so {_NEEDED_FOR.get(name, 'this')} cannot pass it",
                 primitive=self.name,
                 rule=name,
             )
@@ -83,11 +94,17 @@ _NEEDED_FOR = {
 }
 
 
-def _execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+Execute = Callable[["Primitive", tuple[Any, ...], dict[str, Any]], Any]
+
+
+def _not_installed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     raise PhloxError("nothing is installed that executes operations")
 
 
-def execute_with(run: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+_execute: Execute = _not_installed
+
+
+def execute_with(run: Execute) -> None:
     """Installs what runs operations when no trace is current; the room `_xla` calls this once."""
     global _execute
     _execute = run

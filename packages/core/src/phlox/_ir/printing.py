@@ -47,7 +47,7 @@ class _Printer:
     # -- names
 
     def name(self, v: Atom) -> str:
-        if type(v) is Literal:
+        if isinstance(v, Literal):
             return _literal(v)
         name = self.names.get(v)
         if name is None:

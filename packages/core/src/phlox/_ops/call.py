@@ -17,9 +17,9 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from .._transform.transpose import is_linear
 from .._transform.words import Zero
-from .._xla.eager import as_array
+from .._xla.hosts import as_array
 from .._xla.lower import function_for, lower_jaxpr
-from .._xla.program import build
+from .._xla.program import lower
 from .._xla.text import Function, Value
 
 
@@ -37,7 +37,7 @@ def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[
     program = memoized(
         jaxpr.jaxpr,
         ("program", keys, config.current().default_device),
-        lambda: build(jaxpr.jaxpr, name, keys),
+        lambda: lower(jaxpr.jaxpr, name, keys).compile(),
     )
     return program.run(arrays)
 
@@ -83,9 +83,7 @@ def _jit_linearize(
     return results[: len(jaxpr.out_avals)], _fill(outs, split.nonzero, jaxpr.out_avals)
 
 
-def _jit_transpose(
-    cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool
-) -> list[Any]:
+def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     derived, present = transpose_jaxpr(jaxpr, linear, nonzero)

@@ -140,9 +140,7 @@ def _custom_vjp_jvp(
     outs, residuals = fwd.call(primals[num_consts:])
     avals = [typeof(out).tangent() for out in outs]
     given = [instantiate(t) for t in tangents[num_consts:]]
-    out_tangents = custom_lin.bind(
-        *residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals)
-    )
+    out_tangents = custom_lin.bind(*residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
     return outs, out_tangents
 
 

@@ -229,4 +229,3 @@ dot_general = Primitive(
     batch=_dot_batch,
     show=_dot_show,
 )
-

@@ -148,6 +148,9 @@ abs_ = unary(
 )
 is_finite = unary("is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_)
 
+#: the identity, which lets no derivative through
+stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO)
+
 # --- powers and roots -----------------------------------------------------------------------------------
 
 
@@ -183,9 +186,7 @@ square = unary(
     derivative=lambda x, out: mul(literal(x, 2), x),
 )
 sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out))
-rsqrt = unary(
-    "rsqrt", "stablehlo.rsqrt", accepts=INEXACT, derivative=lambda x, out: mul(literal(x, -0.5), div(out, x))
-)
+rsqrt = unary("rsqrt", "stablehlo.rsqrt", accepts=INEXACT, derivative=lambda x, out: mul(literal(x, -0.5), div(out, x)))
 cbrt = unary("cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), div(out, x)))
 
 

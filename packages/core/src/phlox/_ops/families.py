@@ -18,9 +18,9 @@ from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive, primitive
 from .._trace.staging import stage
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, add, sum_axes
+from .._transform.words import Zero, add, move_axis, sum_axes
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
 
@@ -109,15 +109,19 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
     ranks = [typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
     rank = max(ranks)
     places = {d for d in dims if d is not None}
-    if len(places) == 1 and all(r == rank or (r == 0 and d is None) for r, d in zip(ranks, dims, strict=True)):
-        if all(d is not None or r == 0 for r, d in zip(ranks, dims, strict=True)):
-            return list(args), next(iter(places))
+    in_place = all((r == rank) if d is not None else (r == 0) for r, d in zip(ranks, dims, strict=True))
+    if len(places) == 1 and in_place:
+        return list(args), next(iter(places))
     lined = []
     for x, d, r in zip(args, dims, ranks, strict=True):
         if d is None:
-            lined.append(x if r == 0 else primitive("broadcast_in_dim").bind(
-                x, shape=(1, *typeof(x).shape), broadcast_dimensions=tuple(range(1, r + 1))
-            ))
+            lined.append(
+                x
+                if r == 0
+                else primitive("broadcast_in_dim").bind(
+                    x, shape=(1, *typeof(x).shape), broadcast_dimensions=tuple(range(1, r + 1))
+                )
+            )
             continue
         x = move_axis(x, d, 0)
         if r < rank:  # a batch of scalars beside arrays
@@ -165,7 +169,9 @@ def unary(
 
     def types(x: ShapedArray, **params: Any) -> ShapedArray:
         check_kind(name, x, accepts)
-        return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type and result(x.dtype) != dtypes.bool_)
+        return (
+            x if result is None else shaped(x.shape, result(x.dtype), x.weak_type and result(x.dtype) != dtypes.bool_)
+        )
 
     def write(f: Function, x: Value, **params: Any) -> Value:
         if callable(lower):

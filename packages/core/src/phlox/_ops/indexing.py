@@ -17,9 +17,9 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, insert_axis, instantiate, zeros
+from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from .._xla.text import Function, Value, i64_array, ints
 from .elementwise import add, div, mul
 from .families import literal
@@ -86,7 +86,9 @@ def _gather_types(
     numbers = dimension_numbers
     if dtypes.kind(indices.dtype) not in "iu":
         raise DtypeError(f"gather: indices must be integers, got {indices.short}")
-    if len(slice_sizes) != operand.ndim or any(not 0 <= s <= n for s, n in zip(slice_sizes, operand.shape, strict=True)):
+    if len(slice_sizes) != operand.ndim or any(
+        not 0 <= s <= n for s, n in zip(slice_sizes, operand.shape, strict=True)
+    ):
         raise ShapeError(f"gather: slice sizes {slice_sizes} do not fit into {operand.short}", shapes=[operand.shape])
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     window = [size for i, size in enumerate(slice_sizes) if i not in dropped]
@@ -143,7 +145,11 @@ def _in_bounds(f: Function, indices: Value, limits: Sequence[int]) -> Value:
     scalar = shaped((), dtypes.bool_)
     body = f.region([scalar, scalar], lambda g, a, b: [g.same("stablehlo.and", a, b)])
     return f.op(
-        "stablehlo.reduce", [both, f.constant(True, scalar)], whole, f"dimensions = {i64_array([aval.ndim - 1])}", [body]
+        "stablehlo.reduce",
+        [both, f.constant(True, scalar)],
+        whole,
+        f"dimensions = {i64_array([aval.ndim - 1])}",
+        [body],
     )
 
 
@@ -154,7 +160,7 @@ def default_fill(dtype: Any) -> Any:
         return np.nan
     if letter == "b":
         return True
-    info = dtypes.ml_dtypes.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     return info.min if letter == "i" else info.max
 
 
@@ -268,7 +274,7 @@ def _scatter_types(
     return shaped(operand.shape, operand.dtype, operand.weak_type)
 
 
-_COMBINE = {
+_COMBINE: dict[str, Any] = {
     "scatter": lambda g, old, new: new,
     "scatter-add": lambda g, old, new: g.same(
         "stablehlo.or" if new.aval.dtype == dtypes.bool_ else "stablehlo.add", old, new
@@ -329,17 +335,13 @@ def _clamp(f: Function, operand: ShapedArray, indices: Value, updates: ShapedArr
         return indices
     aval = indices.aval
     top = f.constant(np.asarray(limits), shaped((len(limits),), aval.dtype))
-    return f.op(
-        "stablehlo.clamp", [f.constant(0, aval), indices, f.broadcast(top, aval.shape, [aval.ndim - 1])], aval
-    )
+    return f.op("stablehlo.clamp", [f.constant(0, aval), indices, f.broadcast(top, aval.shape, [aval.ndim - 1])], aval)
 
 
 def _scatter_batch(make: Any) -> Any:
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         numbers = params["dimension_numbers"]
-        operand, indices, updates = (
-            x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)
-        )
+        operand, indices, updates = (x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True))
         if dims[0] is None:
             operand = insert_axis(operand, axis.size, 0)
         if dims[2] is None:
@@ -397,7 +399,11 @@ def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, 
 
 def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_operand: bool, params: Any) -> list[Any]:
     if type(ct) is Zero:
-        return [Zero(operand.aval) if is_linear(operand) else None, None, Zero(updates.aval) if is_linear(updates) else None]
+        return [
+            Zero(operand.aval) if is_linear(operand) else None,
+            None,
+            Zero(updates.aval) if is_linear(updates) else None,
+        ]
     operand_aval, updates_aval = (x.aval if is_linear(x) else typeof(x) for x in (operand, updates))
     ct_operand = ct_updates = None
     if is_linear(operand):
@@ -440,9 +446,11 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     # Several updates may meet at one place. Number the updates, see whose number won, and let only it through.
     count = shaped(typeof(updates).shape, dtypes.int32)
     flat = primitive("iota").bind(dtype=dtypes.int32, shape=(max(count.size, 1),), dimension=0)
-    numbers = primitive("reshape").bind(add(flat, np.int32(1)), new_sizes=count.shape, dimensions=None) if (
-        count.size
-    ) else zeros(count)
+    numbers = (
+        primitive("reshape").bind(add(flat, np.int32(1)), new_sizes=count.shape, dimensions=None)
+        if (count.size)
+        else zeros(count)
+    )
     winners = scatter(zeros(shaped(typeof(operand).shape, dtypes.int32)), indices, numbers, **params)
     won = eq(read_back(winners, indices, typeof(operand), typeof(updates), params), numbers)
     kept_operand = select(eq(winners, literal(winners, 0)), t_operand, zeros(typeof(t_operand)))

@@ -10,9 +10,9 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, insert_axis, instantiate, zeros
+from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from .._xla.text import Function, Value
 from .families import ANY, BITS, INTEGER, ORDERED, ZERO, binary, literal, unary
 
@@ -115,11 +115,10 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
 def _select_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
     which, *cases = args
     which_dim, *case_dims = dims
-    if which_dim is None and typeof(which).ndim == 0 and len({d for d in case_dims}) == 1:
+    if which_dim is None and typeof(which).ndim == 0 and len(set(case_dims)) == 1:
         return select_n(which, *cases), case_dims[0]
     moved = [
-        insert_axis(c, axis.size, 0) if d is None else move_axis(c, d, 0)
-        for c, d in zip(cases, case_dims, strict=True)
+        insert_axis(c, axis.size, 0) if d is None else move_axis(c, d, 0) for c, d in zip(cases, case_dims, strict=True)
     ]
     if which_dim is None:
         if typeof(which).ndim:

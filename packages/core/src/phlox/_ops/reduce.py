@@ -93,7 +93,7 @@ def lowest(dtype: Any) -> Any:
     letter = dtypes.kind(dtype)
     if letter == "b":
         return False
-    return -np.inf if letter == "f" else dtypes.ml_dtypes.iinfo(dtype).min
+    return -np.inf if letter == "f" else dtypes.iinfo(dtype).min
 
 
 def highest(dtype: Any) -> Any:
@@ -101,7 +101,7 @@ def highest(dtype: Any) -> Any:
     letter = dtypes.kind(dtype)
     if letter == "b":
         return True
-    return np.inf if letter == "f" else dtypes.ml_dtypes.iinfo(dtype).max
+    return np.inf if letter == "f" else dtypes.iinfo(dtype).max
 
 
 def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:

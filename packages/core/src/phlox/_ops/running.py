@@ -56,9 +56,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     config_odd[axis] = (1, longer, 1)
     zero = literal(even, 0)
     join = or_ if typeof(even).dtype == bool else add
-    return join(
-        pad(even, zero, padding_config=tuple(config_even)), pad(odd, zero, padding_config=tuple(config_odd))
-    )
+    return join(pad(even, zero, padding_config=tuple(config_even)), pad(odd, zero, padding_config=tuple(config_odd)))
 
 
 def cumulative(
@@ -87,9 +85,7 @@ def cumulative(
         (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
         return out, t
 
-    def batch(
-        mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool
-    ) -> tuple[Any, Dim]:
+    def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
         dim = dims[0]
         assert dim is not None
         return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim

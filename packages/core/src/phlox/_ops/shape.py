@@ -17,9 +17,9 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, insert_axis, instantiate, sum_axes
+from .._transform.words import Zero, insert_axis, instantiate, move_axis, sum_axes
 from .._xla.text import Function, Value, i64_array
 from .elementwise import sub
 from .families import literal, unbroadcast
@@ -118,7 +118,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return convert_element_type(x, new_dtype=dtype, weak_type=weak_type)
 
 
-def literal_of(x: Any, dtype: Any) -> np.generic:
+def literal_of(x: Any, dtype: Any) -> Any:
     """A number as a NumPy scalar of this element type, as the compiler would convert it."""
     value = np.asarray(x)
     if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
@@ -132,7 +132,7 @@ def literal_of(x: Any, dtype: Any) -> np.generic:
 
 
 def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
-    old, new = (dtypes.finfo_bits(d) if d != dtypes.bool_ else 8 for d in (x.dtype, new_dtype))
+    old, new = (dtypes.bits(d) if d != dtypes.bool_ else 8 for d in (x.dtype, new_dtype))
     if "c" in (dtypes.kind(x.dtype), dtypes.kind(new_dtype)) and x.dtype != new_dtype:
         raise DtypeError(f"bitcast_convert_type: cannot reinterpret {x.short} as {new_dtype.name}")
     if old == new:
@@ -221,8 +221,7 @@ transpose = structural(
 
 def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
     fits = len(broadcast_dimensions) == x.ndim and all(
-        0 <= at < len(shape) and size in (1, shape[at])
-        for at, size in zip(broadcast_dimensions, x.shape, strict=False)
+        0 <= at < len(shape) and size in (1, shape[at]) for at, size in zip(broadcast_dimensions, x.shape, strict=False)
     )
     if not fits or list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
         raise ShapeError(
@@ -320,7 +319,7 @@ def _concatenate_types(*xs: ShapedArray, dimension: int) -> ShapedArray:
             a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != dimension
         ):
             raise ShapeError(
-                f"concatenate along axis {dimension}: shapes must agree elsewhere, got {', '.join(a.short for a in xs)}",
+                f"concatenate along axis {dimension}: other lengths must agree, got {', '.join(a.short for a in xs)}",
                 shapes=[a.shape for a in xs],
             )
         if x.dtype != first.dtype:
@@ -357,9 +356,7 @@ def _part(x: Any, axis: int, start: int, stop: int) -> Any:
 
 
 def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int) -> tuple[Any, Dim]:
-    moved = [
-        insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)
-    ]
+    moved = [insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     return concatenate(*moved, dimension=dimension + 1), 0
 
 
@@ -437,9 +434,7 @@ def _pad_batch(
     return select_n(inside, values, padded), 0
 
 
-pad = Primitive(
-    "pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch
-)
+pad = Primitive("pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch)
 
 # --- iota -----------------------------------------------------------------------------------------------
 
@@ -457,4 +452,3 @@ iota = Primitive(
     lower=_iota_text,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
 )
-

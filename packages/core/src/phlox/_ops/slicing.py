@@ -9,9 +9,9 @@ from .._base.errors import ShapeError
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim, move_axis
+from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, insert_axis, instantiate, zeros
+from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from .._xla.text import Function, Value, i64_array
 from .families import literal
 from .indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter
@@ -42,9 +42,7 @@ def _slice_text(f: Function, x: Value, start_indices: Ints, limit_indices: Ints,
     return f.op("stablehlo.slice", [x], f.out, attributes)
 
 
-def _slice_transpose(
-    ct: Any, aval: ShapedArray, start_indices: Ints, limit_indices: Ints, strides: Ints | None
-) -> Any:
+def _slice_transpose(ct: Any, aval: ShapedArray, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Any:
     shape = typeof(ct).shape
     steps = strides or (1,) * len(shape)
     config = []

@@ -10,8 +10,8 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim, move_axis
-from .._transform.words import Zero, insert_axis
+from .._transform.batch import BatchAxis, Dim
+from .._transform.words import Zero, insert_axis, move_axis
 from .._xla.text import Function, Value
 from .indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .shape import iota, reshape
@@ -88,13 +88,8 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
 def _sort_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int, **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    moved = [
-        insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)
-    ]
+    moved = [insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     return sort(*moved, dimension=dimension + 1, **params), [0] * len(moved)
 
 
-sort = Primitive(
-    "sort", multiple_results=True, types=_sort_types, lower=_sort_text, jvp=_sort_jvp, batch=_sort_batch
-)
-
+sort = Primitive("sort", multiple_results=True, types=_sort_types, lower=_sort_text, jvp=_sort_jvp, batch=_sort_batch)

@@ -14,7 +14,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(v: Atom) -> Any:
-        return v.val if type(v) is Literal else env[v]  # type: ignore[index]
+        return v.val if isinstance(v, Literal) else env[v]
 
     for eqn in jaxpr.eqns:
         out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)

@@ -75,7 +75,7 @@ class JaxprTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         invars = [self.atom(x) for x in args]
-        avals = primitive.types(*[v.aval for v in invars], **params)  # type: ignore[misc]
+        avals = primitive.types(*[v.aval for v in invars], **params)
         where = source.user_location(2)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in avals]

@@ -46,9 +46,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             values[v] = arg
 
     def read(v: Atom) -> Any:
-        if type(v) is Literal:
+        if isinstance(v, Literal):
             return v.val
-        return Linear(v.aval) if v in linear else values[v]  # type: ignore[index, arg-type]
+        return Linear(v.aval) if v in linear else values[v]
 
     backward = []
     for eqn in jaxpr.eqns:
@@ -62,11 +62,11 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     gathered: dict[Var, Any] = {}
 
     def give(v: Atom, cotangent: Any) -> None:
-        if type(v) is Var and v in linear and cotangent is not None and type(cotangent) is not Zero:
+        if isinstance(v, Var) and v in linear and cotangent is not None and type(cotangent) is not Zero:
             gathered[v] = add(gathered[v], cotangent) if v in gathered else cotangent
 
-    for v, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
-        give(v, cotangent)
+    for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        give(out, cotangent)
     for eqn in reversed(backward):
         if not any(v in gathered for v in eqn.outvars):
             continue
@@ -75,8 +75,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
         rule = eqn.primitive.rule("transpose")
         cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
         outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
-        for v, cotangent in zip(eqn.invars, outgoing, strict=True):
-            give(v, cotangent)
+        for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
+            give(operand, cotangent)
     return [
         gathered.get(v, Zero(v.aval)) if type(arg) is Linear else None
         for v, arg in zip(jaxpr.invars, args, strict=True)

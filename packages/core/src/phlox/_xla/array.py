@@ -7,7 +7,8 @@ The buffer is never handed to anyone: the real jax, if it is in the process, wou
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,9 @@ class _ArrayType(type):
         return issubclass(type(instance), (cls, Tracer))
 
 
-class Shard(NamedTuple):
-    """The part of an array that one device holds."""
+@dataclass(frozen=True)
+class Shard:
+    """The part of an array that one device holds: which part, the how manieth copy of it, and the part itself."""
 
     device: Device
     index: tuple[slice, ...]
@@ -51,6 +53,8 @@ class Array(ArrayLike, metaclass=_ArrayType):
     """
 
     __slots__ = ("__weakref__", "_buf", "_key", "aval")
+    _buf: Any
+    _key: Key
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
@@ -199,7 +203,9 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     # -- exchange
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
         self._check_alive()
         transfer.one_device(self.sharding)
         return transfer.to_dlpack(self._buf, copy)
@@ -293,7 +299,7 @@ def _repr(array: Array) -> str:
     if array.is_deleted():
         return f"Array(shape={aval.shape}, {tail[:-1]}, deleted)"
     if isinstance(aval.dtype, ExtendedDtype):
-        return f"Array({aval.shape}, {tail} overlaying:\n{array}"
+        return f"Array({aval.shape}, {tail} overlaying:\n{physical(array)}"
     if aval.size == 0:
         return f"Array([], shape={aval.shape}, {tail}"
     prefix = "Array("

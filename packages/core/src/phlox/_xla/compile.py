@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -52,10 +53,8 @@ def compile_text(text: str, devices: tuple[Device, ...], *, shardy: bool = True,
         executable = client.compile_and_load(text, device_list, settings)
     except JaxRuntimeError as error:
         raise PhloxError(f"XLA could not compile the program: {error}", text=text) from None
-    try:
+    with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
-    except JaxRuntimeError:
-        pass  # some programs cannot be serialized; they are compiled each time
     return executable
 
 
@@ -70,9 +69,7 @@ def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...
 @functools.cache
 def _machine() -> str:
     """What machine code depends on besides the program: jaxlib, its flags, and the processor's features."""
-    return "\n".join(
-        [_jaxlib_version, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()]
-    )
+    return "\n".join([_jaxlib_version, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])
 
 
 def _processor() -> str:

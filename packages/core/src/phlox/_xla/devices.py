@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import threading
-from typing import Any
+from typing import Any, TypeAlias
 
 import jaxlib.xla_client as xla_client
 
@@ -13,7 +13,7 @@ from .._base import config
 from .._base.errors import DeviceError
 from .._base.native import native
 
-Device = native.Device
+Device: TypeAlias = native.Device
 Client = Any
 
 _clients: dict[str, Client] = {}
@@ -38,9 +38,7 @@ def client(platform: str | None = None) -> Client:
         return found
     kind = _ALIASES.get(name)
     if kind is None:
-        raise DeviceError(
-            f"unknown backend {name!r}", instead="one of " + ", ".join(sorted(_ALIASES)), backend=name
-        )
+        raise DeviceError(f"unknown backend {name!r}", instead="one of " + ", ".join(sorted(_ALIASES)), backend=name)
     with _lock:
         if name not in _clients:
             _clients[name] = _MAKERS[kind]()

@@ -25,7 +25,7 @@ class _NoJax(threading.local):
 
     def __enter__(self) -> None:
         if "jax" not in sys.modules and self not in sys.meta_path:
-            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+            sys.meta_path.insert(0, self)
         self.active = True
 
     def __exit__(

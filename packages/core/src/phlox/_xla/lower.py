@@ -60,7 +60,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
 
     def read(v: Atom) -> Value:
-        return f.constant(v.val, v.aval.physical) if type(v) is Literal else env[v]  # type: ignore[index]
+        return f.constant(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
     for eqn in jaxpr.eqns:
         operands = [read(v) for v in eqn.invars]

@@ -79,7 +79,7 @@ class Mesh:
         return f"Mesh({sizes})"
 
 
-class PartitionSpec(tuple):
+class PartitionSpec(tuple[Any, ...]):
     """For each axis of an array, the mesh axis (or tuple of them) it is split over, or None.
 
     >>> PartitionSpec("data", None)

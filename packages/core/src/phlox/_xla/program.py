@@ -1,6 +1,7 @@
 """A compiled program and how to call it: which devices it runs on, where its arguments must lie, and what it returns.
 
-`plan` decides from the keys of the arguments; `build` lowers and compiles; `Program.run` is on the hot path.
+`plan` decides from the keys of the arguments, `lower` writes the text, `Lowering.compile` makes the `Program`, whose
+`run` is on the hot path.
 """
 
 from __future__ import annotations
@@ -8,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._base import config
 from .._base.errors import DeviceError
-from .._ir.avals import ShapedArray
+from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
-from .array import Array, deleted, move, wrap
+from .array import Array, deleted, move, put, wrap
 from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
+from .hosts import as_array
 from .lower import Argument, lower_module, result_info
 from .mesh import Mesh, PartitionSpec, axes_of
 from .placement import Key, aval_of, is_committed, key_for, sharding_of
@@ -33,19 +37,32 @@ class Plan(NamedTuple):
     mesh: Mesh | None
 
 
-def plan(keys: Sequence[Key], device: Device | None = None, mesh: Mesh | None = None) -> Plan:
+def plan(
+    keys: Sequence[Key],
+    *,
+    device: Device | None = None,
+    mesh: Mesh | None = None,
+    shardings: Sequence[Sharding | None] | None = None,
+) -> Plan:
     """Chooses the devices of a program from the keys of its arguments.
 
     Committed arguments decide; they must agree. Then the flag `default_device`, then the place of the first
-    argument. `device` and `mesh` are demands of the program itself. Raises `DeviceError` on disagreement.
+    argument. `device`, `mesh` and `shardings` (for each argument, or None) are demands of the program itself; what
+    it asks for explicitly is moved there. Raises `DeviceError` on disagreement.
     """
     if device is not None:
         return Plan((device,), True, (single_device(device),) * len(keys), None)
-    demands = {sharding_of(key).devices: key for key in keys if is_committed(key)}
+    asked: Sequence[Sharding | None] = shardings or [None] * len(keys)
+    demands: dict[tuple[Device, ...], str] = {}
+    for key, wanted in zip(keys, asked, strict=True):
+        if wanted is not None:
+            demands.setdefault(wanted.devices, "the program")
+        elif is_committed(key):
+            demands.setdefault(sharding_of(key).devices, aval_of(key).short)
     if mesh is not None:
-        demands.setdefault(tuple(mesh.devices.flat), None)  # type: ignore[arg-type]
+        demands.setdefault(tuple(mesh.devices.flat), "the program")
     if len(demands) > 1:
-        where = "; ".join(f"{'the program' if k is None else aval_of(k).short} on {list(d)}" for d, k in demands.items())
+        where = "; ".join(f"{who} on {list(devices)}" for devices, who in demands.items())
         raise DeviceError(
             f"arguments are committed to different devices: {where}",
             instead="device_put all of them to one place first",
@@ -60,14 +77,18 @@ def plan(keys: Sequence[Key], device: Device | None = None, mesh: Mesh | None = 
     if len(devices) == 1:
         return Plan(devices, bool(demands), (single_device(devices[0]),) * len(keys), None)
     if mesh is None:
-        mesh = next((s.mesh for s in map(sharding_of, keys) if isinstance(s, NamedSharding)), None)
+        known = [s for s in (*asked, *map(sharding_of, keys)) if isinstance(s, NamedSharding)]
+        mesh = known[0].mesh if known else None
     whole: Sharding = (
         interned(NamedSharding(mesh, PartitionSpec()))
         if mesh is not None
         else interned(CompilerSharding(devices, HloSharding.replicate()))
     )
-    shardings = tuple(s if s.devices == devices else whole for s in map(sharding_of, keys))
-    return Plan(devices, True, shardings, mesh)
+    placed = []
+    for key, wanted in zip(keys, asked, strict=True):
+        here = sharding_of(key)
+        placed.append(wanted if wanted is not None else here if here.devices == devices else whole)
+    return Plan(devices, True, tuple(placed), mesh)
 
 
 def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
@@ -89,23 +110,45 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
 class Program:
     """A loaded executable with all that calling it needs, worked out beforehand."""
 
-    __slots__ = ("arrange", "execute", "executable", "handlers", "out_avals", "out_keys", "single", "text")
+    __slots__ = ("arrange", "executable", "execute", "handlers", "out_avals", "out_keys", "single", "text")
 
-    def __init__(self, executable: Any, text: str, where: Plan, in_keys: Sequence[Key], out_avals: Sequence[ShapedArray]):
+    def __init__(
+        self,
+        executable: Any,
+        text: str,
+        where: Plan,
+        in_keys: Sequence[Key],
+        out_avals: Sequence[ShapedArray],
+        out_shardings: Sequence[Sharding | None] | None = None,
+    ):
         self.executable = executable
         self.execute = executable.execute_sharded
         self.text = text
+        #: for each argument the sharding it must be moved to, or None; empty when nothing is to be moved
         self.arrange = [
-            None if sharding_of(key) == sharding else sharding
-            for key, sharding in zip(in_keys, where.shardings, strict=True)
+            None if _alike(key, sharding) else sharding for key, sharding in zip(in_keys, where.shardings, strict=True)
         ]
         if not any(self.arrange):
             self.arrange = []
         shardings = _output_shardings(executable, where, out_avals)
+        if out_shardings is not None:
+            shardings = [asked or found for asked, found in zip(out_shardings, shardings, strict=True)]
         self.out_avals = list(out_avals)
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.single = len(self.out_avals) == 1
+
+    def adopt(self, x: Any, i: int, fresh: bool = False) -> Array:
+        """Argument number `i`, a number or NumPy array, as an array that lies where the program wants it.
+
+        `fresh` asks for memory that nobody else holds, so that it may be given away.
+        """
+        target = self.arrange[i] if self.arrange else None
+        if target is None and not fresh:
+            return as_array(x)
+        aval = typeof_value(x)
+        assert aval is not None
+        return put(np.asarray(x, aval.dtype), aval, target, committed=target is not None)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Executes the program; `arrays` have the keys it was built for."""
@@ -117,6 +160,14 @@ class Program:
             explain_failure(arrays)
             raise
         return [wrap(b, a, k) for b, a, k in zip(bufs, self.out_avals, self.out_keys, strict=True)]
+
+
+def _alike(key: Key, sharding: Sharding) -> bool:
+    here = sharding_of(key)
+    if here == sharding:
+        return True
+    ndim = aval_of(key).physical.ndim
+    return here.devices == sharding.devices and here.hlo(ndim) == sharding.hlo(ndim)
 
 
 def explain_failure(arrays: Sequence[Array], names: Sequence[str] | None = None) -> None:
@@ -136,7 +187,23 @@ def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedAr
     return result
 
 
-def build(
+class Lowering(NamedTuple):
+    """A program as text, with what is needed to compile and call it."""
+
+    text: str
+    where: Plan
+    shardy: bool
+    keys: Sequence[Key]
+    out_avals: Sequence[ShapedArray]
+    out_shardings: Sequence[Sharding | None] | None
+
+    def compile(self) -> Program:
+        """The program as an executable, from the disk cache when it is there."""
+        executable = compile_text(self.text, self.where.devices, shardy=self.shardy, outputs=len(self.out_avals))
+        return Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings)
+
+
+def lower(
     jaxpr: Jaxpr,
     name: str,
     keys: Sequence[Key],
@@ -144,15 +211,17 @@ def build(
     device: Device | None = None,
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
-) -> Program:
-    """Compiles `jaxpr` for arguments (constants first) with these keys.
+    in_shardings: Sequence[Sharding | None] | None = None,
+    out_shardings: Sequence[Sharding | None] | None = None,
+) -> Lowering:
+    """Lowers `jaxpr` for arguments (constants first) with these keys.
 
-    `donated` are the numbers of arguments whose memory outputs may take; `results` names the outputs.
+    `donated` are the numbers of arguments whose memory outputs may take; `results` names the outputs. The shardings,
+    where given, say where arguments must lie and results will.
     """
-    where = plan(keys, device, mesh_of(jaxpr))
-    text, shardy = module_text(jaxpr, name, where, keys, donated, results)
-    executable = compile_text(text, where.devices, shardy=shardy, outputs=len(jaxpr.outvars))
-    return Program(executable, text, where, keys, [v.aval for v in jaxpr.outvars])
+    where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
+    text, shardy = module_text(jaxpr, name, where, keys, donated, results, out_shardings)
+    return Lowering(text, where, shardy, keys, [v.aval for v in jaxpr.outvars], out_shardings)
 
 
 def module_text(
@@ -162,6 +231,7 @@ def module_text(
     keys: Sequence[Key],
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
+    out_shardings: Sequence[Sharding | None] | None = None,
 ) -> tuple[str, bool]:
     """The StableHLO text of a program, and whether its shardings are written in Shardy's terms."""
     module = Module()
@@ -172,11 +242,18 @@ def module_text(
         if len(where.devices) > 1:
             attributes.append(sharding_attribute(module, sharding, aval_of(key).physical.ndim, shardy))
         arguments.append(Argument(aval_of(key), tuple(attributes)))
+    attributes_out: list[tuple[str, ...]] = []
+    for i, v in enumerate(jaxpr.outvars):
+        given = [result_info(results[i])] if results else []
+        asked = out_shardings[i] if out_shardings else None
+        if asked is not None and len(where.devices) > 1:
+            given.append(sharding_attribute(module, asked, v.aval.physical.ndim, shardy))
+        attributes_out.append(tuple(given))
     text = lower_module(
         jaxpr,
         f"jit_{name}",
         arguments=arguments,
-        result_attributes=[(result_info(path),) for path in results],
+        result_attributes=attributes_out,
         partitions=len(where.devices),
         module=module,
     )

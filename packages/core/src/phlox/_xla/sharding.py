@@ -21,7 +21,7 @@ HloSharding = xla_client.HloSharding
 Index = tuple[slice, ...]
 
 
-class _Native(native.Sharding):
+class _Native(native.Sharding):  # type: ignore[misc]
     """What jaxlib's functions take: a list of devices and an HloSharding."""
 
     __slots__ = (

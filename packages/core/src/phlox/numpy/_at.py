@@ -11,8 +11,7 @@ from .._api.jit import jit
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._ir.promotion import promote
-from .._ops import elementwise as e
-from .._ops import indexing as ops
+from .._ops import elementwise as e, indexing as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from .._trace.trace import Tracer
 from ._choose import where
@@ -228,9 +227,7 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
     return to_dtype(where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x), type_of(x).dtype)
 
 
-@functools.partial(
-    jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices")
-)
+@functools.partial(jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices"))
 def _scatter(
     x: Any,
     dynamic: list[Any],
@@ -268,5 +265,3 @@ def _scatter(
         mode=mode,
     )
     return to_dtype(out, aval.dtype, aval.weak_type and weak)
-
-

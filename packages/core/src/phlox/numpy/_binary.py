@@ -7,8 +7,7 @@ from typing import Any
 
 from .._api.jit import jit
 from .._ir import dtypes
-from .._ops import elementwise as e
-from .._ops import logic
+from .._ops import elementwise as e, logic
 from ._define import binary, boolean, weak_f32, weak_i32
 from ._promote import check, promoted, promoted_inexact, to_dtype, type_of
 from ._shapes import broadcast_arrays

@@ -9,8 +9,7 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError
 from .._ir import dtypes
-from .._ops import elementwise as e
-from .._ops import logic
+from .._ops import elementwise as e, logic
 from ._binary import maximum, minimum
 from ._promote import check, promote_dtypes, promoted_inexact, to_dtype, type_of
 from ._shapes import broadcast_arrays
@@ -76,7 +75,7 @@ def round(a: Any, decimals: int = 0) -> Any:
     if decimals == 0:
         return e.round_(a, rounding_method=1)
     # Types of less than 32 bits are too coarse to tell halves of scaled numbers apart.
-    wide = to_dtype(a, dtypes.float32) if dtypes.finfo_bits(aval.dtype) < 32 else a
+    wide = to_dtype(a, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else a
     factor = to_dtype(10.0**decimals, type_of(wide).dtype)
     return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
 
@@ -108,7 +107,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return e.complex_(*parts)
     if not is_kind(x, "f"):
         return x
-    limits = dtypes.ml_dtypes.finfo(dtype)
+    limits = dtypes.finfo(dtype)
     highest = limits.max if posinf is None else posinf
     lowest = limits.min if neginf is None else neginf
     x = where(isnan(x), to_dtype(nan, dtype), x)

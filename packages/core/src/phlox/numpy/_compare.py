@@ -9,8 +9,7 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ShapeError
 from .._ir import dtypes
-from .._ops import elementwise as e
-from .._ops import logic
+from .._ops import elementwise as e, logic
 from ._choose import where
 from ._create import asarray
 from ._promote import check, promoted, to_dtype, type_of

@@ -31,7 +31,7 @@ from ._shapes import as_shape, broadcast_to, stack
 def _place(device: Any) -> Sharding | None:
     if device is None or isinstance(device, Sharding):
         return device
-    if isinstance(device, Device):
+    if type(device) is Device:
         return single_device(device)
     raise ArgumentError(f"{device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
 
@@ -336,7 +336,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
-    parts = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
+    parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
     if dtype is None:
         avals = [typeof_value(v) for v in (start, stop, step)]
         from .._ir.promotion import promote
@@ -380,7 +380,9 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any) -> tu
     start, stop = promote_dtypes(start, stop)
     real = dtypes.to_inexact(type_of(start).dtype)
     start, stop = to_dtype(start, real), to_dtype(stop, real)
-    start, stop = (broadcast_to(v, np.broadcast_shapes(type_of(start).shape, type_of(stop).shape)) for v in (start, stop))
+    start, stop = (
+        broadcast_to(v, np.broadcast_shapes(type_of(start).shape, type_of(stop).shape)) for v in (start, stop)
+    )
     steps = num - 1 if endpoint else num
     shape = type_of(start).shape
     if steps <= 0:
@@ -445,5 +447,3 @@ def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
     i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return to_dtype((i + k) >= j, dtype)
-
-

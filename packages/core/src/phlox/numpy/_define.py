@@ -50,5 +50,7 @@ def _finish(function: Callable[..., Any], name: str, what: str, example: str, re
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.numpy"
     mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
-    function.__doc__ = f"{what}, elementwise{mirrored}.\n\n>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
+    function.__doc__ = (
+        f"{what}, elementwise{mirrored}.\n\n>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
+    )
     return jit(function, inline=True)

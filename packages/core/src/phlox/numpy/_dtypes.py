@@ -78,7 +78,7 @@ def finfo(dtype: Any) -> Any:
     >>> int(finfo("bfloat16").bits)
     16
     """
-    return ml_dtypes.finfo(dtypes.real_part(dtypes.canonical(dtypes.as_dtype(dtype))))
+    return dtypes.finfo(dtypes.real_part(dtypes.canonical(dtypes.as_dtype(dtype))))
 
 
 def iinfo(int_type: Any) -> Any:
@@ -87,7 +87,7 @@ def iinfo(int_type: Any) -> Any:
     >>> int(iinfo("int8").max)
     127
     """
-    return ml_dtypes.iinfo(dtypes.as_dtype(int_type))
+    return dtypes.iinfo(dtypes.as_dtype(int_type))
 
 
 def result_type(*args: Any) -> Any:

@@ -23,9 +23,7 @@ from .._base.errors import (
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.primitive import current_trace
-from .._ops import elementwise as e
-from .._ops import logic
-from .._ops import shape as ops
+from .._ops import elementwise as e, logic, shape as ops
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
 from .._trace.trace import Tracer
@@ -256,8 +254,8 @@ def _from_front(i: Any, n: int) -> Any:
     """An index counted from the front: `n` is added where it is negative."""
     dtype = type_of(i).dtype
     if dtypes.kind(dtype) == "u":
-        return to_dtype(i, dtypes.int32) if dtypes.finfo_bits(dtype) < 32 else i
-    if dtypes.finfo_bits(dtype) < 32:
+        return to_dtype(i, dtypes.int32) if dtypes.bits(dtype) < 32 else i
+    if dtypes.bits(dtype) < 32:
         i, dtype = to_dtype(i, dtypes.int32), dtypes.int32
     below = logic.lt(i, to_dtype(0, dtype))
     i = to_dtype(i, dtype)

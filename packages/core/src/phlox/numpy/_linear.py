@@ -14,8 +14,7 @@ from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e
 from .._ops.dot import canonical_precision, dot_general
-from .._ops.shape import squeeze as squeeze_op
-from .._ops.shape import transpose as transpose_op
+from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
 from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, squeeze
 
@@ -97,17 +96,13 @@ def _matmul(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
             shapes=[sa, sb],
         )
     if len(sa) <= 2 and len(sb) <= 2:
-        return contract(
-            a, b, ((len(sa) - 1,), (max(len(sb) - 2, 0),)), ((), ()), precision, preferred_element_type
-        )
+        return contract(a, b, ((len(sa) - 1,), (max(len(sb) - 2, 0),)), ((), ()), precision, preferred_element_type)
     # Axes in front are batches: those that both have in full become batch axes, others free axes of one factor.
     batch = broadcast_shapes(sa[:-2], sb[:-2])
     a, b = (expand_dims(x, tuple(range(len(batch) - len(s[:-2])))) if len(s) > 1 else x for x, s in ((a, sa), (b, sb)))
     rank = len(batch)
     fa, fb = len(sa) > 1, len(sb) > 1
-    shared = [
-        i for i in range(rank) if fa and fb and type_of(a).shape[i] == type_of(b).shape[i]
-    ]
+    shared = [i for i in range(rank) if fa and fb and type_of(a).shape[i] == type_of(b).shape[i]]
     # A length of one beside a longer one is dropped and comes back by the other's free axis.
     drop_a = tuple(i for i in range(rank) if fa and i not in shared and type_of(a).shape[i] == 1)
     drop_b = tuple(i for i in range(rank) if fb and i not in shared and type_of(b).shape[i] == 1)
@@ -189,9 +184,7 @@ def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_
     return contract(a, b, (left, right), ((), ()), precision, preferred_element_type)
 
 
-def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The product of `a` and `b` summed over pairs of axes (as ``numpy.tensordot``).
 
     `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes.

@@ -15,14 +15,16 @@ from .._trace.trace import ArrayLike, Tracer
 from .._xla.array import Array, move
 from .._xla.devices import Device
 from .._xla.sharding import Sharding, single_device
-from . import _binary as b
-from . import _choose as c
-from . import _indexing as i
-from . import _linear as lin
-from . import _reductions as r
-from . import _shapes as s
-from . import _sorting as sorting
-from . import _unary as u
+from . import (
+    _binary as b,
+    _choose as c,
+    _indexing as i,
+    _linear as lin,
+    _reductions as r,
+    _shapes as s,
+    _sorting as sorting,
+    _unary as u,
+)
 from ._at import At
 from ._create import asarray, astype
 from ._promote import type_of
@@ -104,9 +106,9 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on another device (or laid out by a sharding)."""
     if isinstance(self, Tracer):
         return self
-    if not isinstance(device, Device | Sharding):
+    if type(device) is not Device and not isinstance(device, Sharding):
         raise ArgumentError(f"to_device: {device!r} is neither a device nor a sharding")
-    return move(self, single_device(device) if isinstance(device, Device) else device)
+    return move(self, single_device(device) if type(device) is Device else device)
 
 
 def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -191,4 +193,3 @@ def install() -> None:
 
 
 install()
-

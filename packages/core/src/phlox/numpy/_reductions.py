@@ -12,9 +12,7 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ShapeError
 from .._ir import dtypes
-from .._ops import elementwise as e
-from .._ops import reduce as ops
-from .._ops import running
+from .._ops import elementwise as e, reduce as ops, running
 from .._ops.shape import broadcast_in_dim, reshape
 from ._choose import where as choose
 from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
@@ -52,7 +50,7 @@ def _accumulated(a: Any) -> Any:
     kind = dtypes.kind(dtype)
     if kind == "b":
         return to_dtype(a, dtypes.canonical(dtypes.int64))
-    if kind in "iu" and dtypes.finfo_bits(dtype) < dtypes.finfo_bits(dtypes.canonical(dtypes.int64)):
+    if kind in "iu" and dtypes.bits(dtype) < dtypes.bits(dtypes.canonical(dtypes.int64)):
         return to_dtype(a, dtypes.canonical(dtypes.int64 if kind == "i" else dtypes.uint64))
     return a
 
@@ -60,7 +58,7 @@ def _accumulated(a: Any) -> Any:
 def _in_wide(a: Any, reduce: Callable[[Any], Any]) -> Any:
     """`reduce`, done in float32 for narrower floats, with the result in the dtype of `a`."""
     aval = type_of(a)
-    if dtypes.kind(aval.dtype) == "f" and dtypes.finfo_bits(aval.dtype) < 32:
+    if dtypes.kind(aval.dtype) == "f" and dtypes.bits(aval.dtype) < 32:
         return to_dtype(reduce(to_dtype(a, dtypes.float32)), aval.dtype)
     return reduce(a)
 
@@ -143,7 +141,9 @@ def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, large
     axes = canonical_axes(axis, aval.ndim, name)
     if initial is None:
         if math.prod(aval.shape[i] for i in axes) == 0:
-            raise ShapeError(f"{name} of an empty array of type {aval.short}", instead="initial=...", shapes=[aval.shape])
+            raise ShapeError(
+                f"{name} of an empty array of type {aval.short}", instead="initial=...", shapes=[aval.shape]
+            )
         if where is not None:
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
     neutral = ops.lowest if largest else ops.highest
@@ -272,7 +272,7 @@ def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any) -> Any:
 @functools.partial(jit, inline=True, static_argnames=_STATIC)
 def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "mean")
-    wide = dtypes.float32 if dtypes.finfo_bits(dtype) < 32 else dtype
+    wide = dtypes.float32 if dtypes.bits(dtype) < 32 else dtype
     count = _count(a, axes, where, wide)
     if where is not None and not keepdims:
         count = count.reshape([n for i, n in enumerate(type_of(count).shape) if i not in axes])
@@ -298,7 +298,7 @@ def mean(
 def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "var")
     real = dtypes.real_part(dtype)
-    wide = dtype if dtypes.finfo_bits(dtype) >= 32 else dtypes.float32
+    wide = dtype if dtypes.bits(dtype) >= 32 else dtypes.float32
     a = to_dtype(a, wide)
     centered = e.sub(a, mean(a, axes, keepdims=True, where=where))
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)

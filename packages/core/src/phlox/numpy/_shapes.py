@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +25,9 @@ def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
             return (shape.__index__(),)
         return tuple(n.__index__() for n in shape)
     except (TypeError, AttributeError):
-        raise ArgumentError(f"{function or 'shape'}: {shape!r} is no shape", instead="an int or a tuple of ints") from None
+        raise ArgumentError(
+            f"{function or 'shape'}: {shape!r} is no shape", instead="an int or a tuple of ints"
+        ) from None
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -462,7 +465,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 
 @jit(inline=True, static_argnames=("bounds", "axis"))
 def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
-    return [along(ary, axis, lo, max(lo, hi)) for lo, hi in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [along(ary, axis, lo, max(lo, hi)) for lo, hi in itertools.pairwise(bounds)]
 
 
 def split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
@@ -491,7 +494,7 @@ def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any
     (ary,) = check(function, ary)
     at = canonical_axis(axis, type_of(ary).ndim, function)
     n = type_of(ary).shape[at]
-    if isinstance(where, tuple | list) or getattr(where, "ndim", 0):
+    if isinstance(where, tuple | list) or getattr(where, "ndim", 0) > 0:
         bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
     else:
         parts = where.__index__()

@@ -22,7 +22,15 @@ def _sort(a: Any, axis: int | None, stable: bool, descending: bool) -> Any:
     return flip(out, at) if descending else out
 
 
-def sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Any:
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
     """`a` with its elements in ascending order along `axis`, nan last (as ``numpy.sort``).
 
     >>> import phlox.numpy as jnp
@@ -45,7 +53,15 @@ def _argsort(a: Any, axis: int | None, stable: bool, descending: bool) -> Any:
     return (n - 1) - flip(order, at) if descending else order
 
 
-def argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Any:
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
     """The positions that sort `a` along `axis` (as ``numpy.argsort``); equal elements keep their order.
 
     >>> import phlox.numpy as jnp

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._ir import dtypes
-from .._ops import elementwise as e
-from .._ops import logic
+from .._ops import elementwise as e, logic
 from .._transform.words import zeros
 from ._define import boolean, unary, weak_f32, weak_i32
 from ._promote import check, promoted_inexact, to_dtype, type_of

@@ -68,7 +68,9 @@ def vectorize(
             in_axes = []
             for loop in loops:
                 at = axis - (len(outer) - len(loop))
-                in_axes.append(0 if at >= 0 and loop[at] == outer[axis] and (loop[at] != 1 or outer[axis] == 1) else None)
+                in_axes.append(
+                    0 if at >= 0 and loop[at] == outer[axis] and (loop[at] != 1 or outer[axis] == 1) else None
+                )
             mapped = vmap(mapped, in_axes=tuple(in_axes)) if any(a == 0 for a in in_axes) else mapped
         # Axes of length one that broadcast are dropped; vmap leaves their argument alone there.
         for k, loop in enumerate(loops):

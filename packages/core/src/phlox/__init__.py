@@ -1,0 +1,122 @@
+"""phlox: JAX's programming model on jaxlib. Arrays, `jit`, `grad`, `vmap`, `pmap`, PRNG keys.
+
+    import phlox
+    import phlox.numpy as jnp
+    from phlox import grad, jit, vmap
+
+Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs written for it.
+"""
+
+from . import (
+    dlpack,
+    dtypes,
+    errors,
+    example_libraries,
+    flatten_util,
+    lax,
+    nn,
+    numpy,
+    random,
+    scipy,
+    sharding,
+    tree,
+    tree_util,
+    typing,
+)
+from ._api.configuration import (
+    config,
+    default_device,
+    default_matmul_precision,
+    disable_jit,
+    enable_x64,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+)
+from ._api.custom import custom_jvp, custom_vjp
+from ._api.devices import block_until_ready, copy_to_host_async, device_get, device_put
+from ._api.differentiate import jvp, linearize, vjp
+from ._api.grad import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
+from ._api.jit import clear_caches, jit
+from ._api.pmap import pmap
+from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
+from ._api.vmap import vmap
+from ._ir.dtypes import float0
+from ._trace.trace import typeof
+from ._xla import disk as cache
+from ._xla.array import Array, Shard
+from ._xla.devices import (
+    Device,
+    default_backend,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
+from ._xla.mesh import PartitionSpec as P
+from ._xla.sharding import NamedSharding
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "Device",
+    "NamedSharding",
+    "P",
+    "ShapeDtypeStruct",
+    "Shard",
+    "__version__",
+    "block_until_ready",
+    "cache",
+    "clear_caches",
+    "config",
+    "copy_to_host_async",
+    "custom_jvp",
+    "custom_vjp",
+    "default_backend",
+    "default_device",
+    "default_matmul_precision",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "disable_jit",
+    "dlpack",
+    "dtypes",
+    "enable_x64",
+    "errors",
+    "eval_shape",
+    "example_libraries",
+    "flatten_util",
+    "float0",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linearize",
+    "local_device_count",
+    "local_devices",
+    "make_jaxpr",
+    "nn",
+    "numpy",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "pmap",
+    "process_count",
+    "process_index",
+    "random",
+    "scipy",
+    "sharding",
+    "tree",
+    "tree_util",
+    "typeof",
+    "typing",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

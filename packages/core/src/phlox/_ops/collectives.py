@@ -1,0 +1,182 @@
+"""Collectives: operations that see all examples of a mapped axis (of vmap) or all devices of one (of pmap).
+
+Under vmap the batching rule turns them into reductions over the batch. In a program for several devices they are
+lowered to StableHLO's collectives; `f.axes` holds the mesh then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import AxisNameError
+from .._ir import dtypes
+from .._ir.avals import shaped
+from .._ir.primitive import Primitive
+from .._trace.axes import axis_size
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim
+from .._transform.transpose import is_linear
+from .._transform.words import Zero, instantiate
+from .._xla.text import Function, Value
+from .elementwise import div, mul
+from .families import literal
+from .logic import eq, select
+from .reduce import reduce_max, reduce_min, reduce_sum
+from .shape import convert, iota
+
+Axes = tuple[Any, ...]
+
+
+def groups(f: Function, axes: Axes) -> np.ndarray:
+    """Partition numbers of the devices that talk to each other, one row for each group."""
+    mesh = f.axes
+    names = [name for name, _ in mesh] if mesh else []
+    missing = [axis for axis in axes if axis not in names]
+    if missing:
+        raise AxisNameError(f"unbound axis name: {missing[0]!r}", instead="pmap with this axis_name", axis=missing[0])
+    sizes = [size for _, size in mesh]
+    numbers = np.arange(int(np.prod(sizes))).reshape(sizes)
+    where = [names.index(axis) for axis in axes]
+    rest = [i for i in range(len(sizes)) if i not in where]
+    count = int(np.prod([sizes[i] for i in where]))
+    return numbers.transpose(*rest, *where).reshape(-1, count)
+
+
+def _groups_text(f: Function, axes: Axes) -> str:
+    found = groups(f, axes)
+    rows = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in found)
+    shape = "x".join(map(str, found.shape))
+    return (
+        f"replica_groups = dense<[{rows}]> : tensor<{shape}xi64>, "
+        f"channel_handle = #stablehlo.channel_handle<handle = {f.module.channel()}, type = 1>, use_global_device_ids"
+    )
+
+
+def _reduction(
+    name: str,
+    op: str,
+    over_batch: Callable[..., Any],
+    *,
+    jvp: Callable[..., Any],
+    transpose: Callable[..., Any] | None = None,
+    count: bool = False,
+) -> Primitive:
+    """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
+
+    `count` says that an operand which is the same for every example counts as often as there are examples.
+    """
+
+    def lower(f: Function, *xs: Value, axes: Axes) -> list[Value]:
+        results = []
+        for x in xs:
+            scalar = shaped((), x.aval.dtype)
+            body = f.region([scalar, scalar], lambda g, a, b: [g.same(op, a, b)])
+            results.append(f.op("stablehlo.all_reduce", [x], x.aval, _groups_text(f, axes), [body]))
+        return results
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[list[Any], list[Dim]]:
+        if axis.name not in axes:
+            return made.bind(*args, axes=axes), list(dims)
+        reduced = []
+        for x, d in zip(args, dims, strict=True):
+            if d is not None:
+                reduced.append(over_batch(x, axes=(d,)))
+            else:
+                reduced.append(mul(x, literal(x, axis.size)) if count else x)
+        rest = tuple(a for a in axes if a != axis.name)
+        return (made.bind(*reduced, axes=rest) if rest else reduced), [None] * len(reduced)
+
+    made = Primitive(
+        name,
+        multiple_results=True,
+        types=lambda *avals, axes: [a.strong() for a in avals],
+        lower=lower,
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        axes=lambda params: params["axes"],
+        eager=lambda *args, axes: _unbound(axes),
+    )
+    return made
+
+
+def _unbound(axes: Axes) -> Any:
+    raise AxisNameError(f"unbound axis name: {axes[0]!r}", instead="call this inside vmap or pmap", axis=axes[0])
+
+
+def _psum_jvp(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[list[Any], list[Any]]:
+    outs = psum.bind(*primals, axes=axes)
+    moving = [t for t in tangents if type(t) is not Zero]
+    summed = iter(psum.bind(*moving, axes=axes)) if moving else iter(())
+    return outs, [t if type(t) is Zero else next(summed) for t in tangents]
+
+
+def _psum_transpose(cotangents: Sequence[Any], *args: Any, axes: Axes) -> list[Any]:
+    # Every device's result contains every device's operand, so cotangents are summed as well.
+    given = [instantiate(ct) for ct in cotangents if type(ct) is not Zero]
+    summed = iter(psum.bind(*given, axes=axes)) if given else iter(())
+    found = [Zero(ct.aval) if type(ct) is Zero else next(summed) for ct in cotangents]
+    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+
+
+psum = _reduction("psum", "stablehlo.add", reduce_sum, jvp=_psum_jvp, transpose=_psum_transpose, count=True)
+
+
+def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[list[Any], list[Any]]:
+        outs = make().bind(*primals, axes=axes)
+        moved = []
+        for x, out, t in zip(primals, outs, tangents, strict=True):
+            if type(t) is Zero:
+                moved.append(t)
+                continue
+            # Those that hold the extremum share its tangent.
+            hit = convert(eq(x, out), typeof(x).dtype)
+            total, holders = psum.bind(mul(t, hit), hit, axes=axes)
+            moved.append(div(total, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
+        return outs, moved
+
+    return jvp
+
+
+pmax = _reduction("pmax", "stablehlo.maximum", reduce_max, jvp=_extremum_jvp(lambda: pmax))
+pmin = _reduction("pmin", "stablehlo.minimum", reduce_min, jvp=_extremum_jvp(lambda: pmin))
+
+# --- axis_index -----------------------------------------------------------------------------------------
+
+
+def _index_text(f: Function, axis_name: Any) -> Value:
+    mesh = f.axes or ()
+    names = [name for name, _ in mesh]
+    if axis_name not in names:
+        raise AxisNameError(f"unbound axis name: {axis_name!r}", instead="pmap with this axis_name", axis=axis_name)
+    at = names.index(axis_name)
+    word = shaped((), dtypes.uint32)
+    number = f.op("stablehlo.partition_id", [], word)
+    stride = int(np.prod([size for _, size in mesh[at + 1 :]]))
+    index = f.same("stablehlo.divide", number, f.constant(stride, word))
+    index = f.same("stablehlo.remainder", index, f.constant(mesh[at][1], word))
+    return f.convert(index, dtypes.int32)
+
+
+def _index_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis_name: Any) -> tuple[Any, Dim]:
+    return iota(dtype=dtypes.int32, shape=(axis.size,), dimension=0), 0
+
+
+axis_index = Primitive(
+    "axis_index",
+    types=lambda axis_name: shaped((), dtypes.int32),
+    lower=_index_text,
+    batch=_index_batch,
+    axes=lambda params: (params["axis_name"],),
+    eager=lambda axis_name: _unbound((axis_name,)),
+)
+
+
+def in_scope(axes: Axes) -> None:
+    """Raises `AxisNameError` unless every axis is mapped by something around."""
+    for axis in axes:
+        axis_size(axis)

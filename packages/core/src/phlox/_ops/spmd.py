@@ -1,0 +1,244 @@
+"""`shard_map`: one program run by every device of a mesh on its own part of the data. pmap is made of it.
+
+The inner Jaxpr sees the parts. Which part of an argument a device gets, and where its result goes, is said by
+PartitionSpecs. Lowered to Shardy's manual computation, in which collectives name the axes of the mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .._base.errors import ShapeError
+from .._ir.avals import ShapedArray, shaped
+from .._ir.jaxpr import ClosedJaxpr, hoist_consts
+from .._ir.primitive import Primitive
+from .._trace.axes import axis_env, only_axes
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim
+from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from .._transform.transpose import is_linear
+from .._transform.words import Zero, insert_axis
+from .._xla.lower import lower_jaxpr
+from .._xla.mesh import Mesh, PartitionSpec, axes_of, tiles
+from .._xla.program import spec_text
+from .._xla.text import Function, Value, quoted
+from .call import axes_used
+from .collectives import psum
+from .elementwise import div
+from .families import literal
+from .shape import reshape
+
+Specs = tuple[PartitionSpec, ...]
+
+
+def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts: bool) -> tuple[int, ...]:
+    pieces = tiles(mesh, spec, len(shape))
+    if not into_parts:
+        return tuple(n * k for n, k in zip(shape, pieces, strict=True))
+    for axis, (n, k) in enumerate(zip(shape, pieces, strict=True)):
+        if n % k:
+            raise ShapeError(f"axis {axis} of an array of shape {shape} cannot be split evenly over {k} devices")
+    return tuple(n // k for n, k in zip(shape, pieces, strict=True))
+
+
+def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
+    """The type of one device's part of an array."""
+    return shaped(_scaled(aval.shape, mesh, spec, True), aval.dtype, aval.weak_type)
+
+
+@contextmanager
+def _inside(mesh: Mesh) -> Iterator[None]:
+    """Puts the axes of the mesh in scope."""
+    with only_axes((*axis_env.get(), *mesh.shape.items())):
+        yield
+
+
+def bind(jaxpr: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, in_specs: Specs, out_specs: Specs) -> list[Any]:
+    """Applies `shard_map`; constants of the Jaxpr become arguments that every device gets whole."""
+    if jaxpr.consts:
+        args = [*jaxpr.consts, *args]
+        in_specs = (*[PartitionSpec()] * len(jaxpr.consts), *in_specs)
+        jaxpr = ClosedJaxpr(hoist_consts(jaxpr.jaxpr))
+    return shard_map.bind(*args, jaxpr=jaxpr, mesh=mesh, in_specs=tuple(in_specs), out_specs=tuple(out_specs))
+
+
+def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> list[ShapedArray]:
+    return [
+        shaped(_scaled(a.shape, mesh, spec, False), a.dtype, a.weak_type)
+        for a, spec in zip(jaxpr.out_avals, out_specs, strict=True)
+    ]
+
+
+def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> list[Value]:
+    def shardings(specs: Specs, ranks: Sequence[int]) -> str:
+        return ", ".join(f"<{spec_text(f.module, mesh, spec, rank)}>" for spec, rank in zip(specs, ranks, strict=True))
+
+    outs = list(f.outs)
+    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ")
+    parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
+    results = lower_jaxpr(inner, jaxpr.jaxpr, parts)
+    name = f.fresh()
+    left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
+    head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
+    manual = ", ".join(quoted(str(axis)) for axis in mesh.axis_names)
+    f.line(
+        f"{left}sdy.manual_computation({', '.join(map(str, args))}) "
+        f"in_shardings=[{shardings(in_specs, [a.aval.ndim for a in args])}] "
+        f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{manual}}} ({head}) {{"
+    )
+    f.lines += inner.lines
+    types = ", ".join(r.aval.text for r in results)
+    inner.lines = []
+    f.lines.append(f"{inner.indent}sdy.return {', '.join(map(str, results))} : {types}")
+    given = ", ".join(a.aval.text for a in args)
+    f.line(f"}} : ({given}) -> ({', '.join(a.text for a in outs)})")
+    return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
+) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    with _inside(mesh):
+        derived, present = jvp_jaxpr(jaxpr, nonzero)
+    given = [t for t in tangents if type(t) is not Zero]
+    specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
+    out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
+    results = bind(derived, [*primals, *given], mesh, specs, out)
+    count = len(out_specs)
+    return results[:count], _fill(results[count:], present, results[:count])
+
+
+def _fill(values: Sequence[Any], present: Sequence[bool], primals: Sequence[Any]) -> list[Any]:
+    rest = iter(values)
+    return [next(rest) if has else Zero(typeof(p).tangent()) for has, p in zip(present, primals, strict=True)]
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
+) -> tuple[list[Any], list[Any]]:
+    wanted = tuple(type(t) is not Zero for t in tangents)
+    with _inside(mesh):
+        split = linearize_jaxpr(jaxpr, wanted)
+        count = len(out_specs)
+        # Residuals differ from device to device: they leave with an axis in front that is split over all.
+        stacked = PartitionSpec(tuple(mesh.axis_names))
+
+        def with_axis(*xs: Any) -> list[Any]:
+            outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
+            return [*outs[:count], *[insert_axis(r, 1, 0) for r in outs[count:]]]
+
+        primal = restage(with_axis, split.primal.in_avals, jaxpr.jaxpr)
+        fresh = [kind == "out" and i >= count for kind, i in split.residuals]
+
+        def without_axis(*xs: Any) -> list[Any]:
+            plain = [
+                reshape(x, new_sizes=typeof(x).shape[1:], dimensions=None) if i < len(fresh) and fresh[i] else x
+                for i, x in enumerate(xs)
+            ]
+            return eval_jaxpr(split.linear.jaxpr, split.linear.consts, *plain)
+
+        in_avals = [
+            shaped((1, *a.shape), a.dtype, a.weak_type) if i < len(fresh) and fresh[i] else a
+            for i, a in enumerate(split.linear.in_avals)
+        ]
+        linear = restage(without_axis, in_avals, jaxpr.jaxpr)
+    extra = len(primal.out_avals) - count
+    results = bind(primal, primals, mesh, in_specs, (*out_specs, *[stacked] * extra))
+    sources: dict[str, Sequence[Any]] = {"in": primals, "out": results}
+    specs = {"in": in_specs, "out": (*out_specs, *[stacked] * extra)}
+    residuals = [sources[kind][i] for kind, i in split.residuals]
+    linear_specs = [specs[kind][i] for kind, i in split.residuals]
+    linear_specs += [s for s, want in zip(in_specs, wanted, strict=True) if want]
+    tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
+    given = [t for t in tangents if type(t) is not Zero]
+    outs = bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs) if tangent_specs else []
+    return results[:count], _fill(outs, split.nonzero, results[:count])
+
+
+def _unmapped(mesh: Mesh, spec: PartitionSpec) -> tuple[Any, ...]:
+    """Axes of the mesh that a spec does not split over: along them every device holds the same."""
+    used = {axis for entry in spec for axis in axes_of(entry)}
+    return tuple(axis for axis in mesh.axis_names if axis not in used)
+
+
+def _transpose(
+    cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
+) -> list[Any]:
+    linear = tuple(is_linear(x) for x in args)
+    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
+    ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
+    arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
+    result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
+    with _inside(mesh):
+        derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
+        result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
+
+        def adjusted(*xs: Any) -> list[Any]:
+            values, cts = list(xs[: len(arg_specs)]), list(xs[len(arg_specs) :])
+            # A result that all devices hold is one value: each device answers for its share of it. An argument
+            # that all devices hold collects the cotangents of all.
+            for i, spec in enumerate(ct_specs):
+                copies = _unmapped(mesh, spec)
+                if copies:
+                    share = 1
+                    for axis in copies:
+                        share *= mesh.shape[axis]
+                    cts[i] = div(cts[i], literal(cts[i], share))
+            outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
+            return [
+                psum.bind(x, axes=_unmapped(mesh, spec))[0] if _unmapped(mesh, spec) else x
+                for x, spec in zip(outs, result_specs, strict=True)
+            ]
+
+        program = restage(adjusted, derived.in_avals, jaxpr.jaxpr)
+    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs)))
+    there = iter(present)
+    return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+) -> tuple[list[Any], list[Dim]]:
+    with _inside(mesh):
+        derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+    specs = tuple(_insert(s, d) for s, d in zip(in_specs, dims, strict=True))
+    out = tuple(_insert(s, d) for s, d in zip(out_specs, out_dims, strict=True))
+    return bind(derived, args, mesh, specs, out), out_dims
+
+
+def _insert(spec: PartitionSpec, dim: Dim) -> PartitionSpec:
+    """The spec of an array with one more axis at `dim`, which is not split."""
+    if dim is None or dim >= len(spec):
+        return spec
+    return PartitionSpec(*spec[:dim], None, *spec[dim:])
+
+
+def _show(eqn: Any, printer: Any) -> dict[str, Any]:
+    params = eqn.params
+    return {name: params[name] for name in ("in_specs", "jaxpr", "mesh", "out_specs")}
+
+
+shard_map = Primitive(
+    "shard_map",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    axes=lambda params: axes_used(params["jaxpr"]) - set(params["mesh"].axis_names),
+    show=_show,
+)

@@ -1,0 +1,51 @@
+"""``phlox.errors``: the errors that phlox raises. The tree of classes is drawn in `phlox._base.errors`."""
+
+from ._base.config import ConfigError
+from ._base.errors import (
+    ArgumentError,
+    AxisNameError,
+    AxisSizeError,
+    ConcretizationTypeError,
+    DeletedArrayError,
+    DerivativeError,
+    DeviceError,
+    DtypeError,
+    KeyReuseError,
+    MissingRuleError,
+    NonConcreteBooleanIndexError,
+    PhloxError,
+    ShapeError,
+    StaticArgumentError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    TreeError,
+    TypePromotionError,
+    UnexpectedTracerError,
+)
+from ._xla.compile import JaxRuntimeError
+
+__all__ = [
+    "ArgumentError",
+    "AxisNameError",
+    "AxisSizeError",
+    "ConcretizationTypeError",
+    "ConfigError",
+    "DeletedArrayError",
+    "DerivativeError",
+    "DeviceError",
+    "DtypeError",
+    "JaxRuntimeError",
+    "KeyReuseError",
+    "MissingRuleError",
+    "NonConcreteBooleanIndexError",
+    "PhloxError",
+    "ShapeError",
+    "StaticArgumentError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TreeError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+]

@@ -1,0 +1,173 @@
+"""Elementwise operations of ``phlox.lax``: one primitive each, with no promotion: operands must have one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._base import pytree
+from .._ir import dtypes
+from .._ir.primitive import Primitive
+from .._ops import elementwise as e, logic
+from ..numpy._promote import check, type_of
+
+
+def _unary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        return primitive.bind(*check(name, x))
+
+    return _named(function, name, f"{what}, elementwise. StableHLO or CHLO operation of that name.", example, result)
+
+
+def _binary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+    def function(x: Any, y: Any) -> Any:
+        return primitive.bind(*check(name, x, y))
+
+    note = "Both must have one dtype; shapes must agree, or one of them have no axes"
+    return _named(function, name, f"{what}, elementwise. {note}.", example, result)
+
+
+def _named(function: Callable[..., Any], name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "phlox.lax"
+    function.__doc__ = f"{what}\n\n>>> from phlox import lax\n>>> lax.{name}({example})\n{result}\n"
+    return function
+
+
+def _f(value: str) -> str:
+    return f"Array({value}, dtype=float32, weak_type=True)"
+
+
+def _i(value: int) -> str:
+    return f"Array({value}, dtype=int32, weak_type=True)"
+
+
+_T, _F = "Array(True, dtype=bool)", "Array(False, dtype=bool)"
+
+abs = _unary(e.abs_, "abs", "Absolute value", "-1.0", _f("1."))
+acos = _unary(e.acos, "acos", "Inverse cosine", "1.0", _f("0."))
+acosh = _unary(e.acosh, "acosh", "Inverse hyperbolic cosine", "1.0", _f("0."))
+asin = _unary(e.asin, "asin", "Inverse sine", "0.0", _f("0."))
+asinh = _unary(e.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
+atan = _unary(e.atan, "atan", "Inverse tangent", "0.0", _f("0."))
+atanh = _unary(e.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
+bitwise_not = _unary(logic.not_, "bitwise_not", "All bits flipped", "0", _i(-1))
+cbrt = _unary(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."))
+ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."))
+clz = _unary(logic.clz, "clz", "Number of leading zero bits", "1", _i(31))
+conj = _unary(e.conj, "conj", "Complex conjugate", "1j", "Array(0.-1.j, dtype=complex64, weak_type=True)")
+cos = _unary(e.cos, "cos", "Cosine", "0.0", _f("1."))
+cosh = _unary(e.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
+erf = _unary(e.erf, "erf", "Error function", "0.0", _f("0."))
+erfc = _unary(e.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."))
+erf_inv = _unary(e.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."))
+exp = _unary(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
+exp2 = _unary(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
+expm1 = _unary(e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
+floor = _unary(e.floor, "floor", "The largest whole number not above x", "1.5", _f("1."))
+imag = _unary(e.imag, "imag", "Imaginary part of a complex array", "1 + 2j", _f("2."))
+is_finite = _unary(e.is_finite, "is_finite", "Where x is neither infinite nor nan", "1.0", _T)
+log = _unary(e.log, "log", "Natural logarithm", "1.0", _f("0."))
+log1p = _unary(e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
+logistic = _unary(e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
+neg = _unary(e.neg, "neg", "-x", "1.0", _f("-1."))
+population_count = _unary(logic.population_count, "population_count", "Number of bits that are set", "7", _i(3))
+real = _unary(e.real, "real", "Real part of a complex array", "1 + 2j", _f("1."))
+rsqrt = _unary(e.rsqrt, "rsqrt", "1 / sqrt(x)", "4.0", _f("0.5"))
+sign = _unary(e.sign, "sign", "-1, 0 or 1", "-2.0", _f("-1."))
+sin = _unary(e.sin, "sin", "Sine", "0.0", _f("0."))
+sinh = _unary(e.sinh, "sinh", "Hyperbolic sine", "0.0", _f("0."))
+sqrt = _unary(e.sqrt, "sqrt", "Square root", "4.0", _f("2."))
+square = _unary(e.square, "square", "x * x", "3.0", _f("9."))
+tan = _unary(e.tan, "tan", "Tangent", "0.0", _f("0."))
+tanh = _unary(e.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
+
+add = _binary(e.add, "add", "x + y", "1.0, 2.0", _f("3."))
+atan2 = _binary(e.atan2, "atan2", "The angle of the point (y, x)", "0.0, 1.0", _f("0."))
+bitwise_and = _binary(logic.and_, "bitwise_and", "The bits that both have", "6, 3", _i(2))
+bitwise_or = _binary(logic.or_, "bitwise_or", "The bits that either has", "6, 3", _i(7))
+bitwise_xor = _binary(logic.xor, "bitwise_xor", "The bits that one of them has", "6, 3", _i(5))
+complex = _binary(e.complex_, "complex", "x + iy", "1.0, 2.0", "Array(1.+2.j, dtype=complex64, weak_type=True)")
+div = _binary(e.div, "div", "x / y; of integers the quotient rounded towards zero", "1.0, 2.0", _f("0.5"))
+eq = _binary(logic.eq, "eq", "Where x == y", "1.0, 1.0", _T)
+ge = _binary(logic.ge, "ge", "Where x >= y", "1.0, 1.0", _T)
+gt = _binary(logic.gt, "gt", "Where x > y", "1.0, 1.0", _F)
+le = _binary(logic.le, "le", "Where x <= y", "1.0, 1.0", _T)
+lt = _binary(logic.lt, "lt", "Where x < y", "1.0, 1.0", _F)
+max = _binary(e.max_, "max", "The larger one, or nan", "1.0, 2.0", _f("2."))
+min = _binary(e.min_, "min", "The smaller one, or nan", "1.0, 2.0", _f("1."))
+mul = _binary(e.mul, "mul", "x * y", "2.0, 3.0", _f("6."))
+ne = _binary(logic.ne, "ne", "Where x != y", "1.0, 1.0", _F)
+nextafter = _binary(e.nextafter, "nextafter", "The next number after x towards y", "0.0, 0.0", _f("0."))
+pow = _binary(e.pow_, "pow", "x to the power of y", "2.0, 3.0", _f("8."))
+rem = _binary(e.rem, "rem", "The rest of x / y, with the sign of x", "5.0, 3.0", _f("2."))
+shift_left = _binary(logic.shift_left, "shift_left", "x with its bits moved y places up", "1, 3", _i(8))
+shift_right_arithmetic = _binary(
+    logic.shift_right_arithmetic, "shift_right_arithmetic", "x moved y places down, keeping its sign", "-8, 1", _i(-4)
+)
+shift_right_logical = _binary(
+    logic.shift_right_logical, "shift_right_logical", "x moved y places down, zeros coming in", "8, 1", _i(4)
+)
+sub = _binary(e.sub, "sub", "x - y", "3.0, 1.0", _f("2."))
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """x to the power of the Python integer `y`, by repeated multiplication.
+
+    >>> integer_pow(2.0, 3)
+    Array(8., dtype=float32, weak_type=True)
+    """
+    return e.integer_pow(*check("integer_pow", x), y=y.__index__())
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x, elementwise.
+
+    >>> reciprocal(4.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    return integer_pow(x, -1)
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """`x` with values below `min` raised to it and values above `max` lowered to it.
+
+    >>> clamp(0.0, 2.0, 1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    min, x, max = check("clamp", min, x, max)
+    return e.min_(e.max_(x, min), max)
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred`, else `on_false`; the two have one shape and dtype, `pred` that shape or none.
+
+    >>> select(True, 1.0, 2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    pred, on_true, on_false = check("select", pred, on_true, on_false)
+    return logic.select_n(pred, on_false, on_true)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """Case number `which`, elementwise; `which` is bool (two cases) or int32.
+
+    >>> select_n(False, 1.0, 2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return logic.select_n(*check("select_n", which, *cases))
+
+
+def stop_gradient(x: Any) -> Any:
+    """A tree of arrays as it is, through which no derivative passes.
+
+    >>> import phlox
+    >>> phlox.grad(lambda x: x * stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    def stop(leaf: Any) -> Any:
+        (leaf,) = check("stop_gradient", leaf)
+        return e.stop_gradient(leaf) if dtypes.is_inexact(type_of(leaf).dtype) else leaf
+
+    return pytree.tree_map(stop, x)

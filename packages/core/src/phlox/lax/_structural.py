@@ -1,0 +1,390 @@
+"""Operations of ``phlox.lax`` on shapes, slices, order and contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._ir import dtypes
+from .._ops import (
+    dot as _dot,
+    indexing as _indexing,
+    reduce as _reduce,
+    running as _running,
+    shape as ops,
+    slicing as _slicing,
+)
+from .._ops.sort import sort as _sort
+from ..numpy._promote import canonical_axis, check, to_dtype, type_of
+from ..numpy._shapes import as_shape
+
+Ints = Sequence[int]
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """`operand` with its elements converted (StableHLO convert). Complex to real drops the imaginary part.
+
+    >>> convert_element_type(1.5, "int32")
+    Array(1, dtype=int32)
+    """
+    (operand,) = check("convert_element_type", operand)
+    return ops.convert_element_type(operand, new_dtype=dtypes.user_dtype(new_dtype), weak_type=False)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of `operand` read as another dtype (StableHLO bitcast_convert); widths may change the last axis.
+
+    >>> bitcast_convert_type(np.float32(1.0), "uint32")
+    Array(1065353216, dtype=uint32)
+    """
+    (operand,) = check("bitcast_convert_type", operand)
+    return ops.bitcast_convert_type(operand, new_dtype=dtypes.user_dtype(new_dtype))
+
+
+def reshape(operand: Any, new_sizes: Ints, dimensions: Ints | None = None) -> Any:
+    """`operand` with another shape (StableHLO reshape), its axes first put in the order `dimensions`.
+
+    >>> reshape(np.arange(4), (2, 2)).shape
+    (2, 2)
+    """
+    (operand,) = check("reshape", operand)
+    if dimensions is not None:
+        operand = ops.transpose(operand, permutation=tuple(dimensions))
+    return ops.reshape(operand, new_sizes=as_shape(new_sizes, "reshape"), dimensions=None)
+
+
+def transpose(operand: Any, permutation: Ints) -> Any:
+    """`operand` with its axes in another order (StableHLO transpose).
+
+    >>> transpose(np.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return ops.transpose(*check("transpose", operand), permutation=tuple(int(i) for i in permutation))
+
+
+def broadcast(operand: Any, sizes: Ints) -> Any:
+    """`operand` repeated along new axes in front, of these lengths.
+
+    >>> broadcast(1.0, (2,))
+    Array([1., 1.], dtype=float32, weak_type=True)
+    """
+    (operand,) = check("broadcast", operand)
+    sizes = as_shape(sizes, "broadcast")
+    shape = type_of(operand).shape
+    dims = tuple(range(len(sizes), len(sizes) + len(shape)))
+    return ops.broadcast_in_dim(operand, shape=(*sizes, *shape), broadcast_dimensions=dims)
+
+
+def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> Any:
+    """`operand` with its axes at these places of `shape`, repeated along the others (StableHLO broadcast_in_dim).
+
+    >>> broadcast_in_dim(np.arange(2), (2, 2), (0,))
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    (operand,) = check("broadcast_in_dim", operand)
+    dims = tuple(int(i) for i in broadcast_dimensions)
+    return ops.broadcast_in_dim(operand, shape=as_shape(shape), broadcast_dimensions=dims)
+
+
+def squeeze(array: Any, dimensions: Ints) -> Any:
+    """`array` without these axes, which must have length one.
+
+    >>> squeeze(np.ones((1, 2)), (0,)).shape
+    (2,)
+    """
+    (array,) = check("squeeze", array)
+    rank = type_of(array).ndim
+    return ops.squeeze(array, dimensions=tuple(canonical_axis(i, rank, "squeeze") for i in dimensions))
+
+
+def expand_dims(array: Any, dimensions: Ints) -> Any:
+    """`array` with new axes of length one at these places.
+
+    >>> expand_dims(np.ones(2), (0,)).shape
+    (1, 2)
+    """
+    from ..numpy._shapes import expand_dims as expand
+
+    return expand(array, tuple(dimensions))
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """Arrays of one dtype joined along an axis (StableHLO concatenate).
+
+    >>> concatenate([np.zeros(1, np.float32), np.ones(1, np.float32)], 0)
+    Array([0., 1.], dtype=float32)
+    """
+    return ops.concatenate(*check("concatenate", *operands), dimension=dimension)
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """`operand` with (low, high, interior) padding for each axis; negative widths cut (StableHLO pad).
+
+    >>> pad(np.ones(1, np.float32), np.float32(0), [(1, 0, 0)])
+    Array([0., 1.], dtype=float32)
+    """
+    operand, padding_value = check("pad", operand, padding_value)
+    padding_value = to_dtype(padding_value, type_of(operand).dtype, type_of(padding_value).weak_type)
+    return ops.pad(operand, padding_value, padding_config=tuple(tuple(int(n) for n in row) for row in padding_config))
+
+
+def rev(operand: Any, dimensions: Ints) -> Any:
+    """`operand` with the order along these axes reversed (StableHLO reverse).
+
+    >>> rev(np.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    return ops.rev(*check("rev", operand), dimensions=tuple(int(i) for i in dimensions))
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """0, 1, … size - 1 (StableHLO iota).
+
+    >>> iota("int32", 3)
+    Array([0, 1, 2], dtype=int32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
+    """An array of `shape` that counts along one axis.
+
+    >>> broadcasted_iota("int32", (2, 2), 1)
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    wanted = dtypes.user_dtype(dtype, "iota")
+    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=canonical_axis(dimension, len(as_shape(shape))))
+
+
+# --- slices ---------------------------------------------------------------------------------------------
+
+
+def slice(operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None) -> Any:
+    """The part of `operand` between two corners, in steps (StableHLO slice).
+
+    >>> slice(np.arange(4), (1,), (3,))
+    Array([1, 2], dtype=int32)
+    """
+    (operand,) = check("slice", operand)
+    return _slicing.slice_(
+        operand,
+        start_indices=tuple(int(i) for i in start_indices),
+        limit_indices=tuple(int(i) for i in limit_indices),
+        strides=None if strides is None else tuple(int(i) for i in strides),
+    )
+
+
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+    """`slice` along one axis; None means its ends.
+
+    >>> slice_in_dim(np.arange(4), 1, 3)
+    Array([1, 2], dtype=int32)
+    """
+    (operand,) = check("slice_in_dim", operand)
+    at = canonical_axis(axis, type_of(operand).ndim, "slice_in_dim")
+    n = type_of(operand).shape[at]
+    start = 0 if start_index is None else start_index + (n if start_index < 0 else 0)
+    stop = n if limit_index is None else limit_index + (n if limit_index < 0 else 0)
+    return _running.along(operand, at, start, stop, stride)
+
+
+def _starts(starts: Any) -> list[Any]:
+    return [to_dtype(i, dtypes.int32) if isinstance(i, int) else i for i in check("dynamic_slice", *starts)]
+
+
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Ints) -> Any:
+    """The part of `operand` of this size at a computed place, which is moved to fit (StableHLO dynamic_slice).
+
+    >>> dynamic_slice(np.arange(4), (1,), (2,))
+    Array([1, 2], dtype=int32)
+    """
+    (operand,) = check("dynamic_slice", operand)
+    return _slicing.dynamic_slice(operand, *_starts(start_indices), slice_sizes=as_shape(slice_sizes))
+
+
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+    """`dynamic_slice` along one axis.
+
+    >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
+    (operand,) = check("dynamic_slice_in_dim", operand)
+    at = canonical_axis(axis, type_of(operand).ndim, "dynamic_slice_in_dim")
+    starts: list[Any] = [0] * type_of(operand).ndim
+    starts[at] = start_index
+    sizes = list(type_of(operand).shape)
+    sizes[at] = slice_size
+    dtype = dtypes.int32 if isinstance(start_index, int) else type_of(start_index).dtype
+    return _slicing.dynamic_slice(operand, *[to_dtype(s, dtype) for s in starts], slice_sizes=tuple(sizes))
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+    """`operand` with `update` written at a computed place (StableHLO dynamic_update_slice).
+
+    >>> dynamic_update_slice(np.zeros(3, np.float32), np.ones(1, np.float32), (1,))
+    Array([0., 1., 0.], dtype=float32)
+    """
+    operand, update = check("dynamic_update_slice", operand, update)
+    return _slicing.dynamic_update_slice(operand, update, *_starts(start_indices))
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: _indexing.GatherDimensionNumbers,
+    slice_sizes: Ints,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Slices of `operand` at computed places (StableHLO gather). NumPy indexing is easier to use.
+
+    >>> numbers = _indexing.GatherDimensionNumbers((), (0,), (0,))
+    >>> gather(np.arange(3), np.array([[2], [0]]), numbers, (1,))
+    Array([2, 0], dtype=int32)
+    """
+    operand, start_indices = check("gather", operand, start_indices)
+    return _indexing.gather(
+        operand,
+        start_indices,
+        dimension_numbers=dimension_numbers,
+        slice_sizes=as_shape(slice_sizes),
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=_indexing.GatherScatterMode.from_any(mode),
+        fill_value=fill_value,
+    )
+
+
+# --- order, reductions ----------------------------------------------------------------------------------
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """An array in ascending order along an axis; a tuple of arrays is sorted by its first `num_keys`.
+
+    >>> sort(np.array([2, 1]))
+    Array([1, 2], dtype=int32)
+    """
+    arrays = check("sort", *operand) if isinstance(operand, tuple | list) else check("sort", operand)
+    at = canonical_axis(dimension, type_of(arrays[0]).ndim, "sort")
+    outs = _sort(*arrays, dimension=at, is_stable=is_stable, num_keys=num_keys)
+    return tuple(outs) if isinstance(operand, tuple | list) else outs[0]
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """`keys` in ascending order, and `values` in the same order.
+
+    >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
+    (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
+    """
+    return sort((keys, values), dimension, is_stable, 1)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The position of the first largest element along `axis`.
+
+    >>> argmax(np.array([1, 3, 2]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    (operand,) = check("argmax", operand)
+    return _reduce.argmax(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The position of the first smallest element along `axis`.
+
+    >>> argmin(np.array([3, 1, 2]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    (operand,) = check("argmin", operand)
+    return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
+
+
+def _cumulative(primitive: Any, name: str, what: str, result: str) -> Any:
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        (operand,) = check(name, operand)
+        return primitive(operand, axis=canonical_axis(axis, type_of(operand).ndim, name), reverse=reverse)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "phlox.lax"
+    function.__doc__ = (
+        f"Running {what} along an axis, from the end with `reverse`.\n\n"
+        f">>> from phlox import lax\n>>> lax.{name}(np.array([1, 3, 2]))\nArray({result}, dtype=int32)\n"
+    )
+    return function
+
+
+cumsum = _cumulative(_running.cumsum, "cumsum", "sums", "[1, 4, 6]")
+cumprod = _cumulative(_running.cumprod, "cumprod", "products", "[1, 3, 6]")
+cummax = _cumulative(_running.cummax, "cummax", "maxima", "[1, 3, 3]")
+cummin = _cumulative(_running.cummin, "cummin", "minima", "[1, 1, 1]")
+
+
+def _reduction(primitive: Any, name: str, what: str, example: str, result: str) -> Any:
+    def function(operand: Any, axes: Ints) -> Any:
+        (operand,) = check(name, operand)
+        rank = type_of(operand).ndim
+        return primitive(operand, axes=tuple(canonical_axis(a, rank, name) for a in axes))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "phlox.lax"
+    function.__doc__ = (
+        f"{what} of the elements over `axes`.\n\n"
+        f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
+    )
+    return function
+
+
+reduce_sum = _reduction(_reduce.reduce_sum, "reduce_sum", "The sum", "[1, 2]", "Array(3, dtype=int32)")
+reduce_prod = _reduction(_reduce.reduce_prod, "reduce_prod", "The product", "[2, 3]", "Array(6, dtype=int32)")
+reduce_max = _reduction(_reduce.reduce_max, "reduce_max", "The largest", "[1, 2]", "Array(2, dtype=int32)")
+reduce_min = _reduction(_reduce.reduce_min, "reduce_min", "The smallest", "[1, 2]", "Array(1, dtype=int32)")
+reduce_and = _reduction(_reduce.reduce_and, "reduce_and", "The conjunction", "[True]", "Array(True, dtype=bool)")
+reduce_or = _reduction(_reduce.reduce_or, "reduce_or", "The disjunction", "[False]", "Array(False, dtype=bool)")
+
+# --- contraction ----------------------------------------------------------------------------------------
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general).
+
+    `dimension_numbers` is ((contracted of lhs, of rhs), (batch of lhs, of rhs)). Raises `ShapeError`
+    when lengths differ.
+
+    >>> dot_general(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), (((1,), (0,)), ((), ()))).shape
+    (2, 4)
+    """
+    from ..numpy._linear import contract
+
+    lhs, rhs = check("dot_general", lhs, rhs)
+    (lc, rc), (lb, rb) = dimension_numbers
+    preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
+    return contract(lhs, rhs, (lc, rc), (lb, rb), precision, preferred)
+
+
+def dot(lhs: Any, rhs: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Products of vectors and matrices of one dtype: the last axis of `lhs` with the first of `rhs`.
+
+    >>> dot(np.ones(2, np.float32), np.ones(2, np.float32))
+    Array(2., dtype=float32)
+    """
+    lhs, rhs = check("dot", lhs, rhs)
+    numbers = (((type_of(lhs).ndim - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, numbers, precision, preferred_element_type)
+
+
+Precision = _dot.Precision
+DotDimensionNumbers = _dot.DotDimensionNumbers
+GatherDimensionNumbers = _indexing.GatherDimensionNumbers
+ScatterDimensionNumbers = _indexing.ScatterDimensionNumbers
+GatherScatterMode = _indexing.GatherScatterMode

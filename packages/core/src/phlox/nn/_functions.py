@@ -1,0 +1,276 @@
+"""Activation functions and what belongs to them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .. import lax, numpy as jnp
+from .._api.custom import custom_jvp
+from .._api.jit import jit
+from .._base.errors import ShapeError
+from .._ir import dtypes
+from ..numpy._promote import canonical_axes, check, promote_inexact, to_dtype, type_of
+
+
+@custom_jvp
+@jit
+def relu(x: Any) -> Any:
+    """The larger of x and 0, elementwise. Its derivative at 0 is 0.
+
+    >>> relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return jnp.maximum(x, 0)
+
+
+@relu.defjvp
+def _relu_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return relu(x), lax.select(x > 0, t, jnp.zeros_like(t))
+
+
+@jit
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6), elementwise.
+
+    >>> relu6(jnp.array([-1.0, 7.0]))
+    Array([0., 6.], dtype=float32)
+    """
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+@jit
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x where positive, else alpha (exp(x) - 1), elementwise (Clevert et al., 2015).
+
+    >>> elu(jnp.array([2.0]))
+    Array([2.], dtype=float32)
+    """
+    # The exponential is kept away from large x, where its derivative would overflow.
+    safe = jnp.where(x > 0, 0.0, x)
+    return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
+
+
+@jit
+def selu(x: Any) -> Any:
+    """lambda times elu(x, alpha), with the constants that keep mean 0 and variance 1 (Klambauer et al., 2017).
+
+    >>> selu(jnp.array([1.0]))
+    Array([1.0507...], dtype=float32)
+    """
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+@functools.partial(jit, static_argnames="approximate", inline=True)
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016).
+
+    With `approximate`, by a formula with tanh; otherwise by the error function.
+
+    >>> gelu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    (x,) = promote_inexact(*check("gelu", x))
+    dtype = type_of(x).dtype
+    if approximate:
+        root = to_dtype(np.sqrt(2 / np.pi), dtype)
+        return x * (0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
+    half_root = to_dtype(np.sqrt(0.5), dtype)
+    return 0.5 * x * lax.erfc(-x * half_root)
+
+
+@functools.partial(jit, inline=True)
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)), elementwise.
+
+    >>> sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return lax.logistic(*promote_inexact(*check("sigmoid", x)))
+
+
+@functools.partial(jit, inline=True)
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), elementwise, without overflow.
+
+    >>> softplus(jnp.array([0.0]))
+    Array([0.6931...], dtype=float32)
+    """
+    return jnp.logaddexp(x, 0.0)
+
+
+@functools.partial(jit, inline=True)
+def silu(x: Any) -> Any:
+    """x times sigmoid(x), elementwise; also called swish.
+
+    >>> silu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    (x,) = promote_inexact(*check("silu", x))
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+@functools.partial(jit, inline=True)
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), elementwise, without overflow.
+
+    >>> log_sigmoid(jnp.array([0.0]))
+    Array([-0.6931...], dtype=float32)
+    """
+    return -softplus(-jnp.asarray(x))
+
+
+@functools.partial(jit, inline=True)
+def soft_sign(x: Any) -> Any:
+    """x / (1 + |x|), elementwise.
+
+    >>> soft_sign(jnp.array([1.0]))
+    Array([0.5], dtype=float32)
+    """
+    return x / (jnp.abs(x) + 1)
+
+
+@functools.partial(jit, inline=True)
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x where not negative, else negative_slope times x.
+
+    >>> leaky_relu(jnp.array([-1.0, 1.0]))
+    Array([-0.01,  1.  ], dtype=float32)
+    """
+    return jnp.where(x >= 0, x, negative_slope * x)
+
+
+@functools.partial(jit, inline=True)
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent, elementwise.
+
+    >>> tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return jnp.tanh(x)
+
+
+@functools.partial(jit, inline=True)
+def identity(x: Any) -> Any:
+    """x as it is.
+
+    >>> identity(jnp.array([1.0]))
+    Array([1.], dtype=float32)
+    """
+    return jnp.asarray(x)
+
+
+# --- normalised exponentials ----------------------------------------------------------------------------
+
+
+def _shifted(x: Any, axis: Any, where: Any) -> Any:
+    """x minus its largest element, which keeps exponentials from overflowing and has no derivative."""
+    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
+    return x - lax.stop_gradient(top)
+
+
+def _axis(x: Any, axis: Any, function: str) -> Any:
+    (x,) = check(function, x)
+    return canonical_axes(tuple(axis) if isinstance(axis, list) else axis, type_of(x).ndim, function)
+
+
+@functools.partial(jit, static_argnames="axis", inline=True)
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """exp(x) divided by its sum over `axis`: positive numbers that add up to one.
+
+    With `where`, other elements do not take part and become 0.
+
+    >>> softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    axes = _axis(x, axis, "softmax")
+    unnormalized = jnp.exp(_shifted(x, axes, where))
+    result = unnormalized / jnp.sum(unnormalized, axes, where=where, keepdims=True)
+    return result if where is None else jnp.where(where, result, 0)
+
+
+@functools.partial(jit, static_argnames="axis")
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """The logarithm of `softmax`, computed without overflow.
+
+    >>> log_softmax(jnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    axes = _axis(x, axis, "log_softmax")
+    shifted = _shifted(x, axes, where)
+    result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axes, where=where, keepdims=True))
+    return result if where is None else jnp.where(where, result, -jnp.inf)
+
+
+@functools.partial(jit, static_argnames=("axis", "keepdims"), inline=True)
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, where: Any = None) -> Any:
+    """log(sum(b exp(a))) over `axis`, without overflow; `b` are weights.
+
+    >>> logsumexp(jnp.array([0.0, 0.0]))
+    Array(0.6931472, dtype=float32)
+    """
+    axes = _axis(a, axis, "logsumexp")
+    (a,) = promote_inexact(*check("logsumexp", a))
+    if b is not None:
+        a = jnp.where(jnp.asarray(b) != 0, a, -jnp.inf)
+    top = jnp.max(jnp.real(a), axes, keepdims=True, where=where, initial=-jnp.inf)
+    top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    terms = jnp.exp(a - top)
+    terms = terms if b is None else terms * b
+    out = jnp.log(jnp.sum(terms, axes, keepdims=keepdims, where=where))
+    return out + (top if keepdims else jnp.squeeze(top, axes))
+
+
+@functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)
+def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
+    rank = type_of(x).ndim
+    at = axis % (rank + 1)
+    classes = jnp.arange(num_classes, dtype=type_of(x).dtype).reshape(
+        [num_classes if i == at else 1 for i in range(rank + 1)]
+    )
+    return (jnp.expand_dims(x, at) == classes).astype(dtype)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """Integers as rows with a one at that place and zeros elsewhere; all zeros for an integer outside of the range.
+
+    >>> one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    (x,) = check("one_hot", x)
+    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
+    return _one_hot(x, num_classes=num_classes.__index__(), dtype=wanted, axis=axis)
+
+
+@functools.partial(jit, static_argnames="axis", inline=True)
+def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5) -> Any:
+    """(x - mean) / sqrt(variance + epsilon), with mean and variance over `axis` unless given.
+
+    >>> standardize(jnp.array([1.0, -1.0]), epsilon=0.0)
+    Array([ 1., -1.], dtype=float32)
+    """
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True)
+    if variance is None:
+        variance = jnp.mean(jnp.square(x), axis, keepdims=True) - jnp.square(mean)
+    return (x - mean) * lax.rsqrt(jnp.asarray(variance) + epsilon)
+
+
+@functools.partial(jit, static_argnames="axis", inline=True)
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half of `x` times the sigmoid of the second (Dauphin et al., 2016).
+
+    >>> glu(jnp.array([1.0, 0.0]))
+    Array([0.5], dtype=float32)
+    """
+    if type_of(x).shape[axis] % 2:
+        raise ShapeError(f"glu: axis {axis} of {type_of(x).short} must have an even length")
+    first, second = jnp.split(x, 2, axis)
+    return first * sigmoid(second)

@@ -1,0 +1,209 @@
+"""Initializers: functions ``init(key, shape, dtype)`` that make the first values of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from .. import numpy as jnp, random
+from .._base.errors import PhloxError, ShapeError
+from .._ir import dtypes
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
+
+class Initializer(Protocol):
+    """The form of initializers."""
+
+    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = ...) -> Any:
+        """An array of this shape and dtype, random by `key`."""
+        ...
+
+
+def _float(dtype: Any) -> Any:
+    return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype)
+
+
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+    """An initializer: zeros.
+
+    >>> zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return jnp.zeros(shape, dtype)
+
+
+def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+    """An initializer: ones.
+
+    >>> ones(random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return jnp.ones(shape, dtype)
+
+
+def constant(value: Any, dtype: Any = None) -> Callable[..., Any]:
+    """An initializer that fills with `value`.
+
+    >>> constant(3.0)(random.key(0), (2,))
+    Array([3., 3.], dtype=float32)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+        return jnp.full(shape, value, _float(dtype))
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
+    """An initializer: uniform numbers between 0 and `scale`.
+
+    >>> bool(uniform(0.1)(random.key(0), (100,)).max() < 0.1)
+    True
+    """
+    default = dtype
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+        found = _float(dtype)
+        return random.uniform(key, shape, found) * jnp.array(scale, found)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
+    """An initializer: normal numbers of this standard deviation.
+
+    >>> normal()(random.key(0), (3,)).shape
+    (3,)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+        found = _float(dtype)
+        return random.normal(key, shape, found) * jnp.array(stddev, found)
+
+    return init
+
+
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Callable[..., Any]:
+    """An initializer: normal numbers between `lower` and `upper` standard deviations, times `stddev`.
+
+    >>> truncated_normal()(random.key(0), (3,)).shape
+    (3,)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+        found = _float(dtype)
+        return random.truncated_normal(key, lower, upper, shape, found) * jnp.array(stddev, found)
+
+    return init
+
+
+def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+    """How many inputs and outputs each unit has, receptive fields of convolutions counted in."""
+    if len(shape) < 2:
+        raise ShapeError(
+            f"variance_scaling needs at least two axes, inputs and outputs, got shape {tuple(shape)}",
+            instead="zeros or normal for vectors",
+        )
+
+    def product(axes: Any) -> int:
+        listed = axes if isinstance(axes, tuple | list) else (axes,)
+        return math.prod(shape[a] for a in listed)
+
+    fan_in, fan_out = product(in_axis), product(out_axis)
+    field = math.prod(shape) / fan_in / fan_out / product(batch_axis)
+    return fan_in * field, fan_out * field
+
+
+def variance_scaling(
+    scale: Any,
+    mode: str,
+    distribution: str,
+    in_axis: Any = -2,
+    out_axis: Any = -1,
+    batch_axis: Any = (),
+    dtype: Any = None,
+) -> Callable[..., Any]:
+    """An initializer whose variance is `scale` divided by the number of inputs, of outputs, or their mean.
+
+    Args:
+      mode: 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg'.
+      distribution: 'truncated_normal', 'normal' or 'uniform'.
+      in_axis, out_axis, batch_axis: which axes of the shape are inputs, outputs, and neither.
+
+    >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (4, 2)).shape
+    (4, 2)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+        found = _float(dtype)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        choices = {
+            "fan_in": fan_in,
+            "fan_out": fan_out,
+            "fan_avg": (fan_in + fan_out) / 2,
+            "fan_geo_avg": (fan_in * fan_out) ** 0.5,
+        }
+        if mode not in choices:
+            raise PhloxError(f"variance_scaling: unknown mode {mode!r}", instead="one of " + ", ".join(choices))
+        variance = jnp.array(scale / choices[mode], found)
+        if distribution == "normal":
+            return random.normal(key, shape, found) * jnp.sqrt(variance)
+        if distribution == "uniform":
+            return random.uniform(key, shape, found, -1) * jnp.sqrt(3 * variance)
+        if distribution == "truncated_normal":
+            # Cutting at two standard deviations lowers the deviation to this part of it.
+            stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, found)
+            return random.truncated_normal(key, -2, 2, shape, found) * stddev
+        raise PhloxError(
+            f"variance_scaling: unknown distribution {distribution!r}",
+            instead="'truncated_normal', 'normal' or 'uniform'",
+        )
+
+    return init
+
+
+def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) -> Callable[..., Any]:
+    def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Callable[..., Any]:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = (
+        f"{what}: `variance_scaling` of {scale} by {mode}, {distribution}.\n\n"
+        f">>> {name}()(random.key(0), (4, 2)).shape\n(4, 2)\n"
+    )
+    return make
+
+
+glorot_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform", "Glorot and Bengio, 2010")
+glorot_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal", "Glorot and Bengio, 2010")
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", "LeCun et al., 1998")
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", "LeCun et al., 1998")
+he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", "He et al., 2015")
+he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", "He et al., 2015")
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal

@@ -1,0 +1,180 @@
+"""Keys: making, splitting and taking them apart."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import DtypeError, ShapeError
+from .._ir import dtypes
+from .._ir.avals import typeof_value
+from .._ops import keys as ops
+from .._ops.shape import convert
+from .._trace.trace import not_an_array
+
+
+def _type(x: Any, function: str) -> Any:
+    aval = typeof_value(x)
+    if aval is None:
+        raise not_an_array(x, f"the key given to {function}")
+    return aval
+
+
+def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]:
+    """`key` as a new-style key array, and whether it was one. Old-style keys are arrays of words.
+
+    With `single`, the key must be one key. Raises `DtypeError` or `ShapeError` otherwise.
+    """
+    aval = _type(key, function)
+    typed = ops.is_key(aval)
+    if not typed:
+        if aval.dtype != dtypes.uint32 or aval.shape[-1:] != (2,):
+            raise DtypeError(
+                f"{function} takes a PRNG key, got {aval.short}",
+                instead="phlox.random.key(seed)",
+                aval=aval,
+            )
+        key = ops.random_wrap(key, impl=ops.THREEFRY)
+        aval = _type(key, function)
+    if single and aval.shape:
+        raise ShapeError(
+            f"{function} takes one key, got an array of keys of shape {aval.shape}",
+            instead=f"phlox.vmap({function}), or one key of the array",
+            shapes=[aval.shape],
+        )
+    return key, typed
+
+
+def _restore(keys: Any, typed: bool) -> Any:
+    return keys if typed else ops.random_unwrap(keys)
+
+
+def _seeds(seed: Any, function: str) -> Any:
+    aval = typeof_value(seed)
+    if aval is None or dtypes.kind(aval.dtype) not in "biu":
+        got = repr(seed) if aval is None else aval.short
+        raise DtypeError(f"{function}: a seed must be an integer, got {got}", seed=seed)
+    if isinstance(seed, int) and not isinstance(seed, bool):
+        # Seeds wrap around to the width of the default integers, negative ones included.
+        bits = dtypes.bits(dtypes.canonical(dtypes.int64))
+        wrapped = (seed + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise OverflowError(f"{function}: seed {seed} does not fit into 64 bits")
+        return np.asarray(wrapped, dtypes.canonical(dtypes.int64))
+    if aval.dtype == dtypes.bool_:
+        return np.asarray(seed, dtypes.int32) if isinstance(seed, bool) else convert(seed, dtypes.int32)
+    return seed
+
+
+@functools.partial(jit, inline=True, static_argnames="impl")
+def _make(seed: Any, impl: ops.Impl) -> Any:
+    return ops.random_seed(seed, impl=impl)
+
+
+@functools.partial(jit, inline=True, static_argnames="impl")
+def _make_raw(seed: Any, impl: ops.Impl) -> Any:
+    return ops.random_unwrap(ops.random_seed(seed, impl=impl))
+
+
+def key(seed: Any, *, impl: Any = None) -> Any:
+    """A key array of dtype ``key<fry>`` from an integer seed (or an array of seeds).
+
+    >>> key(0)
+    Array((), dtype=key<fry>) overlaying:
+    [0 0]
+    """
+    return _make(_seeds(seed, "key"), impl=ops.find_impl(impl))
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """An old-style key, an array of two uint32, from an integer seed.
+
+    >>> PRNGKey(42)
+    Array([ 0, 42], dtype=uint32)
+    """
+    return _make_raw(_seeds(seed, "PRNGKey"), impl=ops.find_impl(impl))
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
+    """Keys from their words, an array of uint32 whose last axis has length 2.
+
+    >>> wrap_key_data(np.array([0, 1], np.uint32)).dtype
+    key<fry>
+    """
+    return ops.random_wrap(key_bits_array, impl=ops.find_impl(impl))
+
+
+def key_data(keys: Any) -> Any:
+    """The words of keys: uint32, with one axis of length 2 more than `keys`.
+
+    >>> key_data(key(3))
+    Array([0, 3], dtype=uint32)
+    """
+    if not ops.is_key(_type(keys, "key_data")):
+        return checked("key_data", keys, single=False) and keys
+    return ops.random_unwrap(keys)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator that keys belong to.
+
+    >>> key_impl(key(0))
+    'fry'
+    """
+    keys, _ = checked("key_impl", keys, single=False)
+    return _type(keys, "key_impl").dtype.impl.tag
+
+
+def clone(key: Any) -> Any:
+    """The same key again.
+
+    >>> clone(PRNGKey(1))
+    Array([0, 1], dtype=uint32)
+    """
+    checked("clone", key, single=False)
+    return key
+
+
+@functools.partial(jit, inline=True, static_argnames="shape")
+def _split(key: Any, shape: tuple[int, ...]) -> Any:
+    keys, typed = checked("split", key)
+    return _restore(ops.random_split(keys, shape=shape), typed)
+
+
+def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+    """New keys that are independent of each other and of what else `key` is used for.
+
+    Args:
+      key: one key; do not use it again.
+      num: how many, or the shape of the array of keys.
+
+    >>> key_0, key_1 = split(PRNGKey(0))
+    >>> key_0
+    Array([1797259609, 2579123966], dtype=uint32)
+    """
+    return _split(key, shape=tuple(num) if isinstance(num, tuple | list) else (num.__index__(),))
+
+
+@functools.partial(jit, inline=True)
+def _fold_in(key: Any, data: Any) -> Any:
+    keys, typed = checked("fold_in", key)
+    return _restore(ops.random_fold_in(keys, convert(data, dtypes.uint32)), typed)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key that depends on `key` and on the integer `data`, for example the number of a step.
+
+    >>> fold_in(PRNGKey(0), 1)
+    Array([ 928981903, 3453687069], dtype=uint32)
+    """
+    aval = typeof_value(data)
+    if aval is None or dtypes.kind(aval.dtype) not in "biu":
+        raise DtypeError(f"fold_in: data must be an integer, got {data!r}")
+    if aval.shape:
+        raise ShapeError(f"fold_in: data must be one integer, got {aval.short}", instead="phlox.vmap")
+    if isinstance(data, int):
+        data = np.uint32(data % (1 << 32))
+    return _fold_in(key, data)

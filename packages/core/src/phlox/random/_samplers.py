@@ -1,0 +1,267 @@
+"""Samplers: arrays of random numbers from one key."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._base.errors import DtypeError, ShapeError
+from .._ir import dtypes
+from .._ir.avals import typeof_value
+from .._ops import elementwise as e, keys as ops, logic
+from .._ops.shape import bitcast_convert_type, convert, iota
+from .._ops.sort import sort
+from .._trace.trace import Tracer
+from ..numpy._promote import canonical_axis, check, to_dtype, type_of
+from ..numpy._shapes import as_shape, broadcast_shapes
+from ._keys import checked
+
+Shape = Any
+
+
+def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
+    """The shape of the result: as asked, or that of the parameters; which must broadcast to it."""
+    given = [type_of(p).shape for p in check(function, *parameters)] if parameters else []
+    common = broadcast_shapes(*given) if given else ()
+    if shape is None:
+        return common
+    wanted = as_shape(shape, function)
+    if broadcast_shapes(wanted, common) != wanted:
+        raise ShapeError(f"{function}: parameters of shape {common} do not broadcast to shape {wanted}")
+    return wanted
+
+
+def _float(function: str, dtype: Any) -> Any:
+    found = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    if dtypes.kind(found) != "f":
+        raise DtypeError(f"{function}: dtype must be floating, got {found}")
+    return found
+
+
+# --- bits and uniform numbers ---------------------------------------------------------------------------
+
+
+@functools.partial(jit, inline=True, static_argnames=("shape", "bit_width"))
+def _bits(key: Any, shape: tuple[int, ...], bit_width: int) -> Any:
+    return ops.random_bits(key, bit_width=bit_width, shape=shape)
+
+
+def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random unsigned integers, all bit patterns equally likely; uint32 by default.
+
+    >>> from phlox import random
+    >>> random.bits(random.key(0), (2,), "uint8").dtype
+    dtype('uint8')
+    """
+    key, _ = checked("bits", key)
+    wanted = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.user_dtype(dtype, "bits")
+    if dtypes.kind(wanted) != "u":
+        raise DtypeError(f"bits: dtype must be an unsigned integer, got {wanted}")
+    return _bits(key, shape=as_shape(shape, "bits"), bit_width=dtypes.bits(wanted))
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _uniform(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low, high = (_to_rank(convert(v, dtype), len(shape)) for v in (minval, maxval))
+    info = dtypes.finfo(dtype)
+    width = int(info.bits)
+    drawn = 8 if info.nmant < 8 else width  # as many random bits as JAX draws
+    word = np.dtype(f"uint{width}")
+    words = convert(ops.random_bits(key, bit_width=drawn, shape=shape), word)
+    # Random mantissas under the exponent of 1 give numbers in [1, 2).
+    mantissa = logic.shift_right_logical(words, np.asarray(drawn - info.nmant, word)[()])
+    one = np.asarray(1.0, dtype)
+    ones = logic.or_(mantissa, one.view(word)[()])
+    unit = e.sub(bitcast_convert_type(ones, new_dtype=dtype), one[()])
+    scaled = e.add(e.mul(unit, e.sub(high, low)), low)
+    return e.max_(low, scaled)
+
+
+def _to_rank(x: Any, rank: int) -> Any:
+    aval = type_of(x)
+    return jnp.reshape(x, (1,) * (rank - aval.ndim) + aval.shape) if rank > aval.ndim else x
+
+
+def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+    """Random numbers spread evenly over [minval, maxval).
+
+    Args:
+      key: one PRNG key.
+      shape: of the result.
+      dtype: a floating dtype, float32 by default.
+      minval, maxval: numbers or arrays that broadcast to `shape`.
+
+    >>> from phlox import random
+    >>> random.uniform(random.PRNGKey(0), (2,))
+    Array([0.9479..., 0.9790...], dtype=float32)
+    """
+    key, _ = checked("uniform", key)
+    wanted = _float("uniform", dtype)
+    return _uniform(key, minval, maxval, _shape("uniform", shape, minval, maxval), wanted)
+
+
+# --- normal numbers -------------------------------------------------------------------------------------
+
+
+@functools.partial(jit, static_argnums=(1, 2))
+def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = np.nextafter(np.asarray(-1.0, dtype), np.asarray(0.0, dtype), dtype=dtype)
+    u = _uniform(key, low, np.asarray(1.0, dtype)[()], shape, dtype)
+    return e.mul(np.asarray(np.sqrt(2), dtype)[()], e.erf_inv(u))
+
+
+@functools.partial(jit, static_argnums=(1, 2))
+def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if dtypes.kind(dtype) != "c":
+        return _normal_real(key, shape, dtype)
+    halves = ops.random_split(key, shape=(2,))
+    parts = [_normal_real(halves[i], shape, dtypes.real_part(dtype)) for i in (0, 1)]
+    return e.div(e.complex_(*parts), np.asarray(np.sqrt(2), dtype)[()])
+
+
+def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random numbers of the standard normal distribution: mean 0, variance 1.
+
+    Complex dtypes give independent parts of variance 1/2 each.
+
+    >>> from phlox import random
+    >>> random.normal(random.key(42), (3,)).shape
+    (3,)
+    """
+    key, _ = checked("normal", key)
+    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "normal")
+    if not dtypes.is_inexact(wanted):
+        raise DtypeError(f"normal: dtype must be floating or complex, got {wanted}")
+    return _normal(key, as_shape(shape, "normal"), wanted)
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    root = np.asarray(np.sqrt(2), dtype)[()]
+    low, high = convert(lower, dtype), convert(upper, dtype)
+    u = uniform(key, shape, dtype, e.erf(e.div(low, root)), e.erf(e.div(high, root)))
+    out = e.mul(root, e.erf_inv(u))
+    inf = np.asarray(np.inf, dtype)[()]
+    # Rounding must not push a number out of the open interval.
+    return jnp.clip(out, jnp.nextafter(low, inf), jnp.nextafter(high, -inf))
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the standard normal distribution, given that they lie between `lower` and `upper`.
+
+    >>> from phlox import random
+    >>> bool(abs(random.truncated_normal(random.key(0), -1.0, 1.0, (100,))).max() < 1)
+    True
+    """
+    key, _ = checked("truncated_normal", key)
+    wanted = _float("truncated_normal", dtype)
+    return _truncated_normal(key, lower, upper, _shape("truncated_normal", shape, lower, upper), wanted)
+
+
+# --- integers and choices -------------------------------------------------------------------------------
+
+
+def _into_range(x: Any, dtype: Any) -> Any:
+    """Integers converted to `dtype`, those outside of its range moved to its ends."""
+    here, there = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
+    low, high = max(int(here.min), int(there.min)), min(int(here.max), int(there.max))
+    return convert(jnp.clip(x, to_dtype(low, type_of(x).dtype), to_dtype(high, type_of(x).dtype)), dtype)
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    info = dtypes.iinfo(dtype)
+    width = int(info.bits)
+    word = np.dtype(f"uint{width}")
+    low, high = (v if dtypes.kind(type_of(v).dtype) in "iu" else convert(v, dtypes.int32) for v in (minval, maxval))
+    top = min(int(info.max), int(dtypes.iinfo(type_of(high).dtype).max))
+    beyond = logic.gt(high, to_dtype(top, type_of(high).dtype))
+    low, high = (_to_rank(_into_range(v, dtype), len(shape)) for v in (low, high))
+    beyond = _to_rank(beyond, len(shape))
+    # Twice as many bits as the type has, reduced modulo the span, leave little bias.
+    halves = ops.random_split(key, shape=(2,))
+    high_bits, low_bits = (ops.random_bits(halves[i], bit_width=width, shape=shape) for i in (0, 1))
+    span = convert(e.sub(*jnp.broadcast_arrays(high, low)), word)
+    one = np.asarray(1, word)[()]
+    span = jnp.where(high <= low, one, span)
+    span = jnp.where(logic.and_(*jnp.broadcast_arrays(beyond, high > low)), e.add(span, one), span)
+    factor = e.rem(np.asarray(2 ** (width // 2), word)[()], span)
+    factor = e.rem(e.mul(factor, factor), span)
+    offset = e.add(e.mul(e.rem(high_bits, span), factor), e.rem(low_bits, span))
+    return e.add(low, convert(e.rem(offset, span), dtype))
+
+
+def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Random integers from minval up to, and without, maxval; int32 by default.
+
+    >>> from phlox import random
+    >>> random.randint(random.key(0), (5,), 0, 10).dtype
+    dtype('int32')
+    """
+    key, _ = checked("randint", key)
+    wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "randint")
+    if dtypes.kind(wanted) not in "iu":
+        raise DtypeError(f"randint: dtype must be an integer, got {wanted}")
+    return _randint(key, minval, maxval, _shape("randint", shape, minval, maxval), wanted)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Any:
+    """Random bools that are True with probability `p`.
+
+    >>> from phlox import random
+    >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
+    dtype('bool')
+    """
+    key, _ = checked("bernoulli", key)
+    aval = typeof_value(p)
+    dtype = dtypes.to_inexact(aval.dtype) if aval is not None else dtypes.float32
+    wanted = _shape("bernoulli", shape, p)
+    return _bernoulli(key, p, wanted, dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return uniform(key, shape, dtype) < to_dtype(p, dtype)
+
+
+@functools.partial(jit, static_argnums=2)
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    # Sorting by random words shuffles; as words may repeat, large arrays are sorted several times.
+    aval = type_of(x)
+    rounds = int(np.ceil(3 * np.log(max(1, aval.size)) / np.log(np.iinfo(np.uint32).max)))
+    for _ in range(rounds):
+        halves = ops.random_split(key, shape=(2,))
+        key, subkey = halves[0], halves[1]
+        words = ops.random_bits(subkey, bit_width=32, shape=aval.shape)
+        _, x = sort(words, x, dimension=axis, is_stable=True, num_keys=1)
+    return x
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """The numbers below `x` in random order, or the array `x` shuffled along `axis`.
+
+    With `independent`, each vector along the axis gets an order of its own.
+
+    >>> from phlox import random
+    >>> sorted(random.permutation(random.key(0), 4).tolist())
+    [0, 1, 2, 3]
+    """
+    key, _ = checked("permutation", key)
+    (x,) = check("permutation", x)
+    aval = type_of(x)
+    if aval.ndim == 0:
+        if dtypes.kind(aval.dtype) not in "iu":
+            raise DtypeError(f"permutation: x must be an integer or have axes, got {aval.short}")
+        if isinstance(x, Tracer):
+            x.__index__()
+        count = jnp.arange(int(x))
+        return _shuffle(key, count, 0)
+    at = canonical_axis(axis, aval.ndim, "permutation")
+    if independent or aval.ndim == 1:
+        return _shuffle(key, x, at)
+    order = _shuffle(key, iota(dtype=dtypes.canonical(dtypes.int64), shape=(aval.shape[at],), dimension=0), 0)
+    return jnp.take(x, order, at, unique_indices=True)

@@ -1,0 +1,5 @@
+"""``phlox.scipy.stats``: probability distributions."""
+
+from . import norm
+
+__all__ = ["norm"]

@@ -1,0 +1,38 @@
+"""``phlox.scipy.stats.norm``: the normal distribution."""
+
+from typing import Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`, for mean `loc` and standard deviation `scale`.
+
+    >>> logpdf(0.0)
+    Array(-0.9189385, dtype=float32, weak_type=True)
+    """
+    z = (x - jnp.asarray(loc)) / scale
+    return -0.5 * (jnp.square(z) + np.log(2 * np.pi)) - jnp.log(jnp.asarray(scale))
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`.
+
+    >>> pdf(0.0)
+    Array(0.3989423, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of numbers up to `x`.
+
+    >>> cdf(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    z = (x - jnp.asarray(loc)) / scale
+    return 0.5 * lax.erfc(-z * np.sqrt(0.5))
