@@ -1,0 +1,29 @@
+"""What all tests have in common: how XLA compiles them, where compiled programs are kept, how many devices there are.
+
+XLA reads its environment once, so this must come before the first import of jaxlib. Optimisation level 0 halves the
+time to compile, and tests do not measure speed. Eight virtual devices serve pmap; everything else uses the first one.
+"""
+
+import os
+
+import pytest
+
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8"
+)
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+_cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "phlox")
+os.environ.setdefault("PHLOX_COMPILATION_CACHE_DIR", os.path.join(_cache, "test-programs"))
+
+
+@pytest.fixture(autouse=True)
+def settings_are_restored():
+    """Tests of one kind share a process: a flag that one sets must not reach the next."""
+    try:
+        from phlox._base import config
+    except ImportError:  # the test is about something else, and phlox is not installed
+        yield
+        return
+    before = config._process
+    yield
+    config._process = before
