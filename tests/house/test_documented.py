@@ -44,6 +44,7 @@ def test_public_names_are_documented(name):
         public = [entry for entry, value in vars(module).items() if entry[0] != "_" and not inspect.ismodule(value)]
     missing = [entry for entry in public if not hasattr(module, entry)]
     assert not missing, f"{name}.__all__ lists names that {name} does not have: {missing}"
-    ours = [entry for entry in public if (getattr(getattr(module, entry), "__module__", None) or "").startswith("phlox")]
+    homes = {entry: getattr(getattr(module, entry), "__module__", None) or "" for entry in public}
+    ours = [entry for entry, home in homes.items() if home.startswith("phlox")]
     bare = [entry for entry in ours if lacks_docstring(getattr(module, entry))]
     assert not bare, f"{name}: no docstring on {', '.join(bare)}"

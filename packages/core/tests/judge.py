@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 import phlox
-import phlox.numpy  # noqa: F401
+import phlox.numpy
 
 CASES = max(1, int(float(os.environ.get("PHLOX_TEST_CASES", "1"))))
 
@@ -30,7 +30,14 @@ COMPLEX = ["complex64"]
 ALL = BOOL + INTS + FLOATS + COMPLEX
 
 #: How far results of different but equally good programs may lie apart, relative to their size.
-TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
+TOLERANCE = {
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "float32": 2e-5,
+    "float64": 1e-12,
+    "complex64": 2e-5,
+    "complex128": 1e-12,
+}
 
 
 def rng(*seed):
@@ -101,7 +108,9 @@ def raises_alike(case, *args, **kwargs):
         else:
             raise AssertionError(f"{module.__name__} accepted what should be refused")
     mine, theirs = errors
-    builtin = [c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)]
+    builtin = [
+        c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
+    ]
     assert not builtin or isinstance(mine, tuple(builtin)), f"{mine!r} is not of the kind of {theirs!r}"
     return mine
 
@@ -117,7 +126,9 @@ def agree(case, *args, jit=True, **options):
 def agree_grad(case, *args, order=1, tolerance=None, numeric=True, argnums=None):
     """Compares gradients of the sum of a case's (real) results with jax's, and at order 1 with finite differences."""
     if argnums is None:
-        argnums = tuple(i for i, x in enumerate(args) if np.asarray(x).dtype.kind in "fc" or np.asarray(x).dtype.name in TOLERANCE)
+        argnums = tuple(
+            i for i, x in enumerate(args) if np.asarray(x).dtype.kind in "fc" or np.asarray(x).dtype.name in TOLERANCE
+        )
 
     def scalar(module):
         def total(*xs):
@@ -132,12 +143,24 @@ def agree_grad(case, *args, order=1, tolerance=None, numeric=True, argnums=None)
         f = scalar(module)
         for _ in range(order - 1):
             inner = module.grad(f, argnums)
-            f = (lambda g: lambda *xs: sum(leaf.sum() for leaf in _leaves(module, module.tree_util.tree_map(module.numpy.real, g(*xs)))))(inner)
+            f = (
+                lambda g: (
+                    lambda *xs: sum(
+                        leaf.sum() for leaf in _leaves(module, module.tree_util.tree_map(module.numpy.real, g(*xs)))
+                    )
+                )
+            )(inner)
         return module.grad(f, argnums)
 
     mine, theirs = derivative(phlox)(*args), derivative(jax)(*args)
     compare(mine, theirs, tolerance=tolerance, weak=False, what=f"grad of order {order}")
-    compare(phlox.jit(derivative(phlox))(*args), theirs, tolerance=tolerance, weak=False, what=f"jit of grad of order {order}")
+    compare(
+        phlox.jit(derivative(phlox))(*args),
+        theirs,
+        tolerance=tolerance,
+        weak=False,
+        what=f"jit of grad of order {order}",
+    )
     if numeric and order == 1:
         numeric_grad(scalar(phlox), args, argnums, mine)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base import config, source
 from .._base.errors import PhloxError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.tracebacks import trim
 from . import arguments
 
 
@@ -56,9 +56,7 @@ def user_call(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if config.current().traceback_filtering == "off":
-                raise
-            raise source.trim(error) from error.__cause__
+            raise trim(error)  # noqa: B904  (it is the same error)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     call.__wrapped__ = function  # type: ignore[attr-defined]

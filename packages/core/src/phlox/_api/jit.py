@@ -14,9 +14,10 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .._base import config, pytree, source
+from .._base import config, pytree
 from .._base.errors import ArgumentError, UnexpectedTracerError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
 from .._ir.primitive import current_trace
@@ -167,41 +168,55 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is not None:
-            return self._call_traced(args, kwargs)
-        settings = config.current().traced
+            return self._guarded(self._call_traced, args, kwargs)
+        key = None
         if not kwargs and self._plain:
-            key: list[Any] = [settings]
+            parts: list[Any] = [config.current().traced]
             for x in args:
                 kind = type(x)
                 if kind is Array:
-                    key.append(x._key)
+                    parts.append(x._key)
                 elif kind in _NUMBERS:
-                    key.append(kind)
+                    parts.append(kind)
                 else:
                     break
             else:
-                entry = self._fast.get(tuple(key))
+                key = tuple(parts)
+                entry = self._fast.get(key)
                 if entry is not None:
                     return self._run_fast(entry, args)
-                return self._call_flat(args, kwargs, settings, tuple(key))
-        return self._call_flat(args, kwargs, settings, None)
+        return self._guarded(self._call_flat, args, kwargs, key)
+
+    def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
+        """The slow paths, which run the user's function: its errors come without our frames in between."""
+        try:
+            return call(*args)
+        except Exception as error:
+            raise trim(error)  # noqa: B904  (it is the same error)
 
     def _run_fast(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
-        if not (entry.whole and entry.single):
-            return entry.out_tree.unflatten(entry.run(args))
-        program = entry.program
         try:
+            if not (entry.whole and entry.single):
+                return entry.out_tree.unflatten(entry.run(args))
+            program = entry.program
             bufs = [x._buf if type(x) is Array else scalar(x)._buf for x in args]
             buf = program.execute(bufs).consume_with_handlers(program.handlers)[0]
         except (JaxRuntimeError, ValueError, RuntimeError):
-            explain_failure([x for x in args if type(x) is Array])
+            self._explain_failure(args, {}, args)
             raise
         return wrap(buf, program.out_avals[0], program.out_keys[0])
 
+    def _explain_failure(self, args: Any, kwargs: Any, leaves: Sequence[Any]) -> None:
+        """Names the argument whose buffer is gone, if that is why a run failed."""
+        names = arguments.leaf_names(self._fun, args, kwargs)
+        arrays = [(x, name) for x, name in zip(leaves, names, strict=True) if type(x) is Array]
+        explain_failure([x for x, _ in arrays], [name for _, name in arrays])
+
     # -- the general path
 
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Any, fast: Any) -> Any:
-        if config.current().disable_jit:
+    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
+        settings = config.current()
+        if settings.disable_jit:
             return self._fun(*args, **kwargs)
         if not self._plain or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
@@ -209,7 +224,7 @@ class JitFunction:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
         keys = [x._key if type(x) is Array else self._leaf_key(x, args, kwargs, leaves) for x in leaves]
-        key = (in_tree, statics, settings, *keys)
+        key = (in_tree, statics, settings.traced, *keys)
         entry = self._store.entries.get(key)
         if entry is None:
             entry = self._compile(args, kwargs, statics, leaves, in_tree, keys)
@@ -219,9 +234,7 @@ class JitFunction:
         try:
             outs = entry.run(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            arrays = [(x, i) for i, x in enumerate(leaves) if type(x) is Array]
-            names = arguments.leaf_names(self._fun, args, kwargs)
-            explain_failure([x for x, _ in arrays], [names[i] for _, i in arrays])
+            self._explain_failure(args, kwargs, leaves)
             raise
         return outs[0] if entry.single else entry.out_tree.unflatten(outs)
 
@@ -321,12 +334,7 @@ class JitFunction:
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         avals = [scalar_aval(k) if k in _NUMBERS else k if type(k) is ShapedArray else k.aval for k in keys]
-        try:
-            traced = self._trace(args, kwargs, statics, in_tree, avals)
-        except Exception as error:
-            if config.current().traceback_filtering == "off":
-                raise
-            raise source.trim(error) from error.__cause__
+        traced = self._trace(args, kwargs, statics, in_tree, avals)
         options = self._options
         asked_in, asked_out = options.in_shardings, options.out_shardings
         ins = asked_in.spread((args, kwargs)) if asked_in is not None else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
 _is_hidden: dict[str, bool] = {}
@@ -83,21 +83,3 @@ def user_location(depth: int = 1) -> Location | None:
             return Location(code, frame.f_lasti)
         frame = frame.f_back
     return None
-
-
-def trim(error: BaseException) -> BaseException:
-    """Removes our own frames from the middle of `error`'s traceback, so that the user's lines stand out.
-
-    Called where a user's function is run on the user's behalf; the frames above the caller are added by
-    Python while the error travels on.
-    """
-    kept: list[TracebackType] = []
-    trace = error.__traceback__
-    while trace is not None:
-        if not is_internal(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
-        trace = trace.tb_next
-    rebuilt: TracebackType | None = None
-    for trace in reversed(kept):
-        rebuilt = TracebackType(rebuilt, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-    return error.with_traceback(rebuilt)

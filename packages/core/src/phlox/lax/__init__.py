@@ -5,6 +5,7 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 """
 
 from .._ir.primitive import primitives as _primitives
+from .._ops import custom as _custom, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
 from ._elementwise import (
     abs as abs,
     acos as acos,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -80,12 +81,30 @@ def promote_inexact(*args: Any) -> list[Any]:
 def promote_shapes(function: str, *args: Any) -> list[Any]:
     """The arguments with axes of length one in front, so that all (but scalars) have one rank."""
     shapes = [type_of(x).shape for x in args]
+    if len(set(shapes)) > 1:
+        common_shape(function, shapes)
     ranks = {len(s) for s in shapes if s}
     if len(ranks) < 2:
         return list(args)
     _check_rank_promotion(function, shapes)
     rank = max(ranks)
     return [_to_rank(x, rank) if s else x for x, s in zip(args, shapes, strict=True)]
+
+
+def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together, by NumPy's rule. Raises `ShapeError` when there is none."""
+    rank = max((len(s) for s in shapes), default=0)
+    result = []
+    for lengths in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
+        distinct = {n for n in lengths if n != 1}
+        if len(distinct) > 1:
+            raise ShapeError(
+                f"{function}: incompatible shapes for broadcasting: {', '.join(map(str, shapes))}",
+                instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
+                shapes=list(shapes),
+            )
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
 
 
 def _to_rank(x: Any, rank: int) -> Any:

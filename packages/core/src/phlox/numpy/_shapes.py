@@ -13,7 +13,7 @@ from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError
 from .._ops import shape as ops
 from .._ops.running import along
-from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, type_of
+from ._promote import canonical_axes, canonical_axis, check, common_shape, promote_dtypes, type_of
 
 Shape = int | Sequence[int]
 
@@ -255,19 +255,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    tuples = [as_shape(s, "broadcast_shapes") for s in shapes]
-    rank = max((len(s) for s in tuples), default=0)
-    result = []
-    for lengths in zip(*[(1,) * (rank - len(s)) + s for s in tuples], strict=True):
-        distinct = {n for n in lengths if n != 1}
-        if len(distinct) > 1:
-            raise ShapeError(
-                f"incompatible shapes for broadcasting: {', '.join(map(str, tuples))}",
-                instead="lengths that agree or are 1, counted from the last axis",
-                shapes=tuples,
-            )
-        result.append(distinct.pop() if distinct else 1)
-    return tuple(result)
+    return common_shape("broadcast_shapes", [as_shape(s, "broadcast_shapes") for s in shapes])
 
 
 def broadcast_to(array: Any, shape: Shape) -> Any:

@@ -1,0 +1,237 @@
+"""phlox.numpy, functions of one element at a time: values, derivatives and batches are jax's."""
+
+from conformance.harness import (
+    A,
+    B,
+    I,
+    S,
+    Special,
+    batches,
+    call,
+    gradients,
+    row,
+    rows,
+    second_derivatives,
+    values,
+    wide,
+)
+
+# --- one argument
+
+
+def smooth(names, low=-3.0, high=3.0):
+    """Functions with derivatives, on a part of the line where they have values."""
+    return rows(
+        "numpy",
+        names,
+        call(A(2, 3, low=low, high=high)),
+        call(A(low=low, high=high)),
+        call(A(0, 2, low=low, high=high)),
+        call(Special()),
+        call(S(0.5)),
+        call(S(1)),
+        call(S(True)),
+        call(S(0.5 + 0.25j)),
+        twice=True,
+    )
+
+
+def rounding(names):
+    """Functions that are constant piece by piece."""
+    return rows(
+        "numpy", names, call(A(2, 3, high=5.0)), call(A(4, whole=True)), call(Special()), call(S(2.5)), call(S(3))
+    )
+
+
+UNARY = [
+    *smooth("sin cos tan exp exp2 expm1 sinh cosh tanh arctan atan arcsinh asinh square"),
+    *smooth("log log2 log10 sqrt reciprocal", low=0.1),
+    *smooth("log1p cbrt", low=-0.9),
+    *smooth("arcsin asin arccos acos arctanh atanh", low=-0.95, high=0.95),
+    *smooth("arccosh acosh", low=1.1),
+    *smooth("abs absolute fabs negative positive conj conjugate real imag"),
+    *rounding("ceil floor rint trunc sign signbit isfinite isinf isnan"),
+    *rounding("logical_not invert bitwise_not bitwise_invert"),
+    *rows(
+        "numpy",
+        "round around",
+        call(A(2, 3)),
+        call(A(5), 1),
+        call(A(5, low=-300, high=300), decimals=-2),
+        call(Special()),
+        call(S(2.5)),
+    ),
+    row(
+        "numpy.nan_to_num",
+        call(Special()),
+        call(A(2, 3)),
+        call(Special(), nan=1.0, posinf=5.0, neginf=-5.0),
+        call(A(3), copy=False),
+        call(S(1.0)),
+    ),
+]
+
+# --- two arguments
+
+SHAPES = [
+    call(A(2, 3), A(2, 3)),
+    call(A(2, 3), A(3)),
+    call(A(2, 1, 3), A(4, 1)),
+    call(A(), A(3)),
+    call(A(0, 3), A(1)),
+    call(A(2, 2), A(2, 2, dtype="other")),
+    call(A(3), A(3, dtype="other")),
+    call(A(3), S(2)),
+    call(S(2), A(3)),
+    call(A(3), S(2.5)),
+    call(S(1.5), A(3)),
+    call(S(3), S(2)),
+    call(S(3), S(2.0)),
+    call(S(True), S(2)),
+    call(A(2), 2j),
+    call(A(2), True),
+    call(Special(), A(1, whole=True)),
+    call(A(1), Special()),
+    call(A(2, 3), A(2)),
+]
+
+
+def binary(names, *more, **options):
+    return rows("numpy", names, *SHAPES, *more, **options)
+
+
+WHOLE = call(A(3, 4, whole=True, low=-2, high=2), A(3, 4, whole=True, low=-2, high=2))
+POSITIVE = [
+    call(A(2, 3, low=0.2), A(2, 3)),
+    call(A(2, 3, low=0.2), A(3)),
+    call(A(2, 3, low=0.2), A(2, 3, dtype="other", low=0)),
+    call(A(4), S(2)),
+    call(A(4), S(3)),
+    call(A(4), 0),
+    call(A(4), 1),
+    call(A(4), 2),
+    call(A(4), 5),
+    call(A(4, low=0.5), -2),
+    call(A(4, low=0.5), S(-1)),
+    call(A(4, low=0.5), 0.5),
+    call(A(4, low=0.5), S(2.5)),
+    call(S(2), A(4, low=0)),
+    call(S(2.5), A(4)),
+    call(S(2), S(3)),
+    call(S(2.0), S(3)),
+    call(Special(), 2),
+    call(Special(), A(1, low=0.5)),
+    call(A(4, whole=True, low=0), A(4, whole=True, low=0)),
+]
+BITS = [
+    call(A(2, 3), A(2, 3)),
+    call(A(2, 3), A(3)),
+    call(A(2, 3), A(2, 3, dtype="other")),
+    call(A(3), S(2)),
+    call(S(6), A(3)),
+    call(Special(), A(1)),
+    call(A(3), S(True)),
+]
+MOVES = [
+    call(A(2, 3), A(2, 3, low=0)),
+    call(A(3), S(2)),
+    call(S(6), A(3, low=0)),
+    call(Special(), A(1, low=0)),
+    call(A(3), A(3, dtype="other", low=0)),
+]
+
+BINARY = [
+    *binary("add subtract multiply", twice=True),
+    *binary("divide true_divide", twice=True),
+    *binary("maximum minimum", WHOLE),
+    *binary("floor_divide mod remainder fmod", WHOLE),
+    *binary("arctan2 atan2 hypot logaddexp", WHOLE, twice=True),
+    *binary("equal not_equal less less_equal greater greater_equal", WHOLE),
+    *rows(
+        "numpy",
+        "nextafter",
+        call(A(2, 3), A(3)),
+        call(Special(), A(1)),
+        call(A(3), S(2.0)),
+        call(S(1), S(2)),
+        call(A(2), A(2, dtype="other")),
+    ),
+    *rows("numpy", "power pow float_power", *POSITIVE, twice=True),
+    *rows("numpy", "bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor", *BITS),
+    *rows("numpy", "left_shift bitwise_left_shift right_shift bitwise_right_shift", *MOVES),
+]
+
+# --- choices and comparisons
+
+CHOICES = [
+    row(
+        "numpy.where",
+        call(B(2, 3), A(2, 3), A(2, 3)),
+        call(B(3), A(2, 1), S(1)),
+        call(B(2, 3), S(1.0), A(3, dtype="other")),
+        call(B(), A(2), A(2)),
+        call(I(2, 3), A(3), S(0)),
+        call(A(2), A(2), A(2)),
+        call(B(2), S(1), S(2.0)),
+        call(True, A(2), S(0)),
+        twice=True,
+    ),
+    row(
+        "numpy.clip",
+        call(A(2, 3), -1, 1),
+        call(A(2, 3), min=0),
+        call(A(2, 3), max=A(3)),
+        call(A(3), A(3, dtype="other"), None),
+        call(A(4, whole=True), 0, 2),
+        call(A(3)),
+        call(A(3), S(0.5), S(1.5)),
+        call(A(2), 1.5, 2),
+        call(Special(), -1, 1),
+    ),
+    row(
+        "numpy.isclose",
+        call(A(2, 3), A(3)),
+        call(Special(), Special()),
+        call(Special(), Special(), equal_nan=True),
+        call(A(3), A(3), 0.5, atol=1.0),
+        call(A(2), A(2, dtype="other")),
+        call(S(1.0), S(1.0000001)),
+        grad=False,
+    ),
+    *rows(
+        "numpy",
+        "allclose",
+        call(A(2, 3), A(3), atol=10.0),
+        call(A(3), A(3), 0.5, 0.5),
+        call(Special(), Special(), equal_nan=True),
+        call(S(1.0), S(1)),
+        grad=False,
+    ),
+    *rows(
+        "numpy",
+        "array_equal",
+        call(A(2, 3), A(2, 3)),
+        call(A(2, 3), A(3)),
+        call(Special(), Special()),
+        call(Special(), Special(), equal_nan=True),
+        call(A(0), A(0)),
+        grad=False,
+    ),
+    *rows(
+        "numpy",
+        "array_equiv",
+        call(A(2, 3), A(3)),
+        call(A(2, 3), A(2)),
+        call(Special(), Special()),
+        call(A(0), A(1)),
+        grad=False,
+    ),
+]
+
+TABLE = UNARY + BINARY + CHOICES
+
+test_value = values(TABLE)
+test_gradient = gradients(TABLE)
+test_second_derivative = second_derivatives(TABLE)
+test_vmap = batches(TABLE)
+test_64_bits = wide(TABLE)

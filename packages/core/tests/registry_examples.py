@@ -1,0 +1,291 @@
+"""For every primitive at least one example of its use: arguments and parameters. `test_registry.py` checks them all.
+
+An argument is a NumPy array, made from a fixed seed. Floats are double precision, so that numeric derivatives are
+sharp; the tests run in x64 mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import phlox
+import phlox.numpy as jnp
+from judge import rng
+from phlox._ir.jaxpr import ClosedJaxpr
+from phlox._ops.custom import Rule
+from phlox._ops.dot import Precision
+from phlox._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from phlox._ops.keys import THREEFRY
+from phlox._xla.mesh import Mesh, PartitionSpec
+
+
+class Example(NamedTuple):
+    """One use of a primitive. `linear` are arguments that it is linear in when the others are held fixed."""
+
+    args: tuple[Any, ...]
+    params: dict[str, Any]
+    linear: tuple[tuple[int, ...], ...] = ()
+
+
+def floats(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0) -> np.ndarray:
+    return rng("floats", shape, low, high, seed).uniform(low, high, shape)
+
+
+def distinct(*shape: int, seed: int = 0) -> np.ndarray:
+    """Floats that keep a distance from each other and from zero, so that order does not change by small steps."""
+    n = int(np.prod(shape))
+    return (rng("distinct", shape, seed).permutation(n).reshape(shape) - n / 2 + 0.25) * 0.5
+
+
+def ints(*shape: int, low: int = -4, high: int = 5, dtype: Any = np.int32) -> np.ndarray:
+    return rng("ints", shape, low, high).integers(low, high, shape).astype(dtype)
+
+
+def bools(*shape: int) -> np.ndarray:
+    return rng("bools", shape).integers(0, 2, shape).astype(bool)
+
+
+def complexes(*shape: int) -> np.ndarray:
+    return floats(*shape) + 1j * floats(*shape, seed=1)
+
+
+def keys(*shape: int) -> Any:
+    base = phlox.random.key(7)
+    return phlox.random.split(base, shape) if shape else base
+
+
+def _unary(low: float = -2.0, high: float = 2.0, **params: Any) -> list[Example]:
+    return [Example((floats(3, 2, low=low, high=high),), params), Example((floats(low=low, high=high),), params)]
+
+
+def _binary(low: float = -2.0, high: float = 2.0, linear: tuple[tuple[int, ...], ...] = ()) -> list[Example]:
+    x, y = distinct(3, 2), distinct(3, 2, seed=1) + 0.1
+    if low >= 0:
+        x, y = floats(3, 2, low=low, high=high), floats(3, 2, low=low, high=high, seed=1)
+    row = floats(1, 2, low=low, high=high, seed=2)
+    return [
+        Example((x, y), {}, linear),
+        Example((x, y.ravel()[0]), {}, linear),
+        Example((x.ravel()[0], y), {}, linear),
+        Example((row, y), {}, linear),
+    ]
+
+
+def _bits(positive: bool = False) -> list[Example]:
+    low = 0 if positive else -4
+    return [Example((ints(3, 2, low=low), ints(3, 2, low=0)), {}), Example((ints(3, low=low), ints(low=0)), {})]
+
+
+def _jaxpr(fun: Callable[..., Any], *args: Any) -> ClosedJaxpr:
+    closed = phlox.make_jaxpr(fun)(*args)
+    assert not closed.consts
+    return closed
+
+
+_GATHER = {
+    "dimension_numbers": GatherDimensionNumbers((1,), (0,), (0,)),
+    "slice_sizes": (1, 2),
+    "unique_indices": False,
+    "indices_are_sorted": False,
+    "fill_value": None,
+}
+_SCATTER = {
+    "dimension_numbers": ScatterDimensionNumbers((1,), (0,), (0,)),
+    "indices_are_sorted": False,
+    "unique_indices": False,
+}
+
+
+def _gathers() -> list[Example]:
+    x, inside, outside = floats(5, 3), np.array([[0], [4], [1]], np.int32), np.array([[0], [9], [-3]], np.int32)
+    modes = {m.name: m for m in GatherScatterMode}
+    found = [Example((x, inside), {**_GATHER, "mode": mode}, ((0,),)) for mode in modes.values()]
+    found.append(Example((x, outside), {**_GATHER, "mode": modes["CLIP"]}, ((0,),)))
+    found.append(Example((x, outside), {**_GATHER, "mode": modes["FILL_OR_DROP"], "fill_value": 0.0}, ((0,),)))
+    batching = GatherDimensionNumbers((), (1,), (1,), (0,), (0,))
+    rows = {**_GATHER, "dimension_numbers": batching, "slice_sizes": (1, 1), "mode": modes["CLIP"]}
+    found.append(Example((floats(4, 3), ints(4, 2, 1, low=0, high=3)), rows, ((0,),)))
+    return found
+
+
+def _scatters(unique: bool = False, linear: tuple[tuple[int, ...], ...] = ()) -> list[Example]:
+    x, updates = distinct(5, 2), distinct(3, 2, seed=1) + 0.1
+    where = np.array([[0], [4], [1]] if unique else [[0], [4], [0]], np.int32)
+    outside = np.array([[0], [9], [2]], np.int32)
+    params = {**_SCATTER, "unique_indices": unique}
+    modes = {m.name: m for m in GatherScatterMode}
+    return [
+        Example((x, where, updates), {**params, "mode": modes["CLIP"]}, linear),
+        Example((x, outside, updates), {**params, "mode": modes["FILL_OR_DROP"]}, linear),
+    ]
+
+
+def _calls() -> dict[str, list[Example]]:
+    x, y = floats(3, 2), floats(3, 2, seed=1)
+    body = _jaxpr(lambda a, b: (jnp.sin(a) * b, jnp.exp(b)), x, y)
+    linear_body = _jaxpr(lambda a: (2.0 * a).sum(0), x)
+    rule = Rule(lambda ps, ts: ([ps[0] ** 2], [2 * ps[0] * ts[0]]), "square_jvp")
+    square = _jaxpr(lambda a: a**2, x)
+    fwd = Rule(lambda ps: ([ps[0] ** 2], [ps[0]]), "square_fwd")
+    bwd = Rule(lambda res, cts: [2 * res[0] * cts[0]], "square_bwd")
+    mesh = Mesh(np.array(phlox.devices()[:1]), ("i",))
+    part = PartitionSpec("i")
+    whole = PartitionSpec()
+    doubled = _jaxpr(lambda a: jnp.sin(a) * 2.0, x)
+    summed = phlox.make_jaxpr(lambda a: phlox.lax.psum(a * 2.0, "i"), axis_env=[("i", 1)])(x)
+    return {
+        "jit": [
+            Example((x, y), {"jaxpr": body, "name": "f", "inline": False}),
+            Example((x,), {"jaxpr": linear_body, "name": "g", "inline": False}, ((0,),)),
+        ],
+        "custom_jvp_call": [Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0})],
+        "custom_vjp_call": [Example((x,), {"call_jaxpr": square, "fwd": fwd, "bwd": bwd, "num_consts": 0})],
+        "shard_map": [
+            Example((x,), {"jaxpr": doubled, "mesh": mesh, "in_specs": (part,), "out_specs": (part,)}),
+            Example((x,), {"jaxpr": summed, "mesh": mesh, "in_specs": (part,), "out_specs": (whole,)}, ((0,),)),
+        ],
+    }
+
+
+_EVEN, _AWAY = 1, 0
+_DOT = {"precision": None, "preferred_element_type": None}
+
+
+def examples() -> dict[str, list[Example]]:
+    """Examples of every primitive, by name; made anew in x64 mode."""
+    sum_like = ((0, 1),)
+    mat, vec, cube = floats(3, 4), floats(4), floats(2, 3, 4)
+    found: dict[str, list[Example]] = {
+        **{name: _binary() for name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "atan2")},
+        **{name: _bits() for name in ("and", "or", "xor")},
+        **{name: _bits(True) for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},
+        **{name: [Example((ints(3, 2),), {})] for name in ("not", "population_count", "clz")},
+        "add": _binary(linear=sum_like),
+        "add_any": _binary(linear=sum_like),
+        "sub": _binary(linear=sum_like),
+        "mul": _binary(linear=((0,), (1,))),
+        "div": _binary(low=0.5, linear=((0,),)),
+        "rem": _binary(low=0.6, high=3.0),
+        "pow": _binary(low=0.3, high=2.0),
+        "nextafter": [Example((floats(3), floats(3, seed=1)), {})],
+        "complex": [Example((floats(3), floats(3, seed=1)), {}, sum_like)],
+        "neg": [Example((floats(3, 2),), {}, ((0,),))],
+        **{name: [Example((distinct(3, 2),), {})] for name in ("sign", "floor", "ceil", "is_finite", "stop_gradient")},
+        "round": [Example((distinct(3, 2),), {"rounding_method": way}) for way in (_AWAY, _EVEN)],
+        "abs": [Example((distinct(3, 2),), {}), Example((complexes(3),), {})],
+        **{name: _unary() for name in ("square", "exp", "exp2", "expm1", "logistic", "sin", "cos", "atan", "sinh")},
+        **{name: _unary() for name in ("cosh", "tanh", "asinh", "erf", "erfc")},
+        **{name: _unary(0.2, 3.0) for name in ("sqrt", "rsqrt", "cbrt", "log", "log1p")},
+        **{name: _unary(-0.9, 0.9) for name in ("asin", "acos", "atanh", "erf_inv", "tan")},
+        "acosh": _unary(1.2, 3.0),
+        "integer_pow": [Example((floats(3, low=0.5),), {"y": y}) for y in (-2, 0, 1, 3, 7)],
+        "real": [Example((complexes(3),), {}, ((0,),))],
+        "imag": [Example((complexes(3),), {}, ((0,),))],
+        "conj": [Example((complexes(3),), {}, ((0,),))],
+        "select_n": [
+            Example((bools(3, 2), floats(3, 2), floats(3, 2, seed=1)), {}, ((1, 2),)),
+            Example((np.True_, floats(3, 2), floats(3, 2, seed=1)), {}, ((1, 2),)),
+            Example((ints(3, low=0, high=3), floats(3), floats(3, seed=1), floats(3, seed=2)), {}, ((1, 2, 3),)),
+        ],
+        "convert_element_type": [
+            Example((floats(3, 2),), {"new_dtype": np.dtype(np.float32), "weak_type": False}),
+            Example((floats(3, 2),), {"new_dtype": np.dtype(np.complex128), "weak_type": False}, ((0,),)),
+            Example((ints(3),), {"new_dtype": np.dtype(np.float64), "weak_type": False}),
+            Example((complexes(3),), {"new_dtype": np.dtype(bool), "weak_type": False}),
+        ],
+        "bitcast_convert_type": [
+            Example((floats(3).astype(np.float32),), {"new_dtype": np.dtype(np.int32)}),
+            Example((floats(3),), {"new_dtype": np.dtype(np.uint32)}),
+            Example((ints(3, 2),), {"new_dtype": np.dtype(np.int64)}),
+        ],
+        "reshape": [Example((cube,), {"new_sizes": (4, 6), "dimensions": None}, ((0,),))],
+        "transpose": [Example((cube,), {"permutation": (2, 0, 1)}, ((0,),))],
+        "broadcast_in_dim": [
+            Example((mat,), {"shape": (3, 2, 4), "broadcast_dimensions": (0, 2)}, ((0,),)),
+            Example((floats(1, 4),), {"shape": (2, 3, 4), "broadcast_dimensions": (1, 2)}, ((0,),)),
+            Example((floats(),), {"shape": (2, 3), "broadcast_dimensions": ()}, ((0,),)),
+        ],
+        "squeeze": [Example((floats(1, 3, 1),), {"dimensions": (0, 2)}, ((0,),))],
+        "rev": [Example((cube,), {"dimensions": (0, 2)}, ((0,),))],
+        "copy": [Example((mat,), {}, ((0,),))],
+        "concatenate": [Example((mat, floats(3, 2)), {"dimension": 1}, ((0, 1),))],
+        "pad": [
+            Example((mat, np.float64(0.5)), {"padding_config": ((1, 0, 2), (0, 2, 1))}, ((0, 1),)),
+            Example((mat, np.float64(0.5)), {"padding_config": ((-1, 1, 0), (2, -2, 0))}),
+            Example((mat, np.float64(0)), {"padding_config": ((-1, 1, 0), (2, 1, 1))}, ((0,),)),
+        ],
+        "iota": [Example((), {"dtype": np.dtype(np.int32), "shape": (2, 3), "dimension": 1})],
+        "gather": _gathers(),
+        "scatter-add": _scatters(linear=((0, 2),)),
+        "scatter": _scatters() + _scatters(unique=True, linear=((0, 2),)),
+        "scatter-mul": _scatters(unique=True, linear=((0,),)),
+        "scatter-min": _scatters(),
+        "scatter-max": _scatters(),
+        "slice": [
+            Example((mat,), {"start_indices": (1, 0), "limit_indices": (3, 4), "strides": (1, 3)}, ((0,),)),
+            Example((mat,), {"start_indices": (0, 2), "limit_indices": (3, 2), "strides": None}, ((0,),)),
+        ],
+        "dynamic_slice": [
+            Example((mat, np.int32(1), np.int32(9)), {"slice_sizes": (2, 3)}, ((0,),)),
+            Example((mat, np.int32(-3), np.int32(0)), {"slice_sizes": (1, 4)}, ((0,),)),
+        ],
+        "dynamic_update_slice": [Example((mat, floats(2, 2), np.int32(2), np.int32(1)), {}, ((0, 1),))],
+        "cumsum": [Example((floats(3, 5),), {"axis": 1, "reverse": r}, ((0,),)) for r in (False, True)],
+        "cumprod": [Example((floats(3, 5),), {"axis": 1, "reverse": r}) for r in (False, True)],
+        "cummax": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
+        "cummin": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
+        "dot_general": [
+            Example((mat, floats(4, 2)), {"dimension_numbers": (((1,), (0,)), ((), ())), **_DOT}, ((0,), (1,))),
+            Example((mat, vec), {"dimension_numbers": (((1,), (0,)), ((), ())), **_DOT}, ((0,), (1,))),
+            Example((cube, floats(4, 5, 2)), {"dimension_numbers": (((2,), (0,)), ((0,), (2,))), **_DOT}, ((0,), (1,))),
+            Example(
+                (cube, floats(4, 2, 3)),
+                {"dimension_numbers": (((2, 0), (0, 1)), ((), ())), **_DOT, "precision": (Precision.HIGHEST,) * 2},
+                ((0,), (1,)),
+            ),
+        ],
+        "reduce_sum": [Example((cube,), {"axes": (0, 2)}, ((0,),)), Example((cube,), {"axes": ()}, ((0,),))],
+        "reduce_max": [Example((distinct(2, 3, 4),), {"axes": (1,)})],
+        "reduce_min": [Example((distinct(2, 3, 4),), {"axes": (0, 1, 2)})],
+        "reduce_prod": [Example((floats(2, 3, 4),), {"axes": (0, 2)}), Example((floats(2, 0),), {"axes": (1,)})],
+        "reduce_and": [Example((bools(2, 3),), {"axes": (1,)})],
+        "reduce_or": [Example((bools(2, 3),), {"axes": (1,)})],
+        "argmax": [Example((distinct(3, 4),), {"axes": (a,), "index_dtype": np.dtype(np.int32)}) for a in (0, 1)],
+        "argmin": [Example((distinct(3, 4),), {"axes": (a,), "index_dtype": np.dtype(np.int32)}) for a in (0, 1)],
+        "sort": [
+            Example((distinct(3, 4), floats(3, 4)), {"dimension": 1, "is_stable": True, "num_keys": 1}),
+            Example((ints(8), distinct(8)), {"dimension": 0, "is_stable": True, "num_keys": 2}),
+        ],
+        "threefry2x32": [Example(tuple(ints(4, low=0, high=99, dtype=np.uint32) for _ in range(4)), {})],
+        "random_seed": [Example((ints(3),), {"impl": THREEFRY})],
+        "random_wrap": [Example((ints(3, 2, low=0, dtype=np.uint32),), {"impl": THREEFRY})],
+        "random_unwrap": [Example((keys(3),), {})],
+        "random_split": [Example((keys(3),), {"shape": (2,)}), Example((keys(),), {"shape": (2, 3)})],
+        "random_fold_in": [Example((keys(3), ints(3, low=0, dtype=np.uint32)), {})],
+        "random_bits": [Example((keys(2),), {"bit_width": w, "shape": (3,)}) for w in (8, 16, 32, 64)],
+    }
+    return {**found, **_calls()}
+
+
+#: Primitives that only make sense inside of another transformation; `test_registry.py` says which test has them.
+ELSEWHERE = {
+    "psum": "test_vmap.py and test_pmap.py",
+    "pmax": "test_vmap.py and test_pmap.py",
+    "pmin": "test_vmap.py and test_pmap.py",
+    "axis_index": "test_vmap.py and test_pmap.py",
+    "custom_lin": "test_custom.py (it can only be transposed)",
+}
+
+#: Structural primitives that carry PRNG keys: (arguments, parameters).
+WITH_KEYS = {
+    "reshape": ((4,), {"new_sizes": (2, 2), "dimensions": None}),
+    "transpose": ((2, 3), {"permutation": (1, 0)}),
+    "broadcast_in_dim": ((3,), {"shape": (2, 3), "broadcast_dimensions": (1,)}),
+    "squeeze": ((1, 3), {"dimensions": (0,)}),
+    "rev": ((4,), {"dimensions": (0,)}),
+    "copy": ((3,), {}),
+    "slice": ((4,), {"start_indices": (1,), "limit_indices": (4,), "strides": (2,)}),
+}

@@ -1,0 +1,231 @@
+"""Bad input: each kind has its own error, which names the argument or tree path, and says what to write instead."""
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import errors
+
+
+def refuse(kind, run):
+    """Runs, expects `kind`, and checks the three parts that every message has."""
+    with pytest.raises(kind) as caught:
+        run()
+    error = caught.value
+    assert type(error) is kind
+    assert error.what
+    assert error.where is not None
+    assert error.where.file == __file__, f"points at {error.where} instead of the user's line"
+    assert "at " + __file__ in str(error)
+    return error
+
+
+def test_shapes_that_do_not_match():
+    error = refuse(errors.ShapeError, lambda: jnp.ones((2, 3)) + jnp.ones(4))
+    assert error.shapes == [(2, 3), (4,)]
+    error = refuse(errors.ShapeError, lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)))
+    assert "f32[2,3]" in error.what
+    assert error.instead
+    refuse(errors.ShapeError, lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))]))
+    refuse(errors.ShapeError, lambda: jnp.reshape(jnp.ones(6), (4, 2)))
+    refuse(errors.ShapeError, lambda: jnp.sum(jnp.ones(3), axis=1))
+    for kind in (TypeError, ValueError):  # whoever catches what NumPy or jax raise goes on doing so
+        with pytest.raises(kind):
+            jnp.ones(3) + jnp.ones(4)
+
+
+def test_unknown_dtypes():
+    error = refuse(errors.DtypeError, lambda: jnp.zeros(3, "strange"))
+    assert error.dtype == "strange"
+    assert "float32" in error.instead
+    refuse(errors.DtypeError, lambda: jnp.ones(3).astype("foo"))
+    refuse(errors.DtypeError, lambda: phlox.lax.sin(jnp.arange(3)))
+    refuse(errors.DtypeError, lambda: phlox.lax.add(jnp.ones(3), jnp.arange(3)))
+    with phlox.numpy_dtype_promotion("strict"):
+        refuse(errors.TypePromotionError, lambda: jnp.ones(3) + jnp.arange(3))
+
+
+def test_sixty_four_bits_that_are_not_available_are_announced():
+    with pytest.warns(UserWarning, match="float64 is not available"):
+        assert jnp.zeros(3, "float64").dtype == np.float32
+
+
+def test_donated_and_deleted_arrays():
+    f = phlox.jit(lambda x: x + 1, donate_argnums=0)
+    x = jnp.arange(3.0)
+    f(x)
+    assert x.is_deleted()
+    error = refuse(errors.DeletedArrayError, lambda: f(x))
+    assert "argument x" in error.what
+    refuse(errors.DeletedArrayError, lambda: x + 1)
+    refuse(errors.DeletedArrayError, lambda: np.asarray(x))
+    y = jnp.ones(2)
+    y.delete()
+    error = refuse(errors.DeletedArrayError, lambda: phlox.jit(lambda d: d["a"] * 2)({"a": y}))
+    assert "d['a']" in error.what
+    assert "deleted" in repr(y)
+
+
+def test_donation_that_no_output_can_use_is_announced_and_harmless():
+    f = phlox.jit(lambda x: x.sum(), donate_argnums=0)
+    x = jnp.ones(3)
+    with pytest.warns(UserWarning, match=r"no output can use: f32\[3\]"):
+        f(x)
+    assert not x.is_deleted()
+
+
+def test_tracers_that_escape():
+    kept = []
+    phlox.jit(lambda x: kept.append(x * 2) or x)(1.0)
+    error = refuse(errors.UnexpectedTracerError, lambda: kept[0] + 1)
+    assert "return the value" in error.instead
+    refuse(errors.UnexpectedTracerError, lambda: phlox.jit(lambda y: y + kept[0])(1.0))
+    refuse(errors.UnexpectedTracerError, lambda: phlox.jit(lambda y: y)(kept[0]))
+    phlox.vmap(lambda x: kept.append(x) or x)(jnp.ones(2))
+    refuse(errors.UnexpectedTracerError, lambda: kept[-1] * 2)
+    phlox.grad(lambda x: kept.append(x) or x)(1.0)
+    refuse(errors.UnexpectedTracerError, lambda: jnp.sin(kept[-1]))
+
+
+def test_arguments_that_are_no_arrays():
+    def dense(x, w, b, activation):
+        return activation(x @ w + b)
+
+    args = jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4), jnp.tanh
+    error = refuse(errors.ArgumentError, lambda: phlox.jit(dense)(*args))
+    assert error.argument == "activation"
+    assert "static_argnums=3" in error.instead
+    assert phlox.jit(dense, static_argnums=3)(*args).shape == (2, 4)
+    error = refuse(errors.ArgumentError, lambda: phlox.jit(lambda p: p)({"a": [1.0, "text"]}))
+    assert error.argument == "p['a'][1]"
+    error = refuse(errors.ArgumentError, lambda: phlox.grad(lambda p: p["w"])({"w": "text"}))
+    assert error.argument == "p['w']"
+    refuse(errors.ArgumentError, lambda: phlox.vmap(lambda x: x)("text"))
+    refuse(errors.ArgumentError, lambda: jnp.sin("text"))
+    refuse(errors.ArgumentError, lambda: jnp.add([1, 2], 3))
+    refuse(errors.ArgumentError, lambda: jnp.add(None, 3))
+    refuse(errors.ArgumentError, lambda: jnp.array(["a"]))
+
+
+def test_results_that_are_no_arrays():
+    error = refuse(errors.ArgumentError, lambda: phlox.jit(lambda x: {"a": (x, "text")})(1.0))
+    assert error.argument == "result['a'][1]"
+
+
+def test_static_arguments_that_cannot_be_keys():
+    error = refuse(errors.StaticArgumentError, lambda: phlox.jit(lambda x, n: x, static_argnums=1)(1.0, [2]))
+    assert error.argument == 1
+    error = refuse(errors.StaticArgumentError, lambda: phlox.jit(lambda x, n: x, static_argnames="n")(1.0, n={}))
+    assert error.argument == "n"
+    refuse(errors.PhloxError, lambda: phlox.jit(lambda x: x, static_argnums=3))
+    refuse(errors.PhloxError, lambda: phlox.jit(lambda x: x, static_argnames="y"))
+
+
+def test_mismatched_tree_structures():
+    error = refuse(errors.TreeError, lambda: phlox.tree.map(lambda a, b: a, {"a": 1, "b": [1]}, {"a": 1, "b": [1, 2]}))
+    assert phlox.tree_util.keystr(error.path) == "['b']"
+    assert error.expected == "a list of 1"
+    assert error.got == "a list of 2"
+    _, vjp_fun = phlox.vjp(lambda x: {"a": x, "b": x}, 1.0)
+    error = refuse(errors.TreeError, lambda: vjp_fun((1.0, 1.0)))
+    assert "dict" in str(error)
+    assert "tuple" in str(error)
+    assert "{'a': *, 'b': *}" in error.instead
+    assert "(*, *)" in error.instead
+    refuse(errors.TreeError, lambda: phlox.jvp(lambda x: x, ({"a": 1.0},), ([1.0],)))
+    refuse(errors.TreeError, lambda: phlox.vmap(lambda x, y: x, in_axes=(0, {"a": 0}))(jnp.ones(2), {"b": jnp.ones(2)}))
+
+
+def test_unequal_vmap_sizes():
+    error = refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x, y: x)(jnp.ones(5), {"k": jnp.ones((3, 2))}))
+    assert "size 5: axis 0 of x: f32[5]" in error.what
+    assert "size 3: axis 0 of y['k']: f32[3,2]" in error.what
+    refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x: x, in_axes=1)(jnp.ones(5)))
+    refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x: x, in_axes=None)(jnp.ones(5)))
+    refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x: x, axis_size=4)(jnp.ones(5)))
+    refuse(errors.PhloxError, lambda: phlox.vmap(lambda x: x, out_axes=None)(jnp.ones(5)))
+
+
+def test_too_few_devices():
+    error = refuse(errors.DeviceError, lambda: phlox.pmap(lambda x: x)(jnp.ones((99, 2))))
+    assert (error.wanted, error.available) == (99, phlox.local_device_count())
+    assert "num_cpu_devices" in error.instead
+    refuse(errors.DeviceError, lambda: phlox.pmap(lambda x: x, devices=phlox.devices()[:2])(jnp.ones(3)))
+    refuse(errors.AxisSizeError, lambda: phlox.pmap(lambda x, y: x)(jnp.ones(2), jnp.ones(3)))
+    refuse(errors.DeviceError, lambda: phlox.devices("strange"))
+
+
+def test_arguments_on_different_devices():
+    a, b = (phlox.device_put(1.0, d) for d in phlox.devices()[:2])
+    error = refuse(errors.DeviceError, lambda: a + b)
+    assert len(error.devices) == 2
+    refuse(errors.DeviceError, lambda: phlox.jit(lambda x, y: x + y)(a, b))
+
+
+def test_unbound_axis_names():
+    error = refuse(errors.AxisNameError, lambda: phlox.lax.psum(jnp.ones(2), "i"))
+    assert error.axis == "i"
+    refuse(errors.AxisNameError, lambda: phlox.vmap(lambda x: phlox.lax.axis_index("j"), axis_name="i")(jnp.ones(2)))
+    with pytest.raises(NameError):
+        phlox.lax.psum(jnp.ones(2), "i")
+
+
+@pytest.mark.parametrize(
+    "use, kind",
+    [
+        (lambda x: 1 if x > 0 else 2, errors.TracerBoolConversionError),
+        (lambda x: [1, 2][x.astype(int)], errors.TracerIntegerConversionError),
+        (lambda x: range(x.astype(int)), errors.TracerIntegerConversionError),
+        (lambda x: np.sin(x), errors.TracerArrayConversionError),
+        (lambda x: float(x), errors.ConcretizationTypeError),
+        (lambda x: x.item(), errors.ConcretizationTypeError),
+        (lambda x: jnp.ones(3)[jnp.ones(3) * x > 0], errors.NonConcreteBooleanIndexError),
+    ],
+)
+def test_values_that_are_not_known_yet(use, kind):
+    def user_function(x):
+        return use(x)
+
+    error = refuse(kind, lambda: phlox.jit(user_function)(1.0))
+    assert error.instead
+    if kind is errors.TracerBoolConversionError:
+        assert "numpy.where" in error.instead
+        assert "argument x" in error.what
+        assert "user_function" in error.what
+
+
+def test_derivatives_of_what_has_none():
+    refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x * 2)(jnp.ones(3)))
+    error = refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x * 2)(1))
+    assert error.argument == "x"
+    refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x.astype(int))(1.0))
+    refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x)(1j))
+    refuse(errors.PhloxError, lambda: phlox.grad(lambda x, y: x, argnums=1)(1.0))
+    error = refuse(errors.ShapeError, lambda: phlox.jvp(jnp.sin, (1.0,), (jnp.ones(2),)))
+    refuse(errors.DtypeError, lambda: phlox.jvp(jnp.sin, (1.0,), (1,)))
+
+
+def test_tracebacks_leave_out_our_frames():
+    def user_function(x):
+        raise KeyError("the user's own error")
+
+    for transform in (phlox.jit, phlox.grad, phlox.vmap, phlox.pmap):
+        with pytest.raises(KeyError) as caught:
+            transform(user_function)(jnp.ones(2) if transform is not phlox.grad else 1.0)
+        frames = [str(entry.path) for entry in caught.traceback]
+        between = frames[frames.index(__file__) : len(frames) - frames[::-1].index(__file__)]
+        ours = [frame for frame in between if "/phlox/" in frame]
+        assert len(ours) <= 2, f"{transform.__name__} shows {ours}"
+    with phlox.config.scope(traceback_filtering="off"), pytest.raises(KeyError) as caught:
+        phlox.jit(user_function)(1.0)
+    assert sum("/phlox/" in str(entry.path) for entry in caught.traceback) > 2
+
+
+def test_every_class_is_documented_with_its_fix():
+    for name in errors.__all__:
+        cls = getattr(errors, name)
+        if cls is errors.JaxRuntimeError:  # jaxlib's
+            continue
+        assert cls.__doc__, name
+    assert issubclass(errors.PhloxError, Exception)

@@ -1,0 +1,217 @@
+"""Walks the registry of primitives: every rule that a primitive states is checked against what it must satisfy.
+
+types      declares what the compiled operation returns
+jvp        agrees with central differences
+transpose  satisfies <ct, A t> = <Aᵀ ct, t>
+batch      agrees with a stack of single examples, over each argument and each axis
+extend     moves PRNG keys as it moves numbers
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+import phlox
+from judge import rng
+from phlox._ir import dtypes
+from phlox._ir.primitive import primitive, primitives
+from phlox._trace.trace import typeof
+from phlox._transform.transpose import Linear
+from phlox._transform.words import Zero, instantiate
+from phlox._xla.array import physical
+from registry_examples import ELSEWHERE, WITH_KEYS, examples
+
+
+@functools.cache
+def table():
+    with phlox.enable_x64(True):
+        return examples()
+
+
+NAMES = sorted(set(primitives()) - set(ELSEWHERE))
+#: Their derivative is zero by definition, whatever differences say.
+ZERO_BY_DEFINITION = {"nextafter", "stop_gradient"}
+
+
+def having(rule):
+    """The primitives that state this rule."""
+    return [name for name in NAMES if getattr(primitive(name), rule) is not None]
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with phlox.enable_x64(True):
+        yield
+
+
+def outputs(name, args, params):
+    out = primitive(name).bind(*args, **params)
+    return out if primitive(name).multiple_results else [out]
+
+
+def host(x):
+    return np.asarray(physical(x)) if isinstance(x, phlox.Array) else np.asarray(x)
+
+
+def inexact(x):
+    return dtypes.is_inexact(typeof(x).dtype)
+
+
+def test_every_primitive_has_an_example():
+    missing = set(primitives()) - set(table()) - set(ELSEWHERE)
+    assert not missing, f"tests/registry_examples.py has no example of {sorted(missing)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_declared_types_are_those_of_the_compiled_result(name):
+    p = primitive(name)
+    for example in table()[name]:
+        declared = p.types(*[typeof(x) for x in example.args], **example.params)
+        declared = declared if p.multiple_results else [declared]
+        got = outputs(name, example.args, example.params)
+        assert len(declared) == len(got)
+        for aval, x in zip(declared, got, strict=True):
+            assert typeof(x) is aval
+            value = host(x)
+            assert value.shape == aval.physical.shape
+            assert value.dtype == aval.physical.dtype
+
+
+# The forward rule of a custom_vjp ends in an operation that can only be transposed; see test_custom.py.
+@pytest.mark.parametrize("name", sorted({*having("jvp")} - {"custom_vjp_call"} - ZERO_BY_DEFINITION))
+def test_jvp_agrees_with_differences(name):
+    p = primitive(name)
+    step = 1e-6
+    for example in table()[name]:
+        moving = [i for i, x in enumerate(example.args) if inexact(x)]
+        random = rng("jvp", name)
+        tangents = [Zero(typeof(x).tangent()) for x in example.args]
+        for i in moving:
+            shape = example.args[i].shape
+            t = random.standard_normal(shape)
+            tangents[i] = t + 1j * random.standard_normal(shape) if example.args[i].dtype.kind == "c" else t
+
+        def at(h, example=example, moving=moving, tangents=tangents):
+            moved = [x + h * tangents[i] if i in moving else x for i, x in enumerate(example.args)]
+            return [host(y) for y in outputs(name, moved, example.params)]
+
+        _, out_tangents = p.jvp(list(example.args), tangents, **example.params)
+        out_tangents = out_tangents if p.multiple_results else [out_tangents]
+        if not moving:
+            assert all(type(t) is Zero for t in out_tangents)
+            continue
+        above, below, got = at(step), at(-step), [host(instantiate(t)) for t in out_tangents]
+        for hi, lo, t, y in zip(above, below, got, at(0.0), strict=True):
+            if t.dtype == dtypes.float0 or not dtypes.is_inexact(y.dtype):
+                continue
+            bound = 1e-4 if t.dtype.itemsize >= 8 else 2e-1
+            np.testing.assert_allclose(
+                t, (hi.astype(t.dtype) - lo.astype(t.dtype)) / (2 * step), rtol=bound, atol=bound
+            )
+
+
+@pytest.mark.parametrize("name", having("transpose"))
+def test_transpose_satisfies_the_inner_product_identity(name):
+    p = primitive(name)
+    assert any(example.linear for example in table()[name]), "no example says in what it is linear"
+    for example in table()[name]:
+        for linear in example.linear:
+            zeros = [np.zeros_like(x) if i in linear else x for i, x in enumerate(example.args)]
+            constant = [host(y) for y in outputs(name, zeros, example.params)]
+            assert all(not y.any() for y in constant), "an example is linear only if it maps zeros to zeros"
+            out = outputs(name, example.args, example.params)
+            random = rng("transpose", name, linear)
+            cts = [random_like(y, random) for y in out]
+            args = [Linear(typeof(x)) if i in linear else x for i, x in enumerate(example.args)]
+            back = p.transpose(cts if p.multiple_results else cts[0], *args, **example.params)
+            forward = sum(np.sum(ct * host(y)) for ct, y in zip(cts, out, strict=True))
+            backward = sum(np.sum(host(instantiate(back[i])) * example.args[i]) for i in linear)
+            # Transposition of maps between complex numbers is defined up to real parts where a map is only real-linear.
+            np.testing.assert_allclose(np.real(forward), np.real(backward), rtol=1e-9, atol=1e-9)
+            for i in linear:
+                assert typeof(instantiate(back[i])).shape == example.args[i].shape
+
+
+def random_like(x, random):
+    value = host(x)
+    drawn = random.standard_normal(value.shape)
+    return (drawn + 1j * random.standard_normal(value.shape) if value.dtype.kind == "c" else drawn).astype(value.dtype)
+
+
+@pytest.mark.parametrize("name", sorted({*having("batch")} - {"iota"}))  # which has no arguments to map
+def test_batching_agrees_with_a_stack_of_examples(name):
+    p = primitive(name)
+    for example in table()[name]:
+        for mapped in subsets(len(example.args)):
+            for axis in range(max(typeof(example.args[i]).ndim for i in mapped) + 1):
+                check_batch(p, example, mapped, axis)
+
+
+def subsets(n):
+    """Each argument alone, and all together."""
+    return [(i,) for i in range(n)] + ([tuple(range(n))] if n > 1 else [])
+
+
+def check_batch(p, example, mapped, axis):
+    size = 2
+    stacked, in_axes, per_example = [], [], [[] for _ in range(size)]
+    for i, x in enumerate(example.args):
+        if i not in mapped:
+            stacked.append(x)
+            in_axes.append(None)
+            for row in per_example:
+                row.append(x)
+            continue
+        at = min(axis, typeof(x).ndim)
+        variants = [x, varied(x)]
+        stacked.append(stack_keys(variants, at) if is_key(x) else np.stack(variants, at))
+        in_axes.append(at)
+        for row, v in zip(per_example, variants, strict=True):
+            row.append(v)
+    bind = lambda *xs: p.bind(*xs, **example.params)
+    whole = phlox.vmap(bind, in_axes=tuple(in_axes))(*stacked)
+    whole = whole if p.multiple_results else [whole]
+    for k, row in enumerate(per_example):
+        single = outputs(p.name, row, example.params)
+        for w, s in zip(whole, single, strict=True):
+            np.testing.assert_allclose(host(w)[k], host(s), rtol=1e-12, atol=1e-12, err_msg=f"{p.name} over {in_axes}")
+
+
+def is_key(x):
+    return dtypes.is_extended(typeof(x).dtype)
+
+
+def stack_keys(variants, at):
+    words = [host(v) for v in variants]
+    return phlox.random.wrap_key_data(np.stack(words, at))
+
+
+def varied(x):
+    """Another example of the same type."""
+    if is_key(x):
+        return phlox.random.wrap_key_data(host(x)[..., ::-1])
+    x = np.asarray(x)
+    if x.dtype == bool:
+        return ~x
+    return np.flip(x).copy() if x.dtype.kind in "iu" else x[::-1].copy() * 0.875 if x.ndim else x * 0.875
+
+
+@pytest.mark.parametrize("name", sorted(WITH_KEYS))
+def test_extended_elements_move_as_numbers_do(name):
+    shape, params = WITH_KEYS[name]
+    count = int(np.prod(shape))
+    numbers = np.arange(count, dtype=np.uint32).reshape(shape)
+    keys = phlox.random.wrap_key_data(np.stack([numbers, numbers + 100], -1))
+    (moved,) = outputs(name, (keys,), params)
+    (expected,) = outputs(name, (numbers,), params)
+    np.testing.assert_array_equal(host(moved)[..., 0], host(expected))
+    np.testing.assert_array_equal(host(moved)[..., 1], host(expected) + 100)
+
+
+def test_a_missing_rule_is_an_error_with_the_name_of_primitive_and_rule():
+    with pytest.raises(phlox.errors.MissingRuleError) as caught:
+        phlox.grad(lambda x: phlox.lax.scatter_min_p.rule("transpose")(x))(3.0)
+    assert (caught.value.primitive, caught.value.rule) == ("scatter-min", "transpose")
+    assert "reverse-mode" in str(caught.value)
+    assert "test_registry.py" in str(caught.value)
