@@ -8,13 +8,14 @@ from typing import Any
 from .._base.errors import PhloxError
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
+from .._ir.avals import typeof_value
 from . import arguments
 
 
 class FlatFunction:
     """`fun(*args)` on the leaves of args. After a call, `out_tree` is the structure of what it returned.
 
-    With `has_aux` the function returns (out, aux); `out` alone is flattened and `aux` is kept aside.
+    With `has_aux` the function returns (out, aux); arrays in aux travel behind those of out, other things stay aside.
     """
 
     def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, has_aux: bool = False):
@@ -22,11 +23,11 @@ class FlatFunction:
         self.in_tree = in_tree
         self.has_aux = has_aux
         self.out_tree: PyTreeDef
-        self.aux_leaves: list[Any] = []
+        self.aux: list[Any] = []
         self.aux_tree: PyTreeDef
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        """The leaves of the result, followed by those of aux."""
+        """The leaves of the result, followed by the arrays of aux."""
         out = self.fun(*self.in_tree.unflatten(leaves))
         if not self.has_aux:
             flat, self.out_tree = flatten(out)
@@ -38,15 +39,17 @@ class FlatFunction:
             )
         flat, self.out_tree = flatten(out[0])
         arguments.check_outputs(self.fun, out[0], flat)
-        aux, self.aux_tree = flatten(out[1])
-        return [*flat, *aux]
+        self.aux, self.aux_tree = flatten(out[1])
+        return [*flat, *[x for x in self.aux if typeof_value(x) is not None]]
 
     def split(self, outs: Sequence[Any]) -> tuple[list[Any], Any]:
         """Flat results, and aux as a tree."""
         if not self.has_aux:
             return list(outs), None
         count = self.out_tree.num_leaves
-        return list(outs[:count]), self.aux_tree.unflatten(outs[count:])
+        arrays = iter(outs[count:])
+        aux = [x if typeof_value(x) is None else next(arrays) for x in self.aux]
+        return list(outs[:count]), self.aux_tree.unflatten(aux)
 
 
 def user_call(function: Callable[..., Any]) -> Callable[..., Any]:

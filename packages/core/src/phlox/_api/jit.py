@@ -422,9 +422,9 @@ class JitFunction:
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        args, kwargs, statics, in_tree, _, keys = self._prepare(args, kwargs)
+        dynamic, named, statics, in_tree, _, keys = self._prepare(args, kwargs)
         avals = [k if type(k) is ShapedArray else k.aval for k in keys]
-        traced = self._trace(args, kwargs, statics, in_tree, avals)
+        traced = self._trace(dynamic, named, statics, in_tree, avals)
         return stages.Traced(traced.closed, traced.consts, traced.out_tree, lambda: self.lower(*args, **kwargs))
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:

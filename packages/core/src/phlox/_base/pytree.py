@@ -449,14 +449,9 @@ def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, pa
     With ``prefix=True`` a leaf of `expected` accepts any subtree.
     """
     want, have = expected.node_data(), got.node_data()
-    if want is None and expected.num_nodes == 1 and expected.num_leaves == 1:
-        if prefix or (have is None and got.num_leaves == 1):
-            return []
-        return [Difference(path, "a leaf", describe(got))]
-    if have is None and got.num_leaves == 1:
-        return [Difference(path, describe(expected), "a leaf")]
-    if want is None or have is None:  # one of them is None, the container without children
-        return [] if want == have else [Difference(path, describe(expected), describe(got))]
+    if want is None or have is None:
+        same = want is have or (prefix and want is None)
+        return [] if same else [Difference(path, describe(expected), describe(got))]
     if want[0] is not have[0] or (want[1] != have[1] and want[0] is not dict):
         return [Difference(path, describe(expected), describe(got))]
     children, others = expected.children(), got.children()
@@ -504,8 +499,10 @@ def describe(treedef: PyTreeDef) -> str:
     """A structure in a few words: ``a leaf``, ``None``, ``a list of 3``, ``a dict with keys 'a', 'b'``."""
     data = treedef.node_data()
     if data is None:
-        return "a leaf" if treedef.num_leaves == 1 else "None"
+        return "a leaf"
     kind, aux = data
+    if kind is type(None):
+        return "None"
     if kind is dict:
         return "a dict with keys " + ", ".join(map(repr, aux)) if aux else "an empty dict"
     count = len(treedef.children())

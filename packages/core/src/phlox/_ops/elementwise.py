@@ -8,6 +8,7 @@ import numpy as np
 
 from .._ir import dtypes
 from .._ir.avals import shaped
+from .._trace.trace import typeof
 from .._xla.text import Function, Value
 from .families import (
     ANY,
@@ -132,7 +133,7 @@ def _round_text(f: Function, x: Value, rounding_method: Any) -> Value:
 
 
 def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
-    if dtypes.kind(x.dtype) != "c":
+    if dtypes.kind(typeof(x).dtype) != "c":
         return mul(t, sign(x))
     # |x| moves with the part of t that points along x; at 0 along nothing.
     safe = complex_(select(eq(out, literal(out, 0)), literal(out, 1), out), literal(out, 0))

@@ -208,7 +208,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
     ) -> Any:
         self._check_alive()
         transfer.one_device(self.sharding)
-        return transfer.to_dlpack(self._buf, copy)
+        return transfer.to_dlpack(self.__deepcopy__({})._buf if copy else self._buf)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         self._check_alive()
@@ -226,7 +226,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return self
 
     def __deepcopy__(self, _memo: Any) -> Array:
-        return wrap(transfer.copy(self._buf), self.aval, self._key)
+        return wrap(transfer.copy(self._buf, self.aval.physical, self.sharding), self.aval, self._key)
 
 
 _new = Array.__new__

@@ -43,7 +43,8 @@ def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     else:
         where = sharding.devices_indices_map(aval.shape)
         devices = tuple(d for d in devices if d.process_index == d.client.process_index())
-        parts = [np.ascontiguousarray(host[where[d]]) for d in devices]
+        # A copy for each device: jaxlib fails when two of them are given the same memory.
+        parts = [host[where[d]].copy() for d in devices]
     return _batched_device_put(aval, native_sharding, parts, list(devices), True, False, _COPY, True)
 
 
@@ -104,9 +105,9 @@ def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) ->
     return put_buffer(buffer_to_numpy(buf, aval, here), aval, there)
 
 
-def copy(buf: Any) -> Any:
-    """A buffer of its own with the same contents, on the same devices."""
-    return _copy_to(buf, buf._sharding)
+def copy(buf: Any, aval: ShapedArray, sharding: Sharding) -> Any:
+    """A buffer with memory of its own and the same contents (jaxlib's copy to the same device shares memory)."""
+    return put_buffer(buffer_to_numpy(buf, aval, sharding), aval, sharding)
 
 
 def _copy_to(buf: Any, target: Any) -> Any:
@@ -140,13 +141,13 @@ def dlpack_device(sharding: Sharding) -> tuple[int, int]:
     return _DLPACK_DEVICE[device.platform], 0 if device.platform == "cpu" else device.local_hardware_id
 
 
-def to_dlpack(buf: Any, copied: bool | None) -> Any:
-    """A DLPack capsule of the buffer, or of a copy of it."""
+def to_dlpack(buf: Any) -> Any:
+    """A DLPack capsule of the buffer."""
     buf.block_until_ready()
-    return native.buffer_to_dlpack_managed_tensor(copy(buf) if copied else buf, None)
+    return native.buffer_to_dlpack_managed_tensor(buf, None)
 
 
-def from_dlpack(capsule: Any, device: Device, copied: bool | None) -> tuple[Any, ShapedArray]:
+def from_dlpack(capsule: Any, device: Device) -> tuple[Any, ShapedArray]:
     """A buffer that shares memory with the capsule's owner where alignment allows, and its type."""
     with no_jax:
         buf = native.dlpack_managed_tensor_to_buffer(capsule, device, None)
@@ -155,8 +156,7 @@ def from_dlpack(capsule: Any, device: Device, copied: bool | None) -> tuple[Any,
         except (BufferError, TypeError):
             host = buf._single_device_array_to_np_array_did_copy()[0]
     aval = shaped(host.shape, host.dtype)
-    buf = buf._rewrap_with_aval_and_sharding(aval, single_device(device).native(aval.ndim))
-    return (copy(buf) if copied else buf), aval
+    return buf._rewrap_with_aval_and_sharding(aval, single_device(device).native(aval.ndim)), aval
 
 
 def pointer(buf: Any) -> int:

@@ -189,7 +189,9 @@ def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None
     if isinstance(external_array, np.ndarray) and not external_array.flags.writeable:
         return asarray(external_array)
     capsule = external_array.__dlpack__()
-    buf, aval = transfer.from_dlpack(capsule, source, copy)
+    buf, aval = transfer.from_dlpack(capsule, source)
+    if copy:
+        buf = transfer.copy(buf, aval, single_device(source))
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
     found = wrap(buf, aval, key_for(aval, single_device(source), False))

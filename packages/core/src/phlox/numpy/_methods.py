@@ -27,7 +27,7 @@ from . import (
 )
 from ._at import At
 from ._create import asarray, astype
-from ._promote import type_of
+from ._promote import array_like, type_of
 
 _OPERANDS = {Array, float, int, bool, complex, np.ndarray}
 
@@ -40,14 +40,14 @@ def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """``self <op> other``; other classes get their turn by NotImplemented."""
 
     def method(self: Any, other: Any) -> Any:
-        return function(self, other) if _is_operand(other) else NotImplemented
+        return function(self, array_like(other)) if _is_operand(other) else NotImplemented
 
     return method
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        return function(other, self) if _is_operand(other) else NotImplemented
+        return function(array_like(other), self) if _is_operand(other) else NotImplemented
 
     return method
 

@@ -1,0 +1,172 @@
+"""The cache of compiled programs survives what happens to folders: other processes, damage, no space, other owners."""
+
+import os
+import stat
+
+import pytest
+from fresh import run, start
+
+PROGRAM = """
+import sys, warnings
+import phlox, phlox.numpy as jnp
+from phlox._xla import compile as compiling
+compiled = []
+original = compiling.disk.store
+compiling.disk.store = lambda key, payload: compiled.append(key) or original(key, payload)
+f = phlox.jit(lambda x: jnp.sin(x) * 2 + 1)
+print(f(jnp.ones(3)).shape, len(compiled))
+"""
+
+
+def cached(folder, program=PROGRAM, **changes):
+    """Runs in a process that caches in `folder`; returns (programs compiled, standard error)."""
+    out = run(program, PHLOX_COMPILATION_CACHE_DIR=str(folder), PHLOX_ENABLE_COMPILATION_CACHE=None, **changes)
+    assert out.stdout.startswith("(3,) "), out.stdout + out.stderr
+    return int(out.stdout.split()[-1]), out.stderr
+
+
+def entries(folder):
+    return sorted(folder.glob("*.xla"))
+
+
+def test_the_second_process_compiles_nothing(tmp_path):
+    folder = tmp_path / "cache"
+    first, _ = cached(folder)
+    assert first == len(entries(folder)) > 0
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert cached(folder) == (0, "")
+    assert not list(folder.glob("*.part"))
+
+
+def test_two_processes_at_once(tmp_path):
+    folder = tmp_path / "cache"
+    running = [start(PROGRAM, PHLOX_COMPILATION_CACHE_DIR=str(folder)) for _ in range(3)]
+    for process in running:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        assert out.startswith("(3,) ")
+        assert err == ""
+    assert cached(folder) == (0, "")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "scrambled", "foreign"])
+def test_damaged_entries_are_compiled_again(tmp_path, damage):
+    folder = tmp_path / "cache"
+    count, _ = cached(folder)
+    for path in entries(folder):
+        data = path.read_bytes()
+        path.write_bytes(
+            {
+                "truncated": data[: len(data) // 2],
+                "empty": b"",
+                "scrambled": data[:100] + bytes([data[100] ^ 255]) + data[101:],
+                "foreign": b"something else entirely" * 10,
+            }[damage]
+        )
+    assert cached(folder) == (count, "")
+    assert cached(folder) == (0, "")
+
+
+def test_an_entry_with_a_good_checksum_that_jaxlib_refuses(tmp_path):
+    folder = tmp_path / "cache"
+    count, _ = cached(folder)
+    write = """
+        import os
+        from phlox._xla import disk
+        for name in os.listdir(disk.directory()):
+            disk.store(name.removesuffix(".xla"), b"not a program")
+    """
+    run(write, PHLOX_COMPILATION_CACHE_DIR=str(folder))
+    assert cached(folder)[0] == count
+    assert cached(folder)[0] == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to somebody else")
+def test_a_folder_of_somebody_else_is_refused(tmp_path):
+    folder = tmp_path / "cache"
+    cached(folder)
+    planted = entries(folder)
+    os.chown(folder, 12345, 12345)
+    count, err = cached(folder)
+    assert "belongs to another user" in err
+    assert err.count("RuntimeWarning") == 1
+    assert count > 0, "nothing was loaded from it"
+    assert entries(folder) == planted, "and nothing written to it"
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o777)
+    count, err = cached(folder)
+    assert "others may write" in err
+    assert count > 0
+    assert entries(folder) == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    count, err = cached(tmp_path / "file" / "cache")
+    assert count > 0
+    assert "going on without a cache" in err
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    # A full disk and a read-only folder look the same from here: writing fails. Root may write anywhere, so the
+    # failure is made by a limit on the size of files, which holds for root too.
+    folder = tmp_path / "cache"
+    limited = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    count, err = cached(folder, limited + PROGRAM)
+    assert count > 0
+    assert "cannot write to the cache" in err
+    assert err.count("RuntimeWarning") == 1
+    assert list(folder.iterdir()) == [], "half-written files are removed"
+
+
+def test_read_only_folder_of_an_ordinary_user(tmp_path):
+    program, folder = PROGRAM, tmp_path / "cache"
+    if os.getuid() == 0:  # who may write everywhere, so the program becomes somebody else once it has loaded
+        program = PROGRAM.replace("compiled = []", "import os; os.setgid(12345); os.setuid(12345); compiled = []")
+    folder.mkdir(mode=0o700)
+    if os.getuid() == 0:
+        for parent in (folder, *folder.parents):
+            if parent.stat().st_uid == 0 and parent.is_relative_to(tmp_path.parents[1]):
+                parent.chmod(parent.stat().st_mode | 0o055)
+        os.chown(folder, 12345, 12345)
+    folder.chmod(0o500)
+    count, err = cached(folder, program)
+    assert count > 0
+    assert "going on without a cache" in err
+
+
+def test_the_oldest_entries_go_first(tmp_path):
+    folder = tmp_path / "cache"
+    program = """
+        import os, time
+        from phlox._xla import disk
+        for k in range(20):
+            disk.store(f"key{k:02d}", bytes(1000))
+            os.utime(os.path.join(disk.directory(), f"key{k:02d}.xla"), (k, k))
+        disk.load("key00")
+        disk._evict(disk.directory(), 5000)
+        print(sorted(name[:5] for name in os.listdir(disk.directory())), disk.info().entries)
+        disk.clear()
+        print(disk.info().bytes)
+    """
+    out = run(program, PHLOX_COMPILATION_CACHE_DIR=str(folder)).stdout.splitlines()
+    assert out == ["['key00', 'key17', 'key18', 'key19'] 4", "0"]
+
+
+def test_turned_off(tmp_path):
+    folder = tmp_path / "cache"
+    out = run(PROGRAM, PHLOX_COMPILATION_CACHE_DIR=str(folder), PHLOX_ENABLE_COMPILATION_CACHE="0")
+    assert out.stdout.startswith("(3,)")
+    assert not folder.exists()
+
+
+def test_programs_for_other_flags_are_other_entries(tmp_path):
+    folder = tmp_path / "cache"
+    first, _ = cached(folder, XLA_FLAGS="--xla_backend_optimization_level=0")
+    second, _ = cached(folder, XLA_FLAGS="--xla_backend_optimization_level=1")
+    assert first == second > 0

@@ -1,0 +1,69 @@
+"""What importing phlox does to a process: nothing that the user did not ask for."""
+
+import json
+
+from fresh import run
+
+
+def test_import_starts_nothing_and_writes_nothing(tmp_path):
+    program = """
+        import json, os, sys, threading
+        import numpy  # which starts the threads of its linear algebra
+        before = threading.active_count(), sorted(os.listdir("/proc/self/task")), dict(os.environ)
+        import phlox
+        import phlox.numpy
+        from phlox._xla import devices
+        changed = {k: v for k, v in os.environ.items() if before[2].get(k) != v}
+        print(json.dumps({
+            "clients": devices.started(),
+            "threads": threading.active_count() - before[0],
+            "tasks": len(os.listdir("/proc/self/task")) - len(before[1]),
+            "environment": changed,
+            "meta_path": [type(f).__module__ for f in sys.meta_path if type(f).__module__.startswith("phlox")],
+        }))
+    """
+    home = tmp_path / "home"
+    home.mkdir()
+    out = run(program, HOME=str(home), XDG_CACHE_HOME=None, PHLOX_COMPILATION_CACHE_DIR=None, TF_CPP_MIN_LOG_LEVEL=None)
+    found = json.loads(out.stdout)
+    assert found["environment"].pop("TF_CPP_MIN_LOG_LEVEL", "1") == "1"
+    assert found == {"clients": False, "threads": 0, "tasks": 0, "environment": {}, "meta_path": []}
+    assert list(home.rglob("*")) == []
+    assert out.stderr == ""
+
+
+def test_import_brings_no_jax_no_scipy_no_unittest():
+    out = run("import phlox, phlox.numpy, phlox.random, phlox.nn, phlox.lax", options=["-X", "importtime"])
+    modules = {line.rsplit("|", 1)[1].strip() for line in out.stderr.splitlines() if line.startswith("import time:")}
+    tops = {name.split(".")[0] for name in modules}
+    assert "phlox" in tops
+    assert not tops & {"jax", "scipy", "unittest", "torch", "tensorflow", "matplotlib", "rich"}
+    assert "jaxlib.mlir" not in modules
+
+
+def test_the_first_computation_brings_no_jax_either():
+    program = """
+        import sys
+        import numpy as np, phlox, phlox.numpy as jnp, ml_dtypes
+        x = jnp.ones((3, 3), "bfloat16")
+        np.asarray(x), str(x @ x), phlox.jit(phlox.grad(lambda x: (x * x).sum()))(jnp.ones(3))
+        y = phlox.pmap(lambda x: x + 1)(np.arange(float(phlox.device_count())))
+        np.asarray(y), y.addressable_shards, y[0], np.from_dlpack(jnp.ones(2)), jnp.from_dlpack(np.ones(2, "float32"))
+        print([name for name in sys.modules if name.split(".")[0] in ("jax", "scipy")])
+    """
+    assert run(program).stdout.strip() == "[]"
+
+
+def test_first_result_without_a_home(tmp_path):
+    out = run(
+        "import phlox.numpy as jnp; print(jnp.ones(2) + 1)",
+        HOME=str(tmp_path / "missing" / "home"),
+        XDG_CACHE_HOME=None,
+        PHLOX_COMPILATION_CACHE_DIR=None,
+    )
+    assert out.stdout.strip() == "[2. 2.]"
+
+
+def test_a_process_that_ends_while_computing_ends_quietly():
+    out = run("import phlox, phlox.numpy as jnp; x = phlox.pmap(lambda x: x @ x)(jnp.ones((1, 500, 500)))")
+    assert out.stderr == ""

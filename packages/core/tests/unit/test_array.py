@@ -1,0 +1,202 @@
+"""Arrays as Python and NumPy see them: conversion, printing, iteration, life of the buffer, exchange, pickling."""
+
+import copy
+import math
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+
+DTYPES = ["bool", "int8", "int32", "uint8", "uint32", "float16", "bfloat16", "float32", "complex64"]
+NARROW = ["int4", "uint4", "float8_e4m3fn", "float8_e5m2"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES + NARROW)
+def test_numpy_and_back(dtype):
+    kind = np.dtype(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else np.dtype(dtype)
+    for shape in ((), (0,), (3,), (2, 3)):
+        x = np.arange(math.prod(shape)).reshape(shape).astype(kind)
+        y = jnp.asarray(x)
+        assert isinstance(y, phlox.Array)
+        assert (y.shape, y.dtype, y.ndim, y.size) == (x.shape, kind, x.ndim, x.size)
+        back = np.asarray(y)
+        assert back.dtype == kind
+        np.testing.assert_array_equal(back, x)
+        assert not np.shares_memory(back, x)
+
+
+def test_arrays_do_not_alias_what_they_are_made_of():
+    x = np.arange(4096.0, dtype=np.float32)
+    y, z = jnp.asarray(x), phlox.device_put(x)
+    x[:] = -1
+    assert float(y[1]) == float(z[1]) == 1.0
+    host = np.asarray(y)
+    assert not host.flags.writeable
+    assert np.array(y).flags.writeable
+
+
+def test_numbers():
+    x = jnp.array([[2.5]])
+    assert (float(x), int(x), bool(x), complex(x), x.item(), x.tolist()) == (2.5, 2, True, 2.5 + 0j, 2.5, [[2.5]])
+    assert [10, 20, 30][jnp.array(1)] == 20
+    assert f"{jnp.array(2.5):.2f}" == "2.50"
+    assert f"{jnp.array([1, 2])}" == "[1 2]"
+    assert abs(round(jnp.array(2.567), 1) - 2.6) < 1e-6
+    assert abs(jnp.array(-2)) == 2
+    with pytest.raises(ValueError):
+        bool(jnp.ones(2))
+    with pytest.raises(TypeError):
+        hash(jnp.ones(2))
+
+
+def test_printing():
+    assert repr(jnp.arange(3)) == "Array([0, 1, 2], dtype=int32)"
+    assert repr(jnp.asarray(2.0)) == "Array(2., dtype=float32, weak_type=True)"
+    assert repr(jnp.zeros((0, 2))) == "Array([], shape=(0, 2), dtype=float32)"
+    assert repr(jnp.ones((2, 2), "bfloat16")) == "Array([[1, 1],\n       [1, 1]], dtype=bfloat16)"
+    assert str(jnp.arange(3)) == "[0 1 2]"
+    assert repr(phlox.random.key(1)) == "Array((), dtype=key<fry>) overlaying:\n[0 1]"
+    long = repr(jnp.arange(30) * 1000)
+    assert all(len(line) <= 80 for line in long.split("\n"))
+
+
+def test_iteration_and_length():
+    x = jnp.arange(6).reshape(3, 2)
+    assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
+    a, b, c = x
+    assert b.shape == (2,)
+    assert len(x) == 3
+    assert 4 in x.ravel()
+    for use in (len, iter, list):
+        with pytest.raises(TypeError):
+            use(jnp.array(1))
+
+
+def test_operators_give_way_to_other_classes():
+    class Other:
+        __array_priority__ = 1000
+
+        def __add__(self, x):
+            return "left"
+
+        def __radd__(self, x):
+            return "right"
+
+    assert jnp.ones(2) + Other() == "right"
+    assert Other() + jnp.ones(2) == "left"
+    assert (jnp.ones(2) == "text") is False
+    with pytest.raises(TypeError):
+        jnp.ones(2) + "text"
+    with pytest.raises(TypeError):
+        jnp.ones(2) + [1, 2]
+    out = np.ones(2, np.float32) + jnp.ones(2)
+    assert isinstance(out, phlox.Array)
+    assert isinstance(np.float32(1) * jnp.ones(2), phlox.Array)
+
+
+def test_objects_that_convert_themselves():
+    class Wrapper:
+        def __jax_array__(self):
+            return jnp.arange(2.0)
+
+    assert (jnp.ones(2) + Wrapper()).tolist() == [1.0, 2.0]
+    assert (Wrapper() * jnp.ones(2)).tolist() == [0.0, 1.0]
+    assert jnp.asarray(Wrapper()).tolist() == [0.0, 1.0]
+
+    class HasArray:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(3)
+
+    assert jnp.asarray(HasArray()).tolist() == [0, 1, 2]
+
+
+def test_dlpack():
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(np.from_dlpack(x), np.asarray(x))
+    assert x.__dlpack_device__() == (1, 0)
+    host = np.arange(64.0, dtype=np.float32)
+    y = jnp.from_dlpack(host)
+    np.testing.assert_array_equal(y, host)
+    z = phlox.dlpack.from_dlpack(host, copy=True)
+    host[:] = 7
+    assert float(z[1]) == 1.0
+    assert jnp.from_dlpack(np.arange(3.0)).dtype == np.float32, "64 bits are narrowed outside of x64 mode"
+
+
+def test_pickle_and_copy():
+    key = phlox.random.key(3)
+    for x in (jnp.arange(3), jnp.asarray(1.0), jnp.ones(2, "bfloat16"), key):
+        y = pickle.loads(pickle.dumps(x))
+        assert y.aval is x.aval
+        assert str(y) == str(x)
+    x = jnp.arange(3)
+    assert copy.copy(x) is x
+    deep = copy.deepcopy(x)
+    x.delete()
+    assert deep.tolist() == [0, 1, 2]
+    aval = phlox.typeof(jnp.ones((2, 3)))
+    assert pickle.loads(pickle.dumps(aval)) is aval
+
+
+def test_types_are_interned():
+    assert phlox.typeof(jnp.ones((2, 3))) is phlox.typeof(np.zeros((2, 3)))
+    assert str(phlox.typeof(1.0)) == "~float32[]"
+    assert phlox.typeof(jnp.ones(5)).short == "f32[5]"
+
+
+def test_waiting():
+    x = phlox.jit(lambda x: x @ x)(jnp.ones((300, 300)))
+    assert x.block_until_ready() is x
+    assert x.is_ready()
+    tree = phlox.block_until_ready({"a": x, "b": 1})
+    assert tree["b"] == 1
+    assert phlox.device_get({"a": jnp.arange(2), "k": "text"})["a"].tolist() == [0, 1]
+
+
+def test_the_class_makes_no_arrays_and_knows_tracers():
+    with pytest.raises(TypeError):
+        phlox.Array()
+    seen = []
+    phlox.jit(lambda x: seen.append(isinstance(x, phlox.Array)) or x)(1.0)
+    phlox.vmap(lambda x: seen.append(isinstance(x, jnp.ndarray)) or x)(jnp.ones(2))
+    assert seen == [True, True]
+    assert not isinstance(np.ones(2), phlox.Array)
+
+
+def test_sixty_four_bit_mode():
+    assert jnp.asarray(np.arange(3)).dtype == np.int32
+    with phlox.enable_x64(True):
+        assert jnp.asarray(np.arange(3)).dtype == np.int64
+        assert jnp.ones(3).dtype == np.float64
+        assert (jnp.ones(3) * 1e-300).min() == 1e-300
+        assert jnp.array(2**40).item() == 2**40
+    with pytest.raises(OverflowError):
+        jnp.array(2**40)
+    assert jnp.ones(3).dtype == np.float32
+
+
+def test_shards():
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:4]).reshape(2, 2), ("a", "b"))
+    x = np.arange(16.0, dtype=np.float32).reshape(4, 4)
+    for spec in (phlox.P("a"), phlox.P("b", "a"), phlox.P(None, "b"), phlox.P(("a", "b")), phlox.P()):
+        sharding = phlox.NamedSharding(mesh, spec)
+        y = phlox.device_put(x, sharding)
+        np.testing.assert_array_equal(np.asarray(y), x)
+        assert y.sharding == sharding
+        for shard in y.addressable_shards:
+            np.testing.assert_array_equal(np.asarray(shard.data), x[shard.index])
+            assert shard.data.device == shard.device
+        np.testing.assert_array_equal(np.asarray(y * 2 + 1), x * 2 + 1)
+        np.testing.assert_array_equal(np.asarray(y.T), x.T)
+        assert float(y.sum()) == x.sum()
+        np.testing.assert_array_equal(np.asarray(y[1]), x[1])
+        np.testing.assert_array_equal(np.asarray(phlox.device_put(y, phlox.devices()[5])), x)
+    assert phlox.device_put(x, phlox.NamedSharding(mesh, phlox.P())).is_fully_replicated
+    with pytest.raises(phlox.errors.ShapeError):
+        phlox.device_put(np.ones((3, 4)), phlox.NamedSharding(mesh, phlox.P("a")))
+    with pytest.raises(phlox.errors.ShapeError):
+        phlox.NamedSharding(mesh, phlox.P("c"))

@@ -1,0 +1,170 @@
+"""custom_jvp and custom_vjp: their rules are used in every transformation, and wrong rules are named."""
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import errors, grad, jit, jvp, vmap
+
+X = np.array([0.5, -1.5, 2.0], np.float32)
+
+
+@phlox.custom_jvp
+def doubled(x, y):
+    return jnp.sin(x) * y
+
+
+@doubled.defjvp
+def doubled_jvp(primals, tangents):
+    (x, y), (tx, ty) = primals, tangents
+    return doubled(x, y), 2 * jnp.cos(x) * y * tx + jnp.sin(x) * ty
+
+
+@phlox.custom_vjp
+def tripled(x, y):
+    return jnp.sin(x) * y
+
+
+def tripled_fwd(x, y):
+    return tripled(x, y), {"x": x, "y": y}
+
+
+def tripled_bwd(res, ct):
+    ct_y = jnp.sin(res["x"]) * ct
+    return 3 * jnp.cos(res["x"]) * res["y"] * ct, ct_y.sum() if jnp.ndim(res["y"]) == 0 else ct_y
+
+
+tripled.defvjp(tripled_fwd, tripled_bwd)
+
+FACTORS = [(doubled, 2.0), (tripled, 3.0)]
+
+
+@pytest.mark.parametrize("f, factor", FACTORS)
+def test_the_rule_is_used_in_every_transformation(f, factor):
+    expected = factor * np.cos(X) * 2.0
+    np.testing.assert_allclose(f(X, 2.0), np.sin(X) * 2, rtol=1e-6)
+    np.testing.assert_allclose(jit(f)(X, 2.0), np.sin(X) * 2, rtol=1e-6)
+    total = lambda x: f(x, 2.0).sum()
+    for g in (grad(total), jit(grad(total)), grad(jit(total)), vmap(grad(lambda x: f(x, 2.0)))):
+        np.testing.assert_allclose(g(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(grad(lambda x: vmap(f, (0, None))(x, 2.0).sum())(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(grad(lambda y: vmap(f, (0, None))(X, y).sum())(2.0), np.sin(X).sum(), rtol=1e-5)
+    np.testing.assert_allclose(jit(vmap(jit(grad(lambda x: f(x, 2.0)))))(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(grad(f, argnums=(0, 1))(0.5, 2.0)[0], factor * np.cos(0.5) * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("f, factor", FACTORS)
+def test_rules_are_differentiated_in_turn(f, factor):
+    second = grad(grad(f))(0.5, 2.0)
+    np.testing.assert_allclose(second, -factor * np.sin(0.5) * 2, rtol=1e-5)
+
+
+def test_forward_mode():
+    out, tangent = jvp(doubled, (X, X), (X, X))
+    np.testing.assert_allclose(tangent, 2 * np.cos(X) * X * X + np.sin(X) * X, rtol=1e-5)
+    with pytest.raises(errors.DerivativeError, match="custom_jvp"):
+        jvp(tripled, (X, X), (X, X))
+
+
+def test_defjvps_and_symbolic_zeros_of_single_rules():
+    @phlox.custom_jvp
+    def f(x, y):
+        return x * y
+
+    f.defjvps(lambda t, out, x, y: 5 * t * y, None)
+    assert [float(g) for g in grad(f, (0, 1))(2.0, 3.0)] == [15.0, 0.0]
+
+
+def test_arguments_that_are_not_differentiated():
+    power = phlox.custom_jvp(lambda x, n: x**n, nondiff_argnums=(1,))
+    power.defjvp(lambda n, primals, tangents: (primals[0] ** n, 10 * tangents[0]))
+    assert grad(power)(2.0, 3) == 10.0
+    scaled = phlox.custom_vjp(lambda f, x: f(x), nondiff_argnums=(0,))
+    scaled.defvjp(lambda f, x: (f(x), x), lambda f, x, ct: (7 * ct,))
+    assert grad(lambda x: scaled(jnp.sin, x))(1.0) == 7.0
+
+
+def test_trees_defaults_and_keyword_arguments():
+    @phlox.custom_vjp
+    def f(params, x, scale=2.0):
+        return {"out": params["w"] * x * scale}
+
+    f.defvjp(lambda p, x, s: (f(p, x, s), (p, x, s)), lambda res, ct: ({"w": 100 * ct["out"]}, None, None))
+    gradient = grad(lambda p: f(p, 3.0)["out"])({"w": 1.0})
+    assert gradient == {"w": 100.0}
+    assert grad(lambda x: f({"w": 1.0}, x=x, scale=1.0)["out"])(3.0) == 0.0
+
+
+def test_integers_among_the_arguments():
+    @phlox.custom_vjp
+    def pick(x, i):
+        return x[i]
+
+    pick.defvjp(lambda x, i: (pick(x, i), i), lambda i, ct: (jnp.zeros(3).at[i].set(ct), None))
+    np.testing.assert_array_equal(grad(pick)(X, 1), [0, 1, 0])
+    np.testing.assert_array_equal(jit(grad(pick))(X, 2), [0, 0, 1])
+
+
+def test_wrong_rules_are_named():
+    f = phlox.custom_jvp(lambda x: {"a": x})
+    with pytest.raises(errors.DerivativeError, match="no derivative rule"):
+        grad(lambda x: f(x)["a"])(1.0)
+    f.defjvp(lambda p, t: {"a": p[0]})
+    with pytest.raises(errors.TreeError, match="pair"):
+        grad(lambda x: f(x)["a"])(1.0)
+    f.defjvp(lambda p, t: ({"b": p[0]}, {"b": t[0]}))
+    with pytest.raises(errors.TreeError, match=r"expected a leaf, got no such key"):
+        grad(lambda x: f(x)["a"])(1.0)
+    f.defjvp(lambda p, t: ({"a": p[0]}, {"a": jnp.ones(3)}))
+    with pytest.raises(errors.DerivativeError, match=r"f32\[3\] for a result of type f32\[\]"):
+        grad(lambda x: f(x)["a"])(1.0)
+    g = phlox.custom_vjp(lambda x, y: x * y)
+    g.defvjp(lambda x, y: (x * y, None), lambda res, ct: (ct,))
+    with pytest.raises(errors.TreeError, match="each of the 2 arguments"):
+        grad(g)(1.0, 2.0)
+    g.defvjp(lambda x, y: (x * y, None), lambda res, ct: (ct, jnp.ones((2, 2))))
+    with pytest.raises(errors.DerivativeError, match=r"f32\[2,2\]"):
+        grad(g, (0, 1))(1.0, 2.0)
+    g.defvjp(lambda x, y: x * y, lambda res, ct: (ct, ct))
+    with pytest.raises(errors.TreeError, match="pair"):
+        grad(g)(1.0, 2.0)
+
+
+def test_closing_over_a_value_that_is_differentiated_is_refused():
+    def outer(x):
+        f = phlox.custom_jvp(lambda y: x * y)
+        f.defjvp(lambda p, t: (f(*p), t[0]))
+        return f(2.0)
+
+    with pytest.raises(errors.UnexpectedTracerError, match="as an argument"):
+        grad(outer)(1.0)
+
+
+def test_closing_over_other_values_is_fine():
+    w = jnp.arange(3.0)
+
+    def outer(x):
+        f = phlox.custom_jvp(lambda y: (w * y).sum())
+        f.defjvp(lambda p, t: (f(*p), 10 * t[0]))
+        return f(x)
+
+    assert grad(jit(outer))(1.0) == 10.0
+    np.testing.assert_allclose(vmap(outer)(X), X * 3, rtol=1e-6)
+
+    def scaled(c):
+        f = phlox.custom_jvp(lambda y: c * y)
+        f.defjvp(lambda p, t: (f(*p), 10 * t[0]))
+        return grad(f)(2.0) + f(1.0)
+
+    np.testing.assert_allclose(vmap(scaled)(X), 10 + X, rtol=1e-6)
+
+
+def test_printed_form_names_function_and_rule():
+    text = str(phlox.make_jaxpr(lambda x: doubled(x, 2.0))(1.0))
+    assert "custom_jvp_call[" in text
+    assert "name=doubled" in text
+    assert "jvp=doubled_jvp" in text
+    text = str(phlox.make_jaxpr(lambda x: tripled(x, 2.0))(1.0))
+    assert "fwd=tripled_fwd" in text
+    assert "bwd=tripled_bwd" in text

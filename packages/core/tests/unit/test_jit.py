@@ -1,0 +1,292 @@
+"""jit: caching, static and donated arguments, placement, closures, methods, and what stays in Python."""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+
+
+class Counted:
+    """A function that counts how often Python runs it."""
+
+    def __init__(self, fun):
+        self.fun, self.runs = fun, 0
+
+    def __call__(self, *args, **kwargs):
+        self.runs += 1
+        return self.fun(*args, **kwargs)
+
+
+def test_traces_once_for_each_type():
+    f = Counted(lambda x: x * 2)
+    g = phlox.jit(f)
+    for x in (jnp.ones(3), jnp.zeros(3), np.ones(3, np.float32), jnp.ones(4), jnp.ones(3, "int32"), jnp.ones(3)):
+        np.testing.assert_array_equal(g(x), np.asarray(x) * 2)
+    assert f.runs == 3  # f32[3], f32[4], i32[3]
+
+
+def test_python_numbers_share_a_program_by_their_class():
+    f = Counted(lambda x, y: x + y)
+    g = phlox.jit(f)
+    assert [float(g(1.0, y)) for y in (1.0, 2.0, -0.0, 0.0)] == [2.0, 3.0, 1.0, 1.0]
+    assert f.runs == 1
+    assert g(1.0, 2).dtype == np.float32
+    assert f.runs == 2
+    assert np.signbit(phlox.jit(lambda x: x)(-0.0))
+    assert not np.signbit(phlox.jit(lambda x: x)(0.0))
+    assert phlox.jit(lambda x: x)(True).dtype == bool
+    assert phlox.jit(lambda x: x)(1).dtype == np.int32
+
+
+def test_weak_types_are_types_of_their_own():
+    g = phlox.jit(lambda x: x * jnp.ones((), "bfloat16"))
+    assert g(2.0).dtype == jnp.bfloat16
+    assert g(jnp.float32(2.0)).dtype == np.float32
+
+
+def test_jit_of_one_function_written_twice_shares_what_it_compiled():
+    f = Counted(lambda x: x + 1)
+    assert float(phlox.jit(f)(1.0)) == float(phlox.jit(f)(1.0)) == 2.0
+    assert f.runs == 1
+    phlox.jit(f, keep_unused=True)(1.0)
+    assert f.runs == 2
+    phlox.jit(f).clear_cache()
+    phlox.jit(f)(1.0)
+    assert f.runs == 3
+
+
+def test_caches_die_with_their_function():
+    import gc
+    import weakref
+
+    def make():
+        big = jnp.ones(1000)
+
+        def f(x):
+            return x + big
+
+        phlox.jit(f)(1.0)
+        return weakref.ref(f)
+
+    gone = make()
+    gc.collect()
+    assert gone() is None
+
+
+def test_settings_are_part_of_the_key():
+    f = Counted(lambda x: x * 1.5)
+    g = phlox.jit(f)
+    assert g(np.float64(2.0)).dtype == np.float32
+    with phlox.enable_x64(True):
+        assert g(np.float64(2.0)).dtype == np.float64
+    assert g(np.float64(2.0)).dtype == np.float32
+    assert f.runs == 2
+
+
+def test_static_arguments():
+    f = Counted(lambda x, n, flag=False: x * n if flag else x + n)
+    g = phlox.jit(f, static_argnums=(1,), static_argnames="flag")
+    assert [int(g(1, 2)), int(g(1, 3)), int(g(5, 2)), int(g(3, 4, flag=True)), int(g(3, n=4))] == [3, 4, 7, 12, 7]
+    assert f.runs == 4  # n = 2, n = 3, with the flag, and n by name
+    assert phlox.jit(lambda x, n: x + n, static_argnums=-1)(1, 2) == 3
+    assert phlox.jit(lambda *xs: xs[0] + xs[1], static_argnums=1)(1, 2) == 3
+    # Equal, but not the same kind of number: 1 == 1.0 == True.
+    h = phlox.jit(lambda x, n: x + type(n)(1), static_argnums=1)
+    assert h(1, 1).dtype == np.int32
+    assert h(1, 1.0).dtype == np.float32
+
+
+def test_partial_application_as_decorator():
+    @functools.partial(phlox.jit, static_argnums=0)
+    def f(n, x):
+        return x**n
+
+    @phlox.jit(static_argnames=("order",))
+    def distance(x, y, order=2):
+        return jnp.sum(jnp.abs(x - y) ** order) ** (1.0 / order)
+
+    assert f(3, 2.0) == 8.0
+    assert distance(jnp.zeros(2), jnp.array([3.0, 4.0])) == 5.0
+    assert distance(jnp.zeros(2), jnp.array([3.0, 4.0]), order=1) == 7.0
+
+
+def test_trees_keywords_defaults_and_none():
+    @phlox.jit
+    def f(params, x, *, scale=2.0, bias=None):
+        out = params["w"] * x * scale
+        return {"out": out if bias is None else out + bias, "none": None, "pair": (x, [x])}
+
+    first = f({"w": jnp.ones(2)}, jnp.arange(2.0))
+    np.testing.assert_array_equal(first["out"], [0.0, 2.0])
+    assert first["none"] is None
+    assert isinstance(first["pair"][1], list)
+    np.testing.assert_array_equal(f({"w": jnp.ones(2)}, jnp.arange(2.0), bias=1.0, scale=3)["out"], [1.0, 4.0])
+
+
+def test_closed_over_arrays_become_hidden_arguments():
+    big = jnp.arange(1000.0)
+    f = phlox.jit(lambda x: x + big.sum() + 2.0)
+    text = f.lower(1.0).as_text()
+    assert "tensor<1000xf32>" in text.split("main(")[1].split("->")[0], "the array is an argument"
+    assert "dense<2.0>" in text, "the number is a literal"
+    assert float(f(1.0)) == big.sum() + 3.0
+
+
+def test_the_value_at_trace_time_is_kept():
+    bias = jnp.array(0)
+    impure = phlox.jit(lambda x: x + bias)
+    assert impure(1) == 1
+    bias = jnp.array(10)
+    assert impure(1) == 1
+    assert impure(1.0) == 11.0, "another type is traced again"
+
+
+def test_unused_arguments_are_not_compiled_in():
+    f = phlox.jit(lambda x, y: x)
+    assert "tensor<7xf32>" not in f.lower(1.0, jnp.ones(7)).as_text()
+    assert "tensor<7xf32>" in phlox.jit(lambda x, y: x, keep_unused=True).lower(1.0, jnp.ones(7)).as_text()
+    assert float(f(2.0, jnp.ones(7))) == 2.0
+    assert float(phlox.jit(lambda x, y: x, keep_unused=True)(2.0, jnp.ones(7))) == 2.0
+
+
+def test_donation_reuses_memory():
+    x = jnp.arange(4096.0)
+    address = x.unsafe_buffer_pointer()
+    y = phlox.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
+    assert y.unsafe_buffer_pointer() == address
+    step = phlox.jit(lambda i, state: {"a": state["a"] + i}, donate_argnames="state")
+    state = {"a": jnp.ones(3)}
+    for i in range(3):
+        old, state = state, step(i, state)
+        assert old["a"].is_deleted()
+    np.testing.assert_array_equal(state["a"], [4.0, 4.0, 4.0])
+    # Numbers live in a shared store and must survive being given away.
+    f = phlox.jit(lambda x: x * 2, donate_argnums=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [float(f(3.0)), float(f(3.0))] == [6.0, 6.0]
+    assert float(jnp.add(3.0, 0.0)) == 3.0
+    # Arguments that NumPy still looks at are copied, not overwritten.
+    x = jnp.arange(3.0)
+    view = np.asarray(x)
+    f(x)
+    np.testing.assert_array_equal(view, [0.0, 1.0, 2.0])
+
+
+def test_placement():
+    cpu = phlox.devices("cpu")
+    out = phlox.jit(lambda x: x + 1, backend="cpu")(1.0)
+    assert out.device == cpu[0]
+    out = phlox.jit(lambda x: x + 1, device=cpu[2])(jnp.ones(2))
+    assert out.devices() == {cpu[2]}
+    assert out.committed
+    x = phlox.device_put(jnp.ones(2), cpu[3])
+    assert (x + 1).device == cpu[3]
+    assert phlox.jit(lambda a, b: a + b)(x, jnp.ones(2)).device == cpu[3], "what is not committed follows"
+    with phlox.default_device(cpu[4]):
+        y = jnp.ones(2)
+        assert y.device == cpu[4]
+        assert not y.committed
+        assert phlox.jit(lambda x: x + 1)(np.ones(2)).device == cpu[4]
+        assert phlox.random.key(0).device == cpu[4]
+    assert (y + x).device == cpu[3]
+    assert jnp.ones(2).device == cpu[0]
+
+
+def test_inline_leaves_no_trace():
+    inner = phlox.jit(lambda x: jnp.sin(x), inline=True)
+    outer = phlox.make_jaxpr(lambda x: inner(x) + phlox.jit(jnp.cos)(x))(1.0)
+    assert [eqn.primitive.name for eqn in outer.eqns] == ["sin", "jit", "add"]
+
+
+def test_nested_functions_are_lowered_once():
+    inner = phlox.jit(lambda x: jnp.sin(x) * 2)
+    text = phlox.jit(lambda x: inner(inner(inner(x)))).lower(1.0).as_text()
+    assert text.count("stablehlo.sine") == 1
+    assert text.count("func.call") == 3
+
+
+def test_methods_and_wrapping():
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        @functools.partial(phlox.jit, static_argnums=0)
+        def __call__(self, x):
+            """Applies the model."""
+            return self.w * x
+
+        @phlox.jit
+        def plain(x):
+            return x + 1
+
+    assert Model(3.0)(2.0) == 6.0
+    assert Model.plain(1.0) == 2.0
+    assert Model.__call__.__name__ == "__call__"
+    assert Model.__call__.__doc__ == "Applies the model."
+
+
+def test_disable_jit_runs_python_each_time():
+    f = Counted(lambda x: x + 1)
+    g = phlox.jit(f)
+    with phlox.disable_jit():
+        assert float(g(1.0)) == float(g(1.0)) == 2.0
+        assert phlox.grad(g)(1.0) == 1.0
+    assert f.runs == 3
+
+
+def test_functions_without_arguments_or_results():
+    assert phlox.jit(lambda: jnp.ones(2))().shape == (2,)
+    assert phlox.jit(lambda x: ())(1.0) == ()
+    assert phlox.jit(lambda: None)() is None
+    assert phlox.jit(lambda x: 3)(1.0).dtype == np.int32
+    np.testing.assert_array_equal(phlox.jit(lambda x: np.ones(2, np.float32))(1.0), [1.0, 1.0])
+
+
+def test_stages():
+    f = phlox.jit(lambda x, n: {"y": jnp.sin(x) * n}, static_argnums=1)
+    x = phlox.ShapeDtypeStruct((3,), "float32")
+    traced = f.trace(x, 2)
+    assert [e.primitive.name for e in traced.jaxpr.eqns] == ["sin", "mul"]
+    lowered = f.lower(x, 2)
+    assert "stablehlo.sine" in lowered.as_text()
+    assert "result['y']" in lowered.as_text()
+    assert traced.lower().as_text() == lowered.as_text()
+    compiled = lowered.compile()
+    np.testing.assert_allclose(compiled(jnp.ones(3), 2)["y"], 2 * np.sin(np.ones(3)), rtol=1e-6)
+    assert compiled.cost_analysis()["flops"] > 0
+    assert "HloModule" in compiled.as_text()
+    with pytest.raises(phlox.errors.ShapeError):
+        compiled(jnp.ones(4), 2)
+    assert f.eval_shape(x, 2) == {"y": x}
+
+
+def test_the_first_and_later_calls_agree_on_all_kinds_of_leaves():
+    f = phlox.jit(lambda *xs: [x + 1 for x in xs])
+    leaves = (1, 1.0, True, 1j, np.float64(1), np.int8(1), np.ones(2), np.ones(2, np.int64), jnp.ones(2, "bfloat16"))
+    first, second = f(*leaves), f(*leaves)
+    for x, a, b in zip(leaves, first, second, strict=True):
+        assert a.aval is b.aval, x
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_arrays_in_big_endian_and_strided_memory():
+    f = phlox.jit(lambda x: x * 2)
+    np.testing.assert_array_equal(f(np.arange(3, dtype=">f4")), [0, 2, 4])
+    np.testing.assert_array_equal(f(np.arange(10.0)[::3]), [0, 6, 12, 18])
+    np.testing.assert_array_equal(f(np.asfortranarray(np.arange(6.0).reshape(2, 3))), np.arange(6).reshape(2, 3) * 2)
+
+
+def test_threads_share_a_jitted_function():
+    from concurrent.futures import ThreadPoolExecutor
+
+    f = phlox.jit(lambda x: jnp.sin(x).sum())
+    sizes = list(range(1, 9)) * 4
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda n: float(f(jnp.ones(n))), sizes))
+    np.testing.assert_allclose(got, [n * np.sin(1.0) for n in sizes], rtol=1e-5)

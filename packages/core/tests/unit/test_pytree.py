@@ -1,0 +1,153 @@
+"""Pytrees: own registry, registered classes, paths, prefixes, and how two trees differ."""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+
+import phlox
+from phlox import errors, tree, tree_util
+from phlox._base import pytree
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@tree_util.register_pytree_node_class
+class Box:
+    def __init__(self, content, label):
+        self.content, self.label = content, label
+
+    def tree_flatten(self):
+        return (self.content,), self.label
+
+    @classmethod
+    def tree_unflatten(cls, label, children):
+        return cls(*children, label)
+
+
+@tree_util.register_dataclass
+@dataclasses.dataclass
+class Params:
+    w: object
+    b: object
+    name: str = dataclasses.field(default="", metadata={"static": True})
+
+
+TREE = {"b": [1, (2, None)], "a": Point(3, {"k": 4}), "c": collections.OrderedDict(z=5, y=6), "d": Box([7], "lid")}
+
+
+def test_flatten_and_back():
+    leaves, structure = tree.flatten(TREE)
+    assert leaves == [3, 4, 1, 2, 5, 6, 7]
+    again = tree.unflatten(structure, [x * 10 for x in leaves])
+    assert again["a"] == Point(30, {"k": 40})
+    assert again["b"] == [10, (20, None)]
+    assert list(again["c"]) == ["z", "y"]
+    assert again["d"].content == [70]
+    assert again["d"].label == "lid"
+    assert tree.structure(again) == structure
+    assert hash(tree.structure(again)) == hash(structure)
+    assert structure.num_leaves == 7
+    default = collections.defaultdict(list, b=1, a=2)
+    assert tree.leaves(default) == [2, 1]
+    assert tree.map(lambda x: x, default).default_factory is list
+
+
+def test_dataclasses():
+    p = Params(1, {"x": 2}, "layer")
+    doubled = tree.map(lambda x: x * 2, p)
+    assert (doubled.w, doubled.b, doubled.name) == (2, {"x": 4}, "layer")
+    assert tree.structure(p) != tree.structure(Params(1, {"x": 2}, "other"))
+    out = phlox.jit(lambda p: p)(p)
+    assert isinstance(out, Params)
+    with pytest.raises(errors.PhloxError):
+        tree_util.register_dataclass(dataclasses.make_dataclass("Bad", ["a", "b"]), ["a"], [])
+
+
+def test_static_nodes_and_partial():
+    @tree_util.register_static
+    class Flag:
+        pass
+
+    assert tree.leaves((Flag(), 1)) == [1]
+    f = tree_util.Partial(lambda a, b: a * b, 3.0)
+    assert tree.leaves(f) == [3.0]
+    assert float(phlox.jit(lambda g, x: g(x))(f, 2.0)) == 6.0
+    nested = tree_util.Partial(f, 2.0)
+    assert nested() == 6.0
+
+
+def test_map_reduce_all_transpose():
+    assert tree.map(lambda a, sub: sum(sub) + a, {"x": 1}, {"x": [2, 3]}) == {"x": 6}
+    assert tree.reduce(lambda a, b: a + b, TREE, 0) == 28
+    assert tree.reduce_associative(max, TREE) == 7
+    assert tree.all({"a": True, "b": [1]})
+    outer, inner = tree.structure([0, 0]), tree.structure({"a": 0, "b": 0})
+    assert tree.transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3, "b": 4}]) == {"a": [1, 3], "b": [2, 4]}
+    assert tree.map(lambda x: x, [None, 1], is_leaf=lambda x: x is None) == [None, 1]
+
+
+def test_paths():
+    pairs = tree.leaves_with_path(TREE)
+    assert [tree_util.keystr(p) for p, _ in pairs] == [
+        "['a'].x",
+        "['a'].y['k']",
+        "['b'][0]",
+        "['b'][1][0]",
+        "['c']['z']",
+        "['c']['y']",
+        "['d'][<flat index 0>][0]",
+    ]
+    assert tree_util.keystr(pairs[1][0], simple=True, separator="/") == "a/y/k"
+    assert tree.map_with_path(lambda p, x: tree_util.keystr(p) * x, {"a": 1, "b": 2}) == {"a": "['a']", "b": "['b']['b']"}
+    assert [tree_util.keystr(p) for p, _ in tree.leaves_with_path(Params(1, 2))] == [".w", ".b"]
+
+
+def test_prefixes():
+    assert pytree.broadcast_prefix({"a": 1, "b": 2}, {"a": [0, 0], "b": 0}) == [1, 1, 2]
+    assert tree.broadcast((1, 2), ([0, 0], 0)) == ([1, 1], 2)
+    assert pytree.broadcast_prefix((None, 1), ([0, 0], 0), is_leaf=pytree.is_none) == [None, None, 1]
+
+
+@pytest.mark.parametrize(
+    "expected, got, path, says",
+    [
+        ({"a": 1}, {"a": [1]}, "['a']", ("a leaf", "a list of 1")),
+        ({"a": 1, "b": 2}, {"a": 1}, "['b']", ("a leaf", "no such key")),
+        ([1, 2], [1, 2, 3], "", ("a list of 2", "a list of 3")),
+        ((1, [2, (3,)]), (1, [2, [3]]), "[1][1]", ("a tuple of 1", "a list of 1")),
+        ([1, None], [1, 2], "[1]", ("None", "a leaf")),
+        (Point(1, 2), (1, 2), "", ("a Point of 2", "a tuple of 2")),
+        ([Point(1, [2])], [Point(1, [2, 3])], "[0].y", ("a list of 1", "a list of 2")),
+    ],
+)
+def test_differences_name_the_place(expected, got, path, says):
+    (found,) = pytree.differences(tree.structure(expected), tree.structure(got))
+    assert (tree_util.keystr(found.path), (found.expected, found.got)) == (path, says)
+    with pytest.raises(errors.TreeError) as caught:
+        pytree.check_same(tree.structure(expected), tree.structure(got), "these differ")
+    assert caught.value.path == found.path
+
+
+def test_equal_trees_have_no_differences():
+    assert pytree.differences(tree.structure(TREE), tree.structure(TREE)) == []
+    pytree.check_same(tree.structure(TREE), tree.structure(tree.map(lambda x: 0, TREE)), "")
+
+
+def test_dictionaries_whose_keys_cannot_be_sorted_are_refused():
+    with pytest.raises(ValueError):
+        tree.flatten({1: 1, "a": 2})
+
+
+def test_the_registry_is_our_own():
+    import jax
+
+    assert jax.tree.leaves(Box(1, "lid")) != [1], "jax does not know classes registered here"
+
+    class Theirs:
+        pass
+
+    jax.tree_util.register_pytree_node(Theirs, lambda x: ((), None), lambda *_: Theirs())
+    assert len(tree.leaves(Theirs())) == 1
+    assert np.array_equal(tree.leaves({"x": np.arange(2)})[0], [0, 1])
