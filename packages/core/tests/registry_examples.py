@@ -185,6 +185,10 @@ def examples() -> dict[str, list[Example]]:
         "real": [Example((complexes(3),), {}, ((0,),))],
         "imag": [Example((complexes(3),), {}, ((0,),))],
         "conj": [Example((complexes(3),), {}, ((0,),))],
+        "clamp": [
+            Example((floats(3), floats(3, seed=1), floats(3, seed=2) + 1), {}),
+            Example((np.float64(-0.5), floats(2, 3), np.float64(0.5)), {}),
+        ],
         "select_n": [
             Example((bools(3, 2), floats(3, 2), floats(3, 2, seed=1)), {}, ((1, 2),)),
             Example((np.True_, floats(3, 2), floats(3, 2, seed=1)), {}, ((1, 2),)),

@@ -1,51 +1,9 @@
 """``phlox.errors``: the errors that phlox raises. The tree of classes is drawn in `phlox._base.errors`."""
 
-from ._base.config import ConfigError
-from ._base.errors import (
-    ArgumentError,
-    AxisNameError,
-    AxisSizeError,
-    ConcretizationTypeError,
-    DeletedArrayError,
-    DerivativeError,
-    DeviceError,
-    DtypeError,
-    KeyReuseError,
-    MissingRuleError,
-    NonConcreteBooleanIndexError,
-    PhloxError,
-    ShapeError,
-    StaticArgumentError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-    TreeError,
-    TypePromotionError,
-    UnexpectedTracerError,
-)
-from ._xla.compile import JaxRuntimeError
+from ._base import errors as _errors
+from ._base.config import ConfigError as ConfigError
+from ._base.errors import *  # noqa: F403  (its __all__ is the list of all errors)
+from ._xla.compile import JaxRuntimeError as JaxRuntimeError
 
-__all__ = [
-    "ArgumentError",
-    "AxisNameError",
-    "AxisSizeError",
-    "ConcretizationTypeError",
-    "ConfigError",
-    "DeletedArrayError",
-    "DerivativeError",
-    "DeviceError",
-    "DtypeError",
-    "JaxRuntimeError",
-    "KeyReuseError",
-    "MissingRuleError",
-    "NonConcreteBooleanIndexError",
-    "PhloxError",
-    "ShapeError",
-    "StaticArgumentError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "TreeError",
-    "TypePromotionError",
-    "UnexpectedTracerError",
-]
+__all__ = ["ConfigError", "JaxRuntimeError"]
+__all__ += _errors.__all__

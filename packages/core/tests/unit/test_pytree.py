@@ -61,7 +61,7 @@ def test_dataclasses():
     assert tree.structure(p) != tree.structure(Params(1, {"x": 2}, "other"))
     out = phlox.jit(lambda p: p)(p)
     assert isinstance(out, Params)
-    with pytest.raises(errors.PhloxError):
+    with pytest.raises(errors.OptionError):
         tree_util.register_dataclass(dataclasses.make_dataclass("Bad", ["a", "b"]), ["a"], [])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import ArgumentError, PhloxError, StaticArgumentError
+from .._base.errors import ArgumentError, OptionError, StaticArgumentError
 from .._ir.avals import ShapedArray, typeof_value
 
 Ints = tuple[int, ...]
@@ -65,13 +65,13 @@ def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: 
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
-            raise PhloxError(
+            raise OptionError(
                 f"{what}_argnums={n}: {fun_name(fun)} has {len(positional)} positional arguments",
                 instead=f"a number from 0 to {len(positional) - 1}",
             ) from None
     for name in names:
         if name not in by_name and not takes_any_name:
-            raise PhloxError(
+            raise OptionError(
                 f"{what}_argnames={name!r}: {fun_name(fun)} has no such argument",
                 instead=f"one of {', '.join(by_name)}",
             )

@@ -11,14 +11,15 @@ from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
+from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import Jaxpr
+from .._ops.shape import convert, own
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .._transform.jvp import jvp as jvp_flat
 from .._transform.linearize import linearize as linearize_flat
 from .._transform.transpose import Linear, backward_pass
-from .._transform.words import Zero, instantiate, zeros
+from .._transform.words import Zero, instantiate
 from . import arguments
 from .flat import FlatFunction
 
@@ -56,6 +57,15 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any
     return x
 
 
+def _result(x: Any, aval: ShapedArray) -> Any:
+    """A tangent or cotangent of a value of type `aval` as users see it: an array of the same type (or float0)."""
+    x = instantiate(x)
+    wanted = aval.tangent()
+    if wanted.dtype == dtypes.float0 or typeof(x).dtype == dtypes.float0:
+        return x
+    return own(convert(x, wanted.dtype, wanted.weak_type))
+
+
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -85,7 +95,8 @@ def jvp(
     outs, out_tangents = jvp_flat(flat, leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
-    result = out_tree.unflatten(out), out_tree.unflatten([instantiate(t) for t in out_tangents[: len(out)]])
+    given_out = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
+    result = out_tree.unflatten(out), out_tree.unflatten(given_out)
     return (*result, aux) if has_aux else result
 
 
@@ -111,9 +122,11 @@ class _Linear:
         ]
         present = [t for t in checked if type(t) is not Zero]
         outs = iter(eval_jaxpr(self.jaxpr, self.residuals, *present))
-        return self.out_tree.unflatten(
-            [next(outs) if has else zeros(a.tangent()) for has, a in zip(self.nonzero, self.out_avals, strict=True)]
-        )
+        tangents_out = [
+            _result(next(outs) if has else Zero(a.tangent()), a)
+            for has, a in zip(self.nonzero, self.out_avals, strict=True)
+        ]
+        return self.out_tree.unflatten(tangents_out)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -180,14 +193,14 @@ class Pullback:
             _as_tangent(ct, a, f"number {i}", "cotangent", "result")
             for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
         ]
-        return self.in_tree.unflatten([instantiate(ct) for ct in self.flat(checked)])
+        return self.in_tree.unflatten(self.flat(checked))
 
     def flat(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Cotangents of the leaves of the arguments, some of them `Zero`."""
+        """Cotangents of the leaves of the arguments."""
         present = [ct for ct, has in zip(cotangents, self.nonzero, strict=True) if has]
         args = [Linear(v.aval) for v in self.jaxpr.invars]
         found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
-        return [next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()) for a in self.in_avals]
+        return [_result(next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()), a) for a in self.in_avals]
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"
@@ -246,4 +259,4 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
 
 def ones_like_output(aval: ShapedArray) -> Any:
     """The cotangent 1 of a scalar result."""
-    return np.ones((), aval.dtype)[()]
+    return 1.0 if aval == scalar_aval(float) else np.ones((), aval.dtype)[()]

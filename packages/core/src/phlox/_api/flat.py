@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import PhloxError
+from .._base.errors import TreeError
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
 from .._ir.avals import typeof_value
@@ -34,7 +34,7 @@ class FlatFunction:
             arguments.check_outputs(self.fun, out, flat)
             return flat
         if not (isinstance(out, tuple) and len(out) == 2):
-            raise PhloxError(
+            raise TreeError(
                 f"{arguments.fun_name(self.fun)} must return a pair (out, aux) because of has_aux=True, got {out!r}"
             )
         flat, self.out_tree = flatten(out[0])

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import ArgumentError, DerivativeError, PhloxError
+from .._base.errors import ArgumentError, DerivativeError, OptionError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
-from .._transform.words import instantiate
 from . import arguments
 from .differentiate import jvp, ones_like_output, pull_back, vjp
 from .flat import user_call
@@ -26,7 +25,7 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
     """`fun` as a function of the chosen arguments alone, and those arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(-len(args) <= n < len(args) for n in numbers):
-        raise PhloxError(
+        raise OptionError(
             f"argnums={argnums}, but {arguments.fun_name(fun)} was called with {len(args)} positional arguments",
             instead="positional arguments for everything that is differentiated",
         )
@@ -129,7 +128,7 @@ def _value_and_grad(
             )
         _check_output(function, fun, out, pullback.out_avals, holomorphic)
         seed = [ones_like_output(pullback.out_avals[0])] if pullback.nonzero[0] else [None]
-        gradients = pullback.in_tree.unflatten([instantiate(ct) for ct in pullback.flat(seed)])
+        gradients = pullback.in_tree.unflatten(pullback.flat(seed))
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         return ((out[0], aux), gradient) if has_aux else (out[0], gradient)
 

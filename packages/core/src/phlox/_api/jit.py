@@ -22,9 +22,10 @@ from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
 from .._ir.primitive import current_trace
 from .._ops.call import jit_p
+from .._ops.shape import own
 from .._trace.axes import axis_env
 from .._trace.staging import stage
-from .._trace.trace import Tracer, check_live
+from .._trace.trace import ArrayLike, Tracer, check_live
 from .._xla.array import Array, wrap
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
@@ -154,6 +155,13 @@ class _Entry:
 _LEAF = pytree.tree_structure(0)
 
 
+def _owned(result: Any) -> Any:
+    """The result of a function that runs uncompiled, with numbers made arrays as a compiled one would return them."""
+    if isinstance(result, ArrayLike):
+        return result
+    return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), result)
+
+
 class JitFunction:
     """A function that is compiled when it is called; made by `jit`. Behaves like the function it wraps."""
 
@@ -217,7 +225,7 @@ class JitFunction:
     def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
         settings = config.current()
         if settings.disable_jit:
-            return self._fun(*args, **kwargs)
+            return _owned(self._fun(*args, **kwargs))
         if not self._plain or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
@@ -399,7 +407,7 @@ class JitFunction:
 
     def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.inline or config.current().disable_jit:
-            return self._fun(*args, **kwargs)
+            return _owned(self._fun(*args, **kwargs))
         if not self._plain or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import ArgumentError, AxisSizeError, DeviceError, PhloxError
+from .._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionError
 from .._base.pytree import flatten
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ops import spmd
@@ -72,7 +72,7 @@ def pmap(
     name = _NO_NAME if axis_name is None else axis_name
     axes_in = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if any(a < 0 for a in pytree.tree_leaves(axes_in)):
-        raise PhloxError(f"pmap: in_axes={in_axes!r} counts from the end", instead="axes counted from the front")
+        raise OptionError(f"pmap: in_axes={in_axes!r} counts from the end", instead="axes counted from the front")
     compiled: dict[int, JitFunction] = {}
 
     def dynamic(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -207,7 +207,7 @@ def _map(
     avals = [spmd.part_aval(typeof(x), mesh, spec) for x, spec in zip(leaves, in_specs, strict=True)]
     for known, _ in axis_env.get():
         if known == name and name != _NO_NAME:
-            raise PhloxError(f"pmap: axis name {name!r} is already in use by an outer vmap or pmap")
+            raise OptionError(f"pmap: axis name {name!r} is already in use by an outer vmap or pmap")
     with only_axes((*axis_env.get(), (name, mesh.size))):
         names = functools.partial(arguments.leaf_names, fun, positional, kwargs)
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import AxisSizeError, PhloxError, ShapeError, TreeError
+from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError, TreeError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._trace.axes import AxisName
 from .._trace.trace import typeof
@@ -44,7 +44,7 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not all(isinstance(a, int) for a in pytree.tree_leaves((in_axes, out_axes))):
-        raise PhloxError(f"vmap: in_axes and out_axes must be made of ints and None, got {in_axes!r} and {out_axes!r}")
+        raise ArgumentError(f"vmap: in_axes and out_axes are made of ints and None, got {in_axes!r} and {out_axes!r}")
 
     @functools.wraps(fun)
     @user_call
@@ -107,7 +107,7 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
 def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
     if wanted is None:
         if dim is not None:
-            raise PhloxError(
+            raise OptionError(
                 f"vmap: out_axes is None for a result of type {typeof(x).short} that depends on the example",
                 instead="out_axes=0, or a reduction over the examples",
             )

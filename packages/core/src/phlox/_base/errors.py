@@ -1,8 +1,11 @@
 """Every error class of phlox, in one tree. A message has three parts: what, where, and what to write instead.
 
     PhloxError
-    ├── ArgumentError (TypeError)              an argument that cannot be an array
+    ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
+    ├── OptionError (ValueError)               an option with a value that it does not take
+    ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
+    │   └── AxisError (IndexError)             an axis that the array does not have
     ├── DtypeError (TypeError, ValueError)     unknown or unfit element types
     │   └── TypePromotionError                 no implicit promotion between these
     ├── TreeError (TypeError, ValueError)      pytrees whose structures differ
@@ -18,6 +21,7 @@
     │   ├── TracerBoolConversionError
     │   ├── TracerIntegerConversionError
     │   └── TracerArrayConversionError
+    ├── IndexingError (IndexError, TypeError)   an index that arrays do not understand
     ├── NonConcreteBooleanIndexError (IndexError)
     └── KeyReuseError (RuntimeError)
 
@@ -33,6 +37,7 @@ from . import source
 
 __all__ = [
     "ArgumentError",
+    "AxisError",
     "AxisNameError",
     "AxisSizeError",
     "ConcretizationTypeError",
@@ -40,9 +45,11 @@ __all__ = [
     "DerivativeError",
     "DeviceError",
     "DtypeError",
+    "IndexingError",
     "KeyReuseError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
+    "OptionError",
     "PhloxError",
     "ShapeError",
     "StaticArgumentError",
@@ -52,6 +59,7 @@ __all__ = [
     "TreeError",
     "TypePromotionError",
     "UnexpectedTracerError",
+    "UnsupportedError",
 ]
 
 
@@ -84,7 +92,7 @@ class PhloxError(Exception):
         return "\n".join(lines)
 
 
-class ArgumentError(PhloxError, TypeError):
+class ArgumentError(PhloxError, TypeError, ValueError):
     """An argument is of a kind that cannot become an array.
 
     Cause: for example a function or a string passed to a jitted function.
@@ -97,11 +105,23 @@ class ArgumentError(PhloxError, TypeError):
     """
 
 
+class OptionError(PhloxError, ValueError):
+    """An option has a value that it does not take, or options do not go together. The message lists what it takes."""
+
+
+class UnsupportedError(PhloxError, NotImplementedError):
+    """An option that NumPy or JAX has and phlox does not. The message says what to write for it."""
+
+
 class ShapeError(PhloxError, TypeError, ValueError):
     """Shapes of arguments do not fit together, or do not fit the operation.
 
     Fix: reshape, or add axes with ``x[:, None]`` so that NumPy's broadcasting rules apply.
     """
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis is not there: its number is not in -ndim … ndim - 1."""
 
 
 class DtypeError(PhloxError, TypeError, ValueError):
@@ -199,6 +219,10 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
     Fix: use `phlox.numpy` in place of `numpy` inside transformed functions.
     """
+
+
+class IndexingError(PhloxError, IndexError, TypeError):
+    """An index that arrays do not understand, or that does not fit the array."""
 
 
 class NonConcreteBooleanIndexError(PhloxError, IndexError):

@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from .errors import PhloxError, TreeError
+from .errors import OptionError, TreeError
 from .native import native
 
 _pytree = native.pytree
@@ -147,7 +147,7 @@ def tree_reduce_associative(
     row = tree_leaves(tree, is_leaf)
     if not row:
         if identity is _missing:
-            raise PhloxError("tree_reduce_associative of a tree without leaves", instead="pass identity=...")
+            raise OptionError("tree_reduce_associative of a tree without leaves", instead="pass identity=...")
         return identity
     while len(row) > 1:
         pairs = [operation(a, b) for a, b in zip(row[0::2], row[1::2], strict=False)]
@@ -312,7 +312,7 @@ def register_dataclass(
     import dataclasses  # only programs that register dataclasses pay for this import
 
     if (data_fields is None) != (meta_fields is None):
-        raise PhloxError("register_dataclass needs both data_fields and meta_fields, or neither")
+        raise OptionError("register_dataclass needs both data_fields and meta_fields, or neither")
     if dataclasses.is_dataclass(nodetype):
         fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
         names = [field.name for field in fields]
@@ -320,12 +320,12 @@ def register_dataclass(
             meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
             data_fields = [name for name in names if name not in meta_fields]
         if set(names) != {*data_fields, *meta_fields}:
-            raise PhloxError(
+            raise OptionError(
                 f"register_dataclass: data_fields and meta_fields of {nodetype.__name__} must together be "
                 f"its fields {sorted(names)}, got {sorted([*data_fields, *meta_fields])}"
             )
     elif data_fields is None or meta_fields is None:
-        raise PhloxError(
+        raise OptionError(
             f"register_dataclass: {nodetype!r} is no dataclass", instead="name data_fields and meta_fields"
         )
     data, meta = tuple(data_fields), tuple(meta_fields)

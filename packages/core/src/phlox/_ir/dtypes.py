@@ -177,8 +177,10 @@ def python_scalar_dtype(kind_of: type) -> np.dtype:
 
 
 def to_inexact(dtype: Dtype) -> Dtype:
-    """`dtype` if floating or complex, else the default float (64-bit integers and x64 mode give float64)."""
-    return dtype if is_inexact(dtype) else canonical(float64)
+    """`dtype` if floating or complex, else float32, or float64 for 64-bit integers."""
+    if is_inexact(dtype):
+        return dtype
+    return canonical(float64) if dtype.itemsize == 8 else float32
 
 
 def real_part(dtype: Dtype) -> Dtype:

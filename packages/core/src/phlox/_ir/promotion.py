@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import TypePromotionError
+from .._base.errors import ArgumentError, TypePromotionError
 from . import dtypes
 from .dtypes import (
     COMPLEX,
@@ -132,6 +132,8 @@ def promote(types: tuple[tuple[Dtype, bool], ...]) -> tuple[Dtype, bool]:
 
     64-bit types of the result are narrowed when 64-bit mode is off.
     """
+    if not types:
+        raise ArgumentError("promotion needs at least one array, number or dtype")
     settings = config.current()
     return _promote(types, settings.numpy_dtype_promotion == "strict", settings.enable_x64)
 
@@ -164,7 +166,7 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     first, second = (_named(x) for x in (a, b))
     settings = config.current()
     node = _join(frozenset({first, second}), settings.numpy_dtype_promotion == "strict", settings.enable_x64)
-    return _narrow(_DEFAULTS.get(node, node), settings.enable_x64)
+    return _DEFAULTS.get(node, node)
 
 
 def _named(x: Any) -> Node:

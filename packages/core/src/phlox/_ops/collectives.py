@@ -24,7 +24,7 @@ from .._xla.text import Function, Value
 from .elementwise import div, mul
 from .families import literal
 from .logic import eq, select
-from .reduce import reduce_max, reduce_min, reduce_sum
+from .reduce import Combine, combined, larger, reduce_max, reduce_min, reduce_sum, smaller
 from .shape import convert, iota
 
 Axes = tuple[Any, ...]
@@ -57,7 +57,7 @@ def _groups_text(f: Function, axes: Axes) -> str:
 
 def _reduction(
     name: str,
-    op: str,
+    op: Combine,
     over_batch: Callable[..., Any],
     *,
     jvp: Callable[..., Any],
@@ -73,7 +73,7 @@ def _reduction(
         results = []
         for x in xs:
             scalar = shaped((), x.aval.dtype)
-            body = f.region([scalar, scalar], lambda g, a, b: [g.same(op, a, b)])
+            body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
             results.append(f.op("stablehlo.all_reduce", [x], x.aval, _groups_text(f, axes), [body]))
         return results
 
@@ -92,7 +92,7 @@ def _reduction(
     made = Primitive(
         name,
         multiple_results=True,
-        types=lambda *avals, axes: [a.strong() for a in avals],
+        types=lambda *avals, axes: list(avals),
         lower=lower,
         jvp=jvp,
         transpose=transpose,
@@ -142,8 +142,8 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
     return jvp
 
 
-pmax = _reduction("pmax", "stablehlo.maximum", reduce_max, jvp=_extremum_jvp(lambda: pmax))
-pmin = _reduction("pmin", "stablehlo.minimum", reduce_min, jvp=_extremum_jvp(lambda: pmin))
+pmax = _reduction("pmax", larger, reduce_max, jvp=_extremum_jvp(lambda: pmax))
+pmin = _reduction("pmin", smaller, reduce_min, jvp=_extremum_jvp(lambda: pmin))
 
 # --- axis_index -----------------------------------------------------------------------------------------
 

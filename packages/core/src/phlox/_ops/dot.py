@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.errors import DtypeError, PhloxError, ShapeError
+from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
@@ -64,7 +64,7 @@ def _one_precision(precision: Any) -> Precision | None:
     if isinstance(precision, Precision):
         return precision
     if precision not in _WORDS:
-        raise PhloxError(f"unknown precision {precision!r}", instead="one of " + ", ".join(str(w) for w in _WORDS))
+        raise OptionError(f"unknown precision {precision!r}", instead="one of " + ", ".join(str(w) for w in _WORDS))
     return _WORDS[precision]
 
 

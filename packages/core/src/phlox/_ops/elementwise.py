@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._base.errors import DtypeError
 from .._ir import dtypes
-from .._ir.avals import shaped
+from .._ir.avals import ShapedArray, shaped
+from .._ir.primitive import primitive
 from .._trace.trace import typeof
 from .._xla.text import Function, Value
 from .families import (
@@ -15,6 +18,7 @@ from .families import (
     COMPLEX,
     FLOAT,
     INEXACT,
+    INTEGER,
     LINEAR,
     NUMBER,
     ORDERED,
@@ -22,9 +26,11 @@ from .families import (
     ZERO,
     binary,
     literal,
+    repeat_to,
+    same_dtype,
     unary,
 )
-from .logic import eq, is_negative, select
+from .logic import eq, ge, select
 
 # --- arithmetic -----------------------------------------------------------------------------------------
 
@@ -57,8 +63,8 @@ sub = binary(
 
 mul = binary(
     "mul",
-    lambda f, x, y: f.same("stablehlo.and" if x.aval.dtype == dtypes.bool_ else "stablehlo.multiply", x, y),
-    accepts=ANY,
+    "stablehlo.multiply",
+    accepts=NUMBER,
     tangents=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
 )
@@ -75,12 +81,13 @@ rem = binary(
     "rem",
     "stablehlo.remainder",
     accepts=ORDERED,
-    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
 )
 
 
-def _truncate(x: Any) -> Any:
-    return select(is_negative(x), ceil(x), floor(x))
+def _truncated_quotient(x: Any, y: Any) -> Any:
+    quotient = div(x, y)
+    return mul(sign(quotient), floor(abs_(quotient)))
 
 
 def _share(x: Any, out: Any, y: Any) -> Any:
@@ -89,9 +96,10 @@ def _share(x: Any, out: Any, y: Any) -> Any:
     return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
 
 
-def _extremum(f: Function, op: str, direction: str, x: Value, y: Value) -> Value:
+def extremum_text(f: Function, direction: str, x: Value, y: Value) -> Value:
+    """The text of a maximum (direction GT) or minimum (LT)."""
     if dtypes.kind(x.aval.dtype) != "c":
-        return f.same(op, x, y)
+        return f.same("stablehlo.maximum" if direction == "GT" else "stablehlo.minimum", x, y)
     # Complex numbers are ordered by real part, then by imaginary part.
     part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
     xr, yr = (f.unlike("stablehlo.real", v, part) for v in (x, y))
@@ -103,19 +111,19 @@ def _extremum(f: Function, op: str, direction: str, x: Value, y: Value) -> Value
 
 max_ = binary(
     "max",
-    lambda f, x, y: _extremum(f, "stablehlo.maximum", "GT", x, y),
+    lambda f, x, y: extremum_text(f, "GT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
 )
 
 min_ = binary(
     "min",
-    lambda f, x, y: _extremum(f, "stablehlo.minimum", "LT", x, y),
+    lambda f, x, y: extremum_text(f, "LT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
 )
 
-nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, tangents=ZERO)
+nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT)
 
 # --- rounding and sign ----------------------------------------------------------------------------------
 
@@ -134,7 +142,7 @@ def _round_text(f: Function, x: Value, rounding_method: Any) -> Value:
 
 def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     if dtypes.kind(typeof(x).dtype) != "c":
-        return mul(t, sign(x))
+        return select(ge(x, literal(x, 0)), t, neg(t))
     # |x| moves with the part of t that points along x; at 0 along nothing.
     safe = complex_(select(eq(out, literal(out, 0)), literal(out, 1), out), literal(out, 0))
     return real(mul(t, div(conj(x), safe)))
@@ -188,7 +196,9 @@ square = unary(
 )
 sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out))
 rsqrt = unary("rsqrt", "stablehlo.rsqrt", accepts=INEXACT, derivative=lambda x, out: mul(literal(x, -0.5), div(out, x)))
-cbrt = unary("cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), div(out, x)))
+cbrt = unary(
+    "cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), integer_pow(out, y=-2))
+)
 
 
 def _without_zero(x: Any) -> Any:
@@ -196,15 +206,26 @@ def _without_zero(x: Any) -> Any:
 
 
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
-    exponent = select(eq(y, literal(y, 0)), literal(y, 1), sub(y, literal(y, 1)))
-    return mul(t, mul(y, pow_(x, exponent)))
+    if typeof(x).dtype == typeof(y).dtype:
+        return mul(t, mul(y, pow_(x, sub(y, literal(y, 1)))))
+    # A whole exponent: at 0 the power is 1 for every x, so its slope is 0 even where x**-1 is not finite.
+    y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
+    slope = mul(_without_zero(y), pow_(x, sub(y, literal(y, 1))))
+    return mul(t, select(repeat_to(eq(y, literal(y, 0)), typeof(slope).shape), literal(x, 0), slope))
+
+
+def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
+    x, y = avals
+    whole = dtypes.kind(y.dtype) in INTEGER and dtypes.is_inexact(x.dtype)
+    return x.dtype if whole else same_dtype(name, avals)
 
 
 pow_ = binary(
     "pow",
-    "stablehlo.power",
+    lambda f, x, y: f.same("stablehlo.power", x, f.convert(y, x.aval.dtype)),
     accepts=NUMBER,
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
+    dtype_of=_pow_dtype,
 )
 
 # --- exponentials and logarithms ------------------------------------------------------------------------
@@ -244,9 +265,14 @@ acosh = unary(
     "acosh",
     "chlo.acosh",
     accepts=INEXACT,
-    derivative=lambda x, out: mul(rsqrt(sub(x, literal(x, 1))), rsqrt(add(x, literal(x, 1)))),
+    derivative=lambda x, out: rsqrt(sub(square(x), literal(x, 1))),
 )
-atanh = unary("atanh", "chlo.atanh", accepts=INEXACT, tangent=lambda t, x, out: div(t, sub(literal(x, 1), square(x))))
+atanh = unary(
+    "atanh",
+    "chlo.atanh",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: mul(integer_pow(add(x, literal(x, 1)), y=-1), div(t, sub(literal(x, 1), x))),
+)
 atan2 = binary(
     "atan2",
     "stablehlo.atan2",
@@ -301,6 +327,12 @@ def _conj_text(f: Function, x: Value) -> Value:
     return f.op("stablehlo.complex", [f.unlike("stablehlo.real", x, part), minus], x.aval)
 
 
+def _complex_of(dtype: Any) -> Any:
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise DtypeError(f"complex takes float32 or float64, got {dtype.name}", instead="x.astype(numpy.float32)")
+    return dtypes.to_complex(dtype)
+
+
 conj = unary("conj", _conj_text, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct))
 complex_ = binary(
     "complex",
@@ -311,5 +343,5 @@ complex_ = binary(
         lambda t, x, y, out: complex_(literal(t, 0), t),
     ),
     transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
-    result=dtypes.to_complex,
+    result=_complex_of,
 )

@@ -169,14 +169,12 @@ def unary(
 
     def types(x: ShapedArray, **params: Any) -> ShapedArray:
         check_kind(name, x, accepts)
-        return (
-            x if result is None else shaped(x.shape, result(x.dtype), x.weak_type and result(x.dtype) != dtypes.bool_)
-        )
+        return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type)
 
     def write(f: Function, x: Value, **params: Any) -> Value:
         if callable(lower):
             return lower(f, x, **params)
-        return f.same(lower, x) if x.aval is f.out else f.unlike(lower, x, f.out)
+        return f.same(lower, x) if x.aval.text == f.out.text else f.unlike(lower, x, f.out)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -212,8 +210,9 @@ def binary(
     tangents: Any = None,
     transpose: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None = None,
     result: Callable[[Any], Any] | None = None,
+    dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
 ) -> Primitive:
-    """An elementwise function of two operands of one dtype.
+    """An elementwise function of two operands, of one dtype unless `dtype_of` has another rule.
 
     `tangents` holds for each operand a function ``(t, x, y, out)`` that is linear in `t`; `ZERO` for both when
     there is nothing to differentiate. `transpose` holds for each operand a function ``(ct, x, y)``, or None
@@ -222,13 +221,13 @@ def binary(
 
     def types(x: ShapedArray, y: ShapedArray, **params: Any) -> ShapedArray:
         check_kind(name, x, accepts, 0)
-        dtype = same_dtype(name, (x, y))
+        dtype = dtype_of(name, (x, y))
         if x is y and result is None:
             return x
         shape = broadcast_shape(name, (x, y))
         if result is not None:
             dtype = result(dtype)
-        return shaped(shape, dtype, x.weak_type and y.weak_type and dtype != dtypes.bool_)
+        return shaped(shape, dtype, x.weak_type and y.weak_type)
 
     def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
         shape = f.out.shape

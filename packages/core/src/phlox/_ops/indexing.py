@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import DtypeError, MissingRuleError, PhloxError, ShapeError
+from .._base.errors import DtypeError, MissingRuleError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive, primitive
@@ -46,7 +46,7 @@ class GatherScatterMode(enum.Enum):
             return mode
         words = {None: 1, "clip": 0, "fill": 1, "drop": 1, "promise_in_bounds": 2}
         if mode not in words:
-            raise PhloxError(f"unknown index mode {mode!r}", instead="'clip', 'fill', 'drop' or 'promise_in_bounds'")
+            raise OptionError(f"unknown index mode {mode!r}", instead="'clip', 'fill', 'drop' or 'promise_in_bounds'")
         return GatherScatterMode(words[mode])
 
     def __str__(self) -> str:

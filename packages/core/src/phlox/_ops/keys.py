@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import DtypeError, PhloxError, ShapeError
+from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import ExtendedDtype
@@ -46,7 +46,7 @@ def find_impl(name: Any) -> Impl:
         return name
     found = IMPLS.get(str(name))
     if found is None:
-        raise PhloxError(f"unknown PRNG implementation {name!r}", instead="one of " + ", ".join(map(repr, IMPLS)))
+        raise OptionError(f"unknown PRNG implementation {name!r}", instead="one of " + ", ".join(map(repr, IMPLS)))
     return found
 
 

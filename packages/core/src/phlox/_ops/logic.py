@@ -12,9 +12,23 @@ from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
+from .._transform.words import Zero, add, insert_axis, instantiate, move_axis, zeros
 from .._xla.text import Function, Value
-from .families import ANY, BITS, INTEGER, ORDERED, ZERO, binary, literal, unary
+from .families import (
+    ANY,
+    BITS,
+    INTEGER,
+    ORDERED,
+    ZERO,
+    batch_elementwise,
+    binary,
+    broadcast_shape,
+    check_kind,
+    literal,
+    repeat_to,
+    same_dtype,
+    unary,
+)
 
 
 def _comparison(name: str, direction: str, accepts: str) -> Primitive:
@@ -139,6 +153,49 @@ select_n = Primitive(
     transpose=_select_transpose,
     batch=_select_batch,
     extend=lambda params, trailing, *avals: params,
+)
+
+
+# --- clamp: between two bounds --------------------------------------------------------------------------
+
+
+def _clamp_types(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
+    check_kind("clamp", x, ORDERED)
+    same_dtype("clamp", (low, x, high))
+    if any(bound.shape not in ((), x.shape) for bound in (low, high)):
+        raise ShapeError(
+            f"clamp: bounds {low.short} and {high.short} fit {x.short} only with its shape, or without axes",
+            instead="numpy.clip, which broadcasts",
+            shapes=[low.shape, x.shape, high.shape],
+        )
+    return shaped(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
+
+
+def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    low, x, high = primals
+    out = clamp(low, x, high)
+    # Each place follows one operand; where it touches both, none.
+    follows = (and_(gt(low, x), lt(low, high)), and_(gt(x, low), lt(x, high)), lt(high, x))
+    total: Any = Zero(typeof(out).tangent())
+    for t, here in zip(tangents, follows, strict=True):
+        if type(t) is not Zero:
+            total = add(total, select(repeat_to(here, typeof(x).shape), t, literal(x, 0)))
+    return out, total
+
+
+def _clamp_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
+    lined, dim = batch_elementwise(axis, "clamp", args, dims)
+    shape = broadcast_shape("clamp", [typeof(v) for v in lined])
+    low, x, high = (v if not typeof(v).shape and i != 1 else repeat_to(v, shape) for i, v in enumerate(lined))
+    return clamp(low, x, high), dim
+
+
+clamp = Primitive(
+    "clamp",
+    types=_clamp_types,
+    lower=lambda f, low, x, high: f.op("stablehlo.clamp", [low, x, high], f.out),
+    jvp=_clamp_jvp,
+    batch=_clamp_batch,
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ShapeError
+from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
@@ -15,8 +15,8 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero
 from .._xla.text import Function, Value, i64_array
-from .elementwise import div, mul
-from .families import BITS, NUMBER, ORDERED, check_kind
+from .elementwise import div, extremum_text, mul
+from .families import ANY, BITS, NUMBER, ORDERED, check_kind
 from .logic import eq
 from .running import exclusive_product
 from .shape import broadcast_in_dim, convert, reshape, transpose
@@ -38,16 +38,28 @@ def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
         raise ShapeError(f"{name}: axes {axes} do not fit {x.short}", axes=axes, shapes=[x.shape])
 
 
+#: How two elements become one: a StableHLO operation, or what writes it.
+Combine = str | Callable[[Function, Value, Value], Value]
+
+
+def combined(g: Function, op: Combine, a: Value, b: Value) -> Value:
+    """`a` and `b` combined by `op`."""
+    return g.same(op, a, b) if isinstance(op, str) else op(g, a, b)
+
+
 def reducer(
     name: str,
-    op: str,
+    op: Combine,
     start: Callable[[Any], Any],
     *,
     accepts: str,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
 ) -> Primitive:
-    """A reduction with StableHLO operation `op`, beginning with ``start(dtype)``. `jvp(t, x, out, axes)`."""
+    """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
+
+    `jvp(t, x, out, axes)` is its derivative.
+    """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
         check_kind(name, x, accepts)
@@ -81,10 +93,10 @@ def reducer(
     return made
 
 
-def reduce_text(f: Function, op: str, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
+def reduce_text(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
     """The text of a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
-    body = f.region([scalar, scalar], lambda g, a, b: [g.same(op, a, b)])
+    body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
     return f.op("stablehlo.reduce", [x, f.constant(start, scalar)], out, f"dimensions = {i64_array(axes)}", [body])
 
 
@@ -93,7 +105,7 @@ def lowest(dtype: Any) -> Any:
     letter = dtypes.kind(dtype)
     if letter == "b":
         return False
-    return -np.inf if letter == "f" else dtypes.iinfo(dtype).min
+    return dtypes.iinfo(dtype).min if letter in "iu" else -np.inf
 
 
 def highest(dtype: Any) -> Any:
@@ -101,7 +113,7 @@ def highest(dtype: Any) -> Any:
     letter = dtypes.kind(dtype)
     if letter == "b":
         return True
-    return np.inf if letter == "f" else dtypes.iinfo(dtype).max
+    return dtypes.iinfo(dtype).max if letter in "iu" else np.inf
 
 
 def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
@@ -125,8 +137,18 @@ def _extremum_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
     return div(reduce_sum(mul(t, hit), axes=axes), count)
 
 
-reduce_max = reducer("reduce_max", "stablehlo.maximum", lowest, accepts=ORDERED, jvp=_extremum_jvp)
-reduce_min = reducer("reduce_min", "stablehlo.minimum", highest, accepts=ORDERED, jvp=_extremum_jvp)
+def larger(g: Function, a: Value, b: Value) -> Value:
+    """The text of the larger of two elements."""
+    return extremum_text(g, "GT", a, b)
+
+
+def smaller(g: Function, a: Value, b: Value) -> Value:
+    """The text of the smaller of two elements."""
+    return extremum_text(g, "LT", a, b)
+
+
+reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
+reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp)
 
 
 def _product_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
@@ -151,9 +173,7 @@ def _no_tangent(t: Any, x: Any, out: Any, axes: Axes) -> Any:
     return Zero(typeof(out).tangent())
 
 
-reduce_and = reducer(
-    "reduce_and", "stablehlo.and", lambda d: True if d == dtypes.bool_ else -1, accepts=BITS, jvp=_no_tangent
-)
+reduce_and = reducer("reduce_and", "stablehlo.and", lambda d: ~np.zeros((), d), accepts=BITS, jvp=_no_tangent)
 reduce_or = reducer("reduce_or", "stablehlo.or", lambda d: 0, accepts=BITS, jvp=_no_tangent)
 
 # --- positions of extrema -------------------------------------------------------------------------------
@@ -163,7 +183,9 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
     """argmax or argmin: reduces pairs (value, index); nan wins, then the better value, then the smaller index."""
 
     def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
-        check_kind(name, x, "biuf")
+        check_kind(name, x, ORDERED)
+        if dtypes.kind(index_dtype) not in "iu":
+            raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
         _check_axes(name, x, axes)
         if x.shape[axes[0]] == 0:
             raise ShapeError(f"{name}: axis {axes[0]} of {x.short} is empty", shapes=[x.shape])

@@ -13,7 +13,7 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.jvp import jvp
 from .._transform.words import Zero
 from .elementwise import add, max_, min_, mul
-from .families import NUMBER, ORDERED, check_kind, literal, lowered_as
+from .families import NUMBER, check_kind, literal, lowered_as
 from .logic import or_
 from .shape import concatenate, pad, rev
 from .slicing import slice_
@@ -100,8 +100,8 @@ def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
 
 cumsum = cumulative("cumsum", add, accepts=NUMBER, transpose=_cumsum_transpose)
 cumprod = cumulative("cumprod", mul, accepts=NUMBER)
-cummax = cumulative("cummax", max_, accepts=ORDERED)
-cummin = cumulative("cummin", min_, accepts=ORDERED)
+cummax = cumulative("cummax", max_, accepts=NUMBER)
+cummin = cumulative("cummin", min_, accepts=NUMBER)
 
 
 def exclusive_product(x: Any, axis: int, reverse: bool) -> Any:

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import DtypeError, ShapeError
+from .._base.errors import AxisError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.primitive import Primitive, primitive
-from .._trace.trace import typeof
+from .._ir.primitive import Primitive, current_trace, primitive
+from .._trace.trace import ArrayLike, typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis, sum_axes
+from .._xla.hosts import as_array
 from .._xla.text import Function, Value, i64_array
 from .elementwise import sub
-from .families import literal, unbroadcast
+from .families import NUMBER, check_kind, literal, unbroadcast
 from .logic import select_n
 
 Params = dict[str, Any]
@@ -146,6 +147,13 @@ def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
     return shaped(x.shape[:-1], new_dtype)
 
 
+def _bitcast_text(f: Function, x: Value, new_dtype: Any) -> Value:
+    # A bool takes a byte in memory but has one bit here: its byte is 0 or 1.
+    if new_dtype == dtypes.bool_ != x.aval.dtype:
+        return f.compare("NE", x, f.constant(0, x.aval))
+    return f.unlike("stablehlo.convert" if x.aval.dtype == dtypes.bool_ else "stablehlo.bitcast_convert", x, f.out)
+
+
 def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
     x, dim = _in_front(args[0], dims[0])
     return bitcast_convert_type(x, **params), dim
@@ -154,7 +162,7 @@ def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
-    lower=lambda f, x, new_dtype: f.unlike("stablehlo.bitcast_convert", x, f.out),
+    lower=_bitcast_text,
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
         Zero(typeof(out).tangent()),
@@ -220,10 +228,10 @@ transpose = structural(
 
 
 def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
-    fits = len(broadcast_dimensions) == x.ndim and all(
+    fits = len(broadcast_dimensions) == x.ndim == len(set(broadcast_dimensions)) and all(
         0 <= at < len(shape) and size in (1, shape[at]) for at, size in zip(broadcast_dimensions, x.shape, strict=False)
     )
-    if not fits or list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
+    if not fits or any(n < 0 for n in shape):
         raise ShapeError(
             f"broadcast_in_dim: {x.short} does not fit into shape {shape} at axes {broadcast_dimensions}",
             shapes=[x.shape, shape],
@@ -233,7 +241,10 @@ def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimension
 
 def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Any:
     new_axes = tuple(i for i in range(len(shape)) if i not in broadcast_dimensions)
-    return unbroadcast(sum_axes(ct, new_axes), aval)
+    ct = sum_axes(ct, new_axes)
+    order = tuple(sorted(broadcast_dimensions).index(i) for i in broadcast_dimensions)
+    ct = ct if order == tuple(range(len(order))) else transpose(ct, permutation=order)
+    return unbroadcast(ct, aval)
 
 
 def _broadcast_batch(x: Any, dim: int, shape: Any, broadcast_dimensions: Any) -> tuple[Any, Dim]:
@@ -287,13 +298,19 @@ squeeze = structural(
 )
 
 
+def _rev_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= a < x.ndim for a in dimensions):
+        raise AxisError(f"rev: {x.short} cannot be reversed along axes {dimensions}", axes=dimensions)
+    return x
+
+
 def _rev_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
     return rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
 
 
 rev = structural(
     "rev",
-    types=lambda x, dimensions: x,
+    types=_rev_types,
     lower=lambda f, x, dimensions: f.op("stablehlo.reverse", [x], f.out, f"dimensions = {i64_array(dimensions)}"),
     transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
     batch=_rev_batch,
@@ -309,11 +326,24 @@ copy = structural(
     extend=lambda params, trailing, x: params,
 )
 
+
+def own(x: Any) -> Any:
+    """`x` if it is an array; of a number or NumPy array, an array of its values (of the running trace's own)."""
+    if isinstance(x, ArrayLike):
+        return x
+    if current_trace.get() is None:
+        return as_array(x)
+    shape = typeof(x).shape
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
+
+
 # --- concatenate ----------------------------------------------------------------------------------------
 
 
 def _concatenate_types(*xs: ShapedArray, dimension: int) -> ShapedArray:
     first = xs[0]
+    if not 0 <= dimension < first.ndim:
+        raise AxisError(f"concatenate: {first.short} has no axis {dimension}", axis=dimension)
     for x in xs[1:]:
         if x.ndim != first.ndim or any(
             a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != dimension
@@ -381,8 +411,10 @@ def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig
     if len(padding_config) != x.ndim:
         raise ShapeError(f"pad: {len(padding_config)} padding triples for {x.short}", instead="one for each axis")
     shape = tuple(
-        max(0, lo + hi + n + max(0, n - 1) * inner) for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
+        lo + hi + n + max(0, n - 1) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )
+    if any(n < 0 for n in shape) or any(inner < 0 for _, _, inner in padding_config):
+        raise ShapeError(f"pad: {x.short} with padding {padding_config} would have shape {shape}", shapes=[x.shape])
     return shaped(shape, x.dtype, x.weak_type and value.weak_type)
 
 
@@ -439,16 +471,20 @@ pad = Primitive("pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpos
 # --- iota -----------------------------------------------------------------------------------------------
 
 
+def _iota_types(dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
+    check_kind("iota", shaped((), dtype), NUMBER)
+    if any(n < 0 for n in shape) or not 0 <= dimension < len(shape):
+        raise ShapeError(f"iota: cannot count along axis {dimension} of shape {tuple(shape)}", shapes=[shape])
+    return shaped(tuple(shape), dtype)
+
+
 def _iota_text(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
-    if dtype == dtypes.bool_:
-        counted = f.op("stablehlo.iota", [], shaped(shape, dtypes.int32), f"iota_dimension = {dimension} : i64")
-        return f.compare("NE", counted, f.constant(0, counted.aval))
     return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
 
 
 iota = Primitive(
     "iota",
-    types=lambda dtype, shape, dimension: shaped(tuple(shape), dtype),
+    types=_iota_types,
     lower=_iota_text,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
 )

@@ -29,8 +29,8 @@ def _sort_text(f: Function, *xs: Value, dimension: int, is_stable: bool, num_key
     def body(g: Function, *pairs: Value) -> list[Value]:
         # Less in the first key, or equal there and less in the next one …
         result: Value | None = None
-        for i in reversed(range(num_keys)):
-            a, b = (_ordered(g, v) for v in pairs[2 * i : 2 * i + 2])
+        keys = [part for i in range(num_keys) for part in _parts(g, *pairs[2 * i : 2 * i + 2])]
+        for a, b in reversed(keys):
             less = g.compare("LT", a, b, total=True)
             if result is None:
                 result = less
@@ -43,6 +43,15 @@ def _sort_text(f: Function, *xs: Value, dimension: int, is_stable: bool, num_key
     region = f.region(scalars, body)
     attributes = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
     return f.op("stablehlo.sort", xs, [x.aval for x in xs], attributes, [region])
+
+
+def _parts(g: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
+    """What two elements are compared by: themselves, or of complex numbers the real and then the imaginary part."""
+    if dtypes.kind(a.aval.dtype) != "c":
+        return [(_ordered(g, a), _ordered(g, b))]
+    real = shaped((), dtypes.real_part(a.aval.dtype))
+    pairs = [[g.unlike(op, v, real) for v in (a, b)] for op in ("stablehlo.real", "stablehlo.imag")]
+    return [(_ordered(g, x), _ordered(g, y)) for x, y in pairs]
 
 
 def _ordered(g: Function, x: Value) -> Value:
@@ -71,6 +80,8 @@ def _sort_jvp(
 def take_along(x: Any, order: Any, axis: int) -> Any:
     """``x`` reordered along `axis` by positions `order`, which has the shape of `x`."""
     shape = typeof(x).shape
+    if 0 in shape:
+        return x
     rest = tuple(i for i in range(len(shape)) if i != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
     return gather(

@@ -24,11 +24,11 @@ _SCALARS = (int, float, bool, complex)
 class JaxprTracer(Tracer):
     """A variable of the Jaxpr that is being recorded."""
 
-    __slots__ = ("aval", "var")
+    __slots__ = ("aval", "variable")
 
     def __init__(self, trace: JaxprTrace, var: Var):
-        self.trace = trace
-        self.var = var
+        self.owner = trace
+        self.variable = var
         self.aval = var.aval
 
 
@@ -54,8 +54,8 @@ class JaxprTrace(Trace):
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for `x` in equations."""
-        if type(x) is JaxprTracer and x.trace is self:
-            return x.var
+        if type(x) is JaxprTracer and x.owner is self:
+            return x.variable
         if isinstance(x, Tracer):
             check_live(x)
             return self._constant(x, x.aval)
@@ -95,7 +95,7 @@ class JaxprTrace(Trace):
     def explain(self, tracer: Tracer) -> str:
         if self.arg_names is None or type(tracer) is not JaxprTracer:
             return f"traced in {self.name}" if self.name else ""
-        names = self._depends_on(tracer.var)
+        names = self._depends_on(tracer.variable)
         if not names:
             return f"traced in {self.name}; it does not depend on its arguments"
         plural = "s" if len(names) > 1 else ""

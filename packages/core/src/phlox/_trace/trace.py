@@ -108,14 +108,14 @@ class ArrayLike:
 class Tracer(ArrayLike):
     """A stand-in for an array inside a transformed function. It has a type but, in general, no value."""
 
-    __slots__ = ("__weakref__", "trace")
+    __slots__ = ("__weakref__", "owner")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
-    trace: Any
+    owner: Any
 
     def _refuse(self, error: type[errors.ConcretizationTypeError], use: str, instead: str) -> NoReturn:
-        origin = self.trace.explain(self) if self.trace.live else ""
+        origin = self.owner.explain(self) if self.owner.live else ""
         what = f"{use} needs the value of {self.aval.short}, which is traced and has none yet"
         raise error(what + (f" ({origin})" if origin else ""), instead=instead, aval=self.aval)
 
@@ -167,10 +167,10 @@ class Tracer(ArrayLike):
 
 def check_live(tracer: Tracer) -> None:
     """Raises `UnexpectedTracerError` when the transformation that made `tracer` has ended."""
-    if not tracer.trace.live:
+    if not tracer.owner.live:
         raise errors.UnexpectedTracerError(
             f"a traced value of type {tracer.aval.short} was used after its transformation had ended"
-            + (f" ({origin})" if (origin := tracer.trace.explain(tracer)) else ""),
+            + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else ""),
             instead="return the value from the transformed function; do not store it in a global, a list or self",
             aval=tracer.aval,
         )

@@ -32,7 +32,7 @@ class BatchTracer(Tracer):
     __slots__ = ("aval", "dim", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int):
-        self.trace = trace
+        self.owner = trace
         self.value = value
         self.dim = dim
         whole = typeof(value)
@@ -50,7 +50,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Dim]:
         """The batched value of `x` and where its mapped axis is."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x.owner is self:
             return x.value, x.dim
         return x, None
 
@@ -75,7 +75,7 @@ class BatchTrace(Trace):
 
     def explain(self, tracer: Tracer) -> str:
         inner = tracer.value if type(tracer) is BatchTracer else None
-        return inner.trace.explain(inner) if isinstance(inner, Tracer) else "mapped by vmap"
+        return inner.owner.explain(inner) if isinstance(inner, Tracer) else "mapped by vmap"
 
 
 def run_batched(

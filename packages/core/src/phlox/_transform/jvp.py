@@ -22,7 +22,7 @@ class JVPTracer(Tracer):
     __slots__ = ("aval", "primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = typeof(primal)
@@ -35,7 +35,7 @@ class JVPTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """The value and the tangent of `x`."""
-        if type(x) is JVPTracer and x.trace is self:
+        if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
         return x, zero_tangent(x)
 
@@ -47,7 +47,7 @@ class JVPTrace(Trace):
         return primitive.rule("jvp")
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        active = any(type(x) is JVPTracer and x.trace is self for x in args)
+        active = any(type(x) is JVPTracer and x.owner is self for x in args)
         token = current_trace.set(self.parent)
         try:
             if not active:
@@ -63,7 +63,7 @@ class JVPTrace(Trace):
 
     def explain(self, tracer: Tracer) -> str:
         inner = tracer.primal if type(tracer) is JVPTracer else None
-        return inner.trace.explain(inner) if isinstance(inner, Tracer) else "being differentiated"
+        return inner.owner.explain(inner) if isinstance(inner, Tracer) else "being differentiated"
 
 
 def push_forward(

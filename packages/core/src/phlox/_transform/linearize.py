@@ -27,7 +27,7 @@ class TangentTrace(JaxprTrace):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if any(type(x) is JaxprTracer and x.trace is self for x in args):
+        if any(type(x) is JaxprTracer and x.owner is self for x in args):
             return super().process(primitive, args, params)
         return bind_under(self.parent, primitive, args, params)
 

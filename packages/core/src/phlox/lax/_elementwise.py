@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base import pytree
+from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._ops import elementwise as e, logic
+from .._ops.families import literal
 from ..numpy._promote import check, type_of
 
 
@@ -55,7 +57,6 @@ bitwise_not = _unary(logic.not_, "bitwise_not", "All bits flipped", "0", _i(-1))
 cbrt = _unary(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."))
 ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."))
 clz = _unary(logic.clz, "clz", "Number of leading zero bits", "1", _i(31))
-conj = _unary(e.conj, "conj", "Complex conjugate", "1j", "Array(0.-1.j, dtype=complex64, weak_type=True)")
 cos = _unary(e.cos, "cos", "Cosine", "0.0", _f("1."))
 cosh = _unary(e.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
 erf = _unary(e.erf, "erf", "Error function", "0.0", _f("0."))
@@ -117,7 +118,23 @@ def integer_pow(x: Any, y: int) -> Any:
     >>> integer_pow(2.0, 3)
     Array(8., dtype=float32, weak_type=True)
     """
-    return e.integer_pow(*check("integer_pow", x), y=y.__index__())
+    (x,) = check("integer_pow", x)
+    if not hasattr(y, "__index__"):
+        raise ArgumentError(f"integer_pow: y must be an integer, got {y!r}", instead="lax.pow")
+    power = y.__index__()
+    if power < 0 and not dtypes.is_inexact(type_of(x).dtype):
+        raise DtypeError(f"integer_pow: {type_of(x).short} to the negative power {power} is no integer")
+    return e.integer_pow(x, y=power)
+
+
+def conj(x: Any, input_dtype: Any = None) -> Any:
+    """Complex conjugate, elementwise; real arrays become complex.
+
+    >>> conj(1j)
+    Array(0.-1.j, dtype=complex64, weak_type=True)
+    """
+    (x,) = check("conj", x)
+    return e.conj(x if dtypes.kind(type_of(x).dtype) == "c" else e.complex_(x, literal(x, 0)))
 
 
 def reciprocal(x: Any) -> Any:
@@ -130,13 +147,14 @@ def reciprocal(x: Any) -> Any:
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` with values below `min` raised to it and values above `max` lowered to it.
+    """`x` with values below `min` raised to it and values above `max` lowered to it (StableHLO clamp).
+
+    The bounds have the shape of `x`, or no axes.
 
     >>> clamp(0.0, 2.0, 1.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    min, x, max = check("clamp", min, x, max)
-    return e.min_(e.max_(x, min), max)
+    return logic.clamp(*check("clamp", min, x, max))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:

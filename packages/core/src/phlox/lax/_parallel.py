@@ -50,7 +50,8 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName) -> A
     names = _names(axis_name)
     leaves, tree = pytree.flatten(x)
     arrays = check(function, *leaves)
-    arrays = [to_dtype(a, dtypes.int32) if type_of(a).dtype == dtypes.bool_ else a for a in arrays]
+    if function == "psum":
+        arrays = [to_dtype(a, dtypes.int32) if type_of(a).dtype == dtypes.bool_ else a for a in arrays]
     return tree.unflatten(primitive.bind(*arrays, axes=names) if arrays else [])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._ops import (
     dot as _dot,
@@ -15,7 +16,8 @@ from .._ops import (
     slicing as _slicing,
 )
 from .._ops.sort import sort as _sort
-from ..numpy._promote import canonical_axis, check, to_dtype, type_of
+from ..numpy._indexing import from_front
+from ..numpy._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ..numpy._shapes import as_shape
 
 Ints = Sequence[int]
@@ -115,7 +117,10 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     >>> concatenate([np.zeros(1, np.float32), np.ones(1, np.float32)], 0)
     Array([0., 1.], dtype=float32)
     """
-    return ops.concatenate(*check("concatenate", *operands), dimension=dimension)
+    arrays = check("concatenate", *operands)
+    if not arrays:
+        raise ArgumentError("concatenate needs at least one array")
+    return ops.concatenate(*arrays, dimension=dimension.__index__())
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -125,7 +130,6 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([0., 1.], dtype=float32)
     """
     operand, padding_value = check("pad", operand, padding_value)
-    padding_value = to_dtype(padding_value, type_of(operand).dtype, type_of(padding_value).weak_type)
     return ops.pad(operand, padding_value, padding_config=tuple(tuple(int(n) for n in row) for row in padding_config))
 
 
@@ -190,18 +194,25 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     return _running.along(operand, at, start, stop, stride)
 
 
-def _starts(starts: Any) -> list[Any]:
-    return [to_dtype(i, dtypes.int32) if isinstance(i, int) else i for i in check("dynamic_slice", *starts)]
+def _starts(function: str, operand: Any, starts: Any) -> list[Any]:
+    """Start indices of one dtype; negative ones count from the end."""
+    shape = type_of(operand).shape
+    given = [from_front(i, n) for i, n in zip(check(function, *starts), shape, strict=False)]
+    wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
+    return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
 
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Ints) -> Any:
     """The part of `operand` of this size at a computed place, which is moved to fit (StableHLO dynamic_slice).
 
+    Negative starts count from the end.
+
     >>> dynamic_slice(np.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
     """
     (operand,) = check("dynamic_slice", operand)
-    return _slicing.dynamic_slice(operand, *_starts(start_indices), slice_sizes=as_shape(slice_sizes))
+    starts = _starts("dynamic_slice", operand, start_indices)
+    return _slicing.dynamic_slice(operand, *starts, slice_sizes=as_shape(slice_sizes))
 
 
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
@@ -216,8 +227,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     starts[at] = start_index
     sizes = list(type_of(operand).shape)
     sizes[at] = slice_size
-    dtype = dtypes.int32 if isinstance(start_index, int) else type_of(start_index).dtype
-    return _slicing.dynamic_slice(operand, *[to_dtype(s, dtype) for s in starts], slice_sizes=tuple(sizes))
+    return dynamic_slice(operand, starts, sizes)
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
@@ -227,7 +237,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     Array([0., 1., 0.], dtype=float32)
     """
     operand, update = check("dynamic_update_slice", operand, update)
-    return _slicing.dynamic_update_slice(operand, update, *_starts(start_indices))
+    return _slicing.dynamic_update_slice(operand, update, *_starts("dynamic_update_slice", operand, start_indices))
 
 
 def gather(
@@ -356,7 +366,7 @@ def dot_general(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general).
+    """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general). Promotes dtypes.
 
     `dimension_numbers` is ((contracted of lhs, of rhs), (batch of lhs, of rhs)). Raises `ShapeError`
     when lengths differ.
@@ -366,14 +376,14 @@ def dot_general(
     """
     from ..numpy._linear import contract
 
-    lhs, rhs = check("dot_general", lhs, rhs)
+    lhs, rhs = promote_dtypes(*check("dot_general", lhs, rhs))
     (lc, rc), (lb, rb) = dimension_numbers
     preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
     return contract(lhs, rhs, (lc, rc), (lb, rb), precision, preferred)
 
 
 def dot(lhs: Any, rhs: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Products of vectors and matrices of one dtype: the last axis of `lhs` with the first of `rhs`.
+    """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs`. Promotes dtypes.
 
     >>> dot(np.ones(2, np.float32), np.ones(2, np.float32))
     Array(2., dtype=float32)

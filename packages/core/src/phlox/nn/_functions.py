@@ -10,9 +10,9 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api.custom import custom_jvp
 from .._api.jit import jit
-from .._base.errors import ShapeError
+from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
-from ..numpy._promote import canonical_axes, check, promote_inexact, to_dtype, type_of
+from ..numpy._promote import canonical_axes, canonical_axis, check, promote_inexact, promoted_inexact, to_dtype, type_of
 
 
 @custom_jvp
@@ -32,14 +32,21 @@ def _relu_jvp(primals: Any, tangents: Any) -> Any:
     return relu(x), lax.select(x > 0, t, jnp.zeros_like(t))
 
 
+@custom_jvp
 @jit
 def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6), elementwise.
+    """min(max(x, 0), 6), elementwise. Its derivative at 0 and 6 is 0.
 
     >>> relu6(jnp.array([-1.0, 7.0]))
     Array([0., 6.], dtype=float32)
     """
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+@relu6.defjvp
+def _relu6_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return relu6(x), lax.select((x > 0) & (x < 6), t, jnp.zeros_like(t))
 
 
 @jit
@@ -99,7 +106,7 @@ def softplus(x: Any) -> Any:
     >>> softplus(jnp.array([0.0]))
     Array([0.6931...], dtype=float32)
     """
-    return jnp.logaddexp(x, 0.0)
+    return jnp.logaddexp(x, 0)
 
 
 @functools.partial(jit, inline=True)
@@ -123,7 +130,7 @@ def log_sigmoid(x: Any) -> Any:
     >>> log_sigmoid(jnp.array([0.0]))
     Array([-0.6931...], dtype=float32)
     """
-    return -softplus(-jnp.asarray(x))
+    return jnp.negative(softplus(jnp.negative(x)))
 
 
 @functools.partial(jit, inline=True)
@@ -172,12 +179,13 @@ def identity(x: Any) -> Any:
 def _shifted(x: Any, axis: Any, where: Any) -> Any:
     """x minus its largest element, which keeps exponentials from overflowing and has no derivative."""
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    return x - lax.stop_gradient(top)
+    return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
 
 
-def _axis(x: Any, axis: Any, function: str) -> Any:
-    (x,) = check(function, x)
-    return canonical_axes(tuple(axis) if isinstance(axis, list) else axis, type_of(x).ndim, function)
+def _prepared(x: Any, axis: Any, function: str) -> Any:
+    """`x` as floats, and its axes counted from the front."""
+    (x,) = promote_inexact(*check(function, x))
+    return x, canonical_axes(tuple(axis) if isinstance(axis, list) else axis, type_of(x).ndim, function)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)
@@ -189,7 +197,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
-    axes = _axis(x, axis, "softmax")
+    x, axes = _prepared(x, axis, "softmax")
     unnormalized = jnp.exp(_shifted(x, axes, where))
     result = unnormalized / jnp.sum(unnormalized, axes, where=where, keepdims=True)
     return result if where is None else jnp.where(where, result, 0)
@@ -202,35 +210,42 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    axes = _axis(x, axis, "log_softmax")
+    x, axes = _prepared(x, axis, "log_softmax")
     shifted = _shifted(x, axes, where)
     result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axes, where=where, keepdims=True))
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
-@functools.partial(jit, static_argnames=("axis", "keepdims"), inline=True)
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, where: Any = None) -> Any:
+@functools.partial(jit, static_argnames=("axis", "keepdims", "return_sign"), inline=True)
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
     """log(sum(b exp(a))) over `axis`, without overflow; `b` are weights.
+
+    With `return_sign`, the logarithm of the absolute value of the sum, and its sign.
 
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
     """
-    axes = _axis(a, axis, "logsumexp")
-    (a,) = promote_inexact(*check("logsumexp", a))
     if b is not None:
-        a = jnp.where(jnp.asarray(b) != 0, a, -jnp.inf)
+        a, b = promoted_inexact("logsumexp", a, b)
+        a = jnp.where(b != 0, a, -jnp.inf)
+    a, axes = _prepared(a, axis, "logsumexp")
     top = jnp.max(jnp.real(a), axes, keepdims=True, where=where, initial=-jnp.inf)
     top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
     terms = jnp.exp(a - top)
     terms = terms if b is None else terms * b
-    out = jnp.log(jnp.sum(terms, axes, keepdims=keepdims, where=where))
-    return out + (top if keepdims else jnp.squeeze(top, axes))
+    total = jnp.sum(terms, axes, keepdims=keepdims, where=where)
+    sign = jnp.sign(total) if return_sign else None
+    total = jnp.abs(total) if return_sign else total
+    out = jnp.log(total) + (top if keepdims else jnp.squeeze(top, axes))
+    return (out, sign) if return_sign else out
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)
 def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     rank = type_of(x).ndim
-    at = axis % (rank + 1)
+    at = canonical_axis(axis, rank + 1, "one_hot")
     classes = jnp.arange(num_classes, dtype=type_of(x).dtype).reshape(
         [num_classes if i == at else 1 for i in range(rank + 1)]
     )
@@ -246,21 +261,41 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     """
     (x,) = check("one_hot", x)
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
+    if not hasattr(num_classes, "__index__"):
+        raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")
     return _one_hot(x, num_classes=num_classes.__index__(), dtype=wanted, axis=axis)
 
 
-@functools.partial(jit, static_argnames="axis", inline=True)
-def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5) -> Any:
+@functools.partial(jit, static_argnames=("axis", "algorithm"), inline=True)
+def standardize(
+    x: Any,
+    axis: Any = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
     """(x - mean) / sqrt(variance + epsilon), with mean and variance over `axis` unless given.
+
+    `where` chooses the elements that mean and variance are taken of. The "fast" `algorithm` takes the variance from
+    the mean of squares in one pass, the "stable" one from the distances to the mean.
 
     >>> standardize(jnp.array([1.0, -1.0]), epsilon=0.0)
     Array([ 1., -1.], dtype=float32)
     """
     if mean is None:
-        mean = jnp.mean(x, axis, keepdims=True)
-    if variance is None:
-        variance = jnp.mean(jnp.square(x), axis, keepdims=True) - jnp.square(mean)
-    return (x - mean) * lax.rsqrt(jnp.asarray(variance) + epsilon)
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if algorithm not in ("fast", "stable"):
+        raise OptionError(f"standardize: unknown algorithm {algorithm!r}", instead="'fast' or 'stable'")
+    if variance is None and algorithm == "stable":
+        variance = jnp.mean(jnp.square(jnp.subtract(x, mean)), axis, keepdims=True, where=where)
+    elif variance is None:
+        # Rounding may bring the difference below zero.
+        variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
+        variance = jnp.maximum(variance, 0)
+    return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance) + epsilon)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)

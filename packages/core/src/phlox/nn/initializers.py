@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from .. import numpy as jnp, random
-from .._base.errors import PhloxError, ShapeError
+from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 
 __all__ = [
@@ -169,7 +169,7 @@ def variance_scaling(
             "fan_geo_avg": (fan_in * fan_out) ** 0.5,
         }
         if mode not in choices:
-            raise PhloxError(f"variance_scaling: unknown mode {mode!r}", instead="one of " + ", ".join(choices))
+            raise OptionError(f"variance_scaling: unknown mode {mode!r}", instead="one of " + ", ".join(choices))
         variance = jnp.array(scale / choices[mode], found)
         if distribution == "normal":
             return random.normal(key, shape, found) * jnp.sqrt(variance)
@@ -179,7 +179,7 @@ def variance_scaling(
             # Cutting at two standard deviations lowers the deviation to this part of it.
             stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, found)
             return random.truncated_normal(key, -2, 2, shape, found) * stddev
-        raise PhloxError(
+        raise OptionError(
             f"variance_scaling: unknown distribution {distribution!r}",
             instead="'truncated_normal', 'normal' or 'uniform'",
         )

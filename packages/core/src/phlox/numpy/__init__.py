@@ -52,24 +52,11 @@ from ._choose import (
 )
 from ._compare import allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, isclose as isclose
 from ._create import (
-    arange as arange,
     array as array,
     asarray as asarray,
     astype as astype,
     copy as copy,
-    empty as empty,
-    empty_like as empty_like,
-    eye as eye,
     from_dlpack as from_dlpack,
-    full as full,
-    full_like as full_like,
-    identity as identity,
-    linspace as linspace,
-    ones as ones,
-    ones_like as ones_like,
-    tri as tri,
-    zeros as zeros,
-    zeros_like as zeros_like,
 )
 from ._dtypes import (
     bfloat16 as bfloat16,
@@ -114,6 +101,21 @@ from ._dtypes import (
     uint64 as uint64,
     unsignedinteger as unsignedinteger,
 )
+from ._fill import (
+    arange as arange,
+    empty as empty,
+    empty_like as empty_like,
+    eye as eye,
+    full as full,
+    full_like as full_like,
+    identity as identity,
+    linspace as linspace,
+    ones as ones,
+    ones_like as ones_like,
+    tri as tri,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
 from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
 from ._linear import (
     dot as dot,
@@ -145,6 +147,7 @@ from ._reductions import (
     sum as sum,
     var as var,
 )
+from ._repeat import repeat as repeat, roll as roll, tile as tile
 from ._shapes import (
     array_split as array_split,
     atleast_1d as atleast_1d,
@@ -162,16 +165,13 @@ from ._shapes import (
     ndim as ndim,
     permute_dims as permute_dims,
     ravel as ravel,
-    repeat as repeat,
     reshape as reshape,
-    roll as roll,
     shape as shape,
     size as size,
     split as split,
     squeeze as squeeze,
     stack as stack,
     swapaxes as swapaxes,
-    tile as tile,
     transpose as transpose,
     vstack as vstack,
 )

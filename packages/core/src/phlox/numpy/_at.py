@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._api.jit import jit
-from .._base.errors import ShapeError
+from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.promotion import promote
 from .._ops import elementwise as e, indexing as ops
@@ -22,6 +22,7 @@ from ._shapes import broadcast_to, reshape
 _SCATTERS = {
     "set": ops.scatter,
     "add": ops.scatter_add,
+    "subtract": ops.scatter_add,
     "multiply": ops.scatter_mul,
     "min": ops.scatter_min,
     "max": ops.scatter_max,
@@ -116,7 +117,7 @@ class AtIndex:
         >>> jnp.zeros(2).at[0].subtract(1.0)
         Array([-1.,  0.], dtype=float32)
         """
-        return self._write("add", e.neg(*check("at.subtract", values)), indices_are_sorted, unique_indices, mode)
+        return self._write("subtract", values, indices_are_sorted, unique_indices, mode)
 
     def multiply(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
@@ -247,13 +248,17 @@ def _scatter(
             FutureWarning,
             stacklevel=4,
         )
+    if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
+        raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")
     layout = lay_out(aval.shape, plan, dynamic)
     y = to_dtype(y, dtype)
+    y = e.neg(y) if kind == "subtract" else y
     # Updates have the shape of the result of reading, without its new axes.
     shown = tuple(1 if k == "new" else None for k in layout.kinds)
     lengths = iter(layout.shape)
     full = tuple(1 if n == 1 else next(lengths) for n in shown)
     y = reshape(broadcast_to(y, full), layout.shape)
+    unique_indices = unique_indices or 0 in layout.shape
     numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)
     out = _SCATTERS[kind](
         to_dtype(x, dtype),

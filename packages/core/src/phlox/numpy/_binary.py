@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from .._api.custom import custom_jvp
 from .._api.jit import jit
+from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
+from .._trace.trace import Tracer
 from ._define import binary, boolean, weak_f32, weak_i32
-from ._promote import check, promoted, promoted_inexact, to_dtype, type_of
+from ._promote import check, promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, number
 
@@ -26,7 +31,8 @@ def _booleans(function: str, *args: Any) -> list[Any]:
 
 
 def _like(x: Any, value: Any) -> Any:
-    return to_dtype(value, type_of(x).dtype)
+    """`value` with the dtype and weakness of `x`."""
+    return to_dtype(value, type_of(x).dtype, type_of(x).weak_type)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------
@@ -51,44 +57,88 @@ nextafter = binary(
 )
 
 
+def _remainder(x: Any, y: Any) -> Any:
+    """The rest of x / y with the sign of x; of integers divided by 0, it is 0."""
+    if is_kind(y, "iu"):
+        y = logic.select(logic.eq(y, _like(y, 0)), _like(y, 1), y)
+    return e.rem(x, y)
+
+
 def _modulo(x: Any, y: Any) -> Any:
-    rest = e.rem(x, y)
+    rest = _remainder(x, y)
     other_sign = logic.ne(logic.is_negative(rest), logic.is_negative(y))
     wrong = logic.and_(other_sign, logic.ne(rest, _like(rest, 0)))
     return logic.select(wrong, e.add(rest, y), rest)
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    quotient = e.div(x, y)
     if is_kind(x, "u"):
-        return quotient
+        return e.div(x, y)
     if is_kind(x, "i"):
+        quotient = e.div(x, y)
         inexact = logic.ne(e.rem(x, y), _like(x, 0))
         below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
         return logic.select(below, e.sub(quotient, _like(x, 1)), quotient)
-    # Taking the modulus away first makes the quotient a whole number up to rounding.
-    return e.round_(e.div(e.sub(x, _modulo(x, y)), y), rounding_method=1)
+    if is_kind(x, "c"):
+        raise DtypeError(f"floor_divide does not accept {type_of(x).short}: complex numbers have no order")
+    x, y = broadcast_arrays(x, y)
+    # Taking the rest away first makes the quotient a whole number up to rounding.
+    rest = e.rem(x, y)
+    whole = e.div(logic.select(logic.eq(y, _like(y, 0)), x, e.sub(x, rest)), y)
+    below = logic.and_(logic.ne(rest, _like(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
+    return e.round_(logic.select(below, e.sub(whole, _like(whole, 1)), whole), rounding_method=0)
 
 
 remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
 mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
-fmod = binary("fmod", _numbers, e.rem, "The rest of x / y, with the sign of x", "-1, 3", weak_i32("-1"))
+fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", weak_i32("-1"))
 floor_divide = binary(
     "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", weak_i32("-4")
 )
 
 
+@custom_jvp
 def _logaddexp(x: Any, y: Any) -> Any:
+    if is_kind(x, "c"):
+        top = e.max_(x, y)
+        rest = e.sub(e.add(x, y), e.mul(top, _like(top, 2)))
+        sum_ = e.add(top, e.log1p(e.exp(rest)))
+        return e.complex_(e.real(sum_), _angle_between(e.imag(sum_)))
     top, delta = e.max_(x, y), e.sub(x, y)
     undefined = logic.ne(delta, delta)  # both infinite, or a nan
     return logic.select(undefined, e.add(x, y), e.add(top, e.log1p(e.exp(e.neg(e.abs_(delta))))))
 
 
+@_logaddexp.defjvp
+def _logaddexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    out = _logaddexp(*primals)
+    parts = [e.mul(t, e.exp(e.sub(_no_infinity(x), _no_infinity(out)))) for x, t in zip(primals, tangents, strict=True)]
+    return out, add(*parts)
+
+
+def _no_infinity(x: Any) -> Any:
+    """`x` with 0 for infinity, which has no difference to itself."""
+    real = e.real(x) if is_kind(x, "c") else x
+    return logic.select(logic.eq(real, _like(real, np.inf)), _like(x, 0), x)
+
+
+def _angle_between(x: Any) -> Any:
+    """The angle `x` modulo a whole turn, between -pi and pi."""
+    half, turn = (to_dtype(value, type_of(x).dtype) for value in (np.pi, 2 * np.pi))
+    rest = e.rem(e.add(x, half), turn)
+    return e.sub(logic.select(logic.is_negative(rest), e.add(rest, turn), rest), half)
+
+
 def _hypot(x: Any, y: Any) -> Any:
+    if is_kind(x, "c"):
+        raise DtypeError(f"hypot does not accept {type_of(x).short}", instead="numpy.abs of both first")
     x, y = e.abs_(x), e.abs_(y)
+    infinite = logic.or_(logic.eq(x, _like(x, np.inf)), logic.eq(y, _like(y, np.inf)))
     big, small = e.max_(x, y), e.min_(x, y)
-    ratio = e.div(small, logic.select(logic.eq(big, _like(big, 0)), _like(big, 1), big))
-    return e.mul(big, e.sqrt(e.add(_like(big, 1), e.square(ratio))))
+    nothing = logic.eq(big, _like(big, 0))
+    ratio = e.div(small, logic.select(nothing, _like(big, 1), big))
+    length = logic.select(nothing, big, e.mul(big, e.sqrt(e.add(_like(big, 1), e.square(ratio)))))
+    return logic.select(infinite, _like(big, np.inf), length)
 
 
 logaddexp = binary(
@@ -130,10 +180,10 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 
 left_shift = bitwise_left_shift = binary(
-    "left_shift", promoted, logic.shift_left, "x with its bits moved y places up", "1, 3", weak_i32("8")
+    "left_shift", _numbers, logic.shift_left, "x with its bits moved y places up", "1, 3", weak_i32("8")
 )
 right_shift = bitwise_right_shift = binary(
-    "right_shift", promoted, _shift_right, "x with its bits moved y places down", "8, 3", weak_i32("1")
+    "right_shift", _numbers, _shift_right, "x with its bits moved y places down", "8, 3", weak_i32("1")
 )
 
 # --- power ----------------------------------------------------------------------------------------------
@@ -150,16 +200,20 @@ def _integer_power(x: Any, y: int) -> Any:
 def _general_power(x: Any, y: Any) -> Any:
     if is_kind(x, "biu") and is_kind(y, "biu"):
         return _whole_power(*_numbers("power", x, y))
+    promote_dtypes(x, y)  # raises where promotion is strict
+    if is_kind(x, "fc") and is_kind(y, "iu"):
+        return e.pow_(*promote_shapes("power", x, y))  # unpromoted: at x = 0 its derivative knows the whole exponent
     return e.pow_(*promoted_inexact("power", x, y))
 
 
 def _whole_power(x: Any, y: Any) -> Any:
     """Integer to integer by squaring, one bit of the exponents at a time."""
     x, y = broadcast_arrays(x, y)
-    one = _like(x, 1)
-    result: Any = one
+    zero, one = (to_dtype(value, type_of(x).dtype) for value in (0, 1))
+    # 0 to a power of more bits than are looked at is 0 too.
+    result = logic.select(logic.and_(logic.eq(x, zero), logic.ne(y, zero)), zero, one)
     for _ in range(_EXPONENT_BITS):
-        result = e.mul(result, logic.select(logic.eq(logic.and_(y, one), one), x, one))
+        result = logic.select(logic.eq(logic.and_(y, one), one), e.mul(result, x), result)
         x, y = e.mul(x, x), logic.shift_right_logical(y, one)
     return result
 
@@ -167,17 +221,29 @@ def _whole_power(x: Any, y: Any) -> Any:
 def power(x1: Any, x2: Any, /) -> Any:
     """x1 to the power of x2, elementwise (as ``numpy.power``).
 
-    A Python int as exponent is multiplied out, which is exact for integers and keeps the dtype of `x1`; every other
-    exponent is promoted with `x1`.
+    An integer as exponent, when it is known, is multiplied out, which is exact and keeps the dtype of `x1`; every
+    other exponent is promoted with `x1`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.power(jnp.arange(4.0), 2)
     Array([0., 1., 4., 9.], dtype=float32)
     """
     x1, x2 = check("power", x1, x2)
-    if type(x2) is int and (x2 >= 0 or is_kind(x1, "fc")):
-        return _integer_power(x1, x2)
-    return _general_power(x1, x2)
+    whole = _known_integer(x2)
+    if whole is None:
+        return _general_power(x1, x2)
+    if whole < 0 and not is_kind(x1, "fc"):
+        raise DtypeError(
+            f"power: {type_of(x1).short} to the negative power {whole} is no integer", instead="x1.astype(float) first"
+        )
+    return _integer_power(x1, whole)
+
+
+def _known_integer(x: Any) -> int | None:
+    """`x` as a Python int, if it is one or a concrete integer array without axes."""
+    if isinstance(x, Tracer) or type_of(x).shape or not is_kind(x, "iu"):
+        return None
+    return int(x)
 
 
 pow = power

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError
+from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from ._binary import maximum, minimum
-from ._promote import check, promote_dtypes, promoted_inexact, to_dtype, type_of
+from ._promote import check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, isnan
 
@@ -46,7 +46,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    (arr,) = check("clip", arr)
+    for x in check("clip", *(v for v in (arr, min, max) if v is not None)):
+        if is_kind(x, "c"):
+            raise DtypeError("clip does not accept complex numbers, which have no order", instead="clip x.real, x.imag")
     if min is not None:
         arr = maximum(min, arr)
     if max is not None:
@@ -66,7 +68,9 @@ def round(a: Any, decimals: int = 0) -> Any:
     aval = type_of(a)
     if is_kind(a, "c"):
         return e.complex_(round(e.real(a), decimals), round(e.imag(a), decimals))
-    if is_kind(a, "biu"):
+    if is_kind(a, "b"):
+        raise DtypeError(f"round does not accept {aval.short}", instead="x.astype(float)")
+    if is_kind(a, "iu"):
         if decimals >= 0:
             return a
         factor = np.asarray(10**-decimals, dtypes.canonical(dtypes.float64))
@@ -74,8 +78,10 @@ def round(a: Any, decimals: int = 0) -> Any:
         return to_dtype(e.mul(e.round_(scaled, rounding_method=1), factor), aval.dtype, aval.weak_type)
     if decimals == 0:
         return e.round_(a, rounding_method=1)
-    # Types of less than 32 bits are too coarse to tell halves of scaled numbers apart.
-    wide = to_dtype(a, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else a
+    if decimals > np.log10(float(dtypes.finfo(aval.dtype).max)):
+        return a
+    # float16 is too small for scaled numbers.
+    wide = to_dtype(a, dtypes.float32) if aval.dtype == dtypes.float16 else a
     factor = to_dtype(10.0**decimals, type_of(wide).dtype)
     return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
 
@@ -83,13 +89,15 @@ def round(a: Any, decimals: int = 0) -> Any:
 around = round
 
 
+@jit(inline=True)
 def rint(x: Any, /) -> Any:
     """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
 
     >>> rint(1.5)
     Array(2., dtype=float32, weak_type=True)
     """
-    return round(*promoted_inexact("rint", x))
+    (x,) = check("rint", x)
+    return to_dtype(x, dtypes.canonical(dtypes.float64)) if is_kind(x, "biu") else round(x)
 
 
 @jit(inline=True)

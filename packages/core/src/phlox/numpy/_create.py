@@ -1,34 +1,33 @@
-"""Making arrays: from data, filled with a value, counting up."""
+"""Arrays from data: numbers, lists, NumPy arrays, the arrays of other libraries."""
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import Any
 
 import numpy as np
 
 from .._api.jit import jit
 from .._base import pytree
-from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._base.errors import ArgumentError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import shaped, typeof_value
 from .._ir.primitive import current_trace
+from .._ir.promotion import promote
 from .._ops import shape as ops
 from .._trace.trace import Tracer
-from .._transform.words import zeros as zeros_of_type
 from .._xla import transfer
 from .._xla.array import Array, move, put, wrap
 from .._xla.devices import Device, local_devices
 from .._xla.placement import key_for
 from .._xla.sharding import Sharding, single_device
-from ._promote import array_like, check, promote_dtypes, to_dtype, type_of
-from ._shapes import as_shape, broadcast_to, stack
+from ._promote import array_like, check, to_dtype, type_of
+from ._shapes import stack
 
 # --- from data ------------------------------------------------------------------------------------------
 
 
-def _place(device: Any) -> Sharding | None:
+def place(device: Any) -> Sharding | None:
+    """The sharding that a user's ``device=`` asks for."""
     if device is None or isinstance(device, Sharding):
         return device
     if type(device) is Device:
@@ -55,7 +54,7 @@ def array(
            [3, 4]], dtype=int32)
     """
     if order not in ("K", "C", "A", None):
-        raise ArgumentError(f"array: order={order!r} is not supported", instead="arrays have no memory order here")
+        raise UnsupportedError(f"array: order={order!r}: arrays have no memory order here")
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
     made = _convert(array_like(object), wanted)
     missing = ndmin - type_of(made).ndim
@@ -65,9 +64,9 @@ def array(
             shape=(1,) * missing + type_of(made).shape,
             broadcast_dimensions=tuple(range(missing, ndmin)),
         )
-    place = _place(device)
-    if place is not None and type(made) is Array:
-        return move(made, place)
+    where = place(device)
+    if where is not None and type(made) is Array:
+        return move(made, where)
     if copy and made is object and type(made) is Array:
         return ops.copy(made)
     return made
@@ -98,7 +97,7 @@ def _convert(x: Any, dtype: Any) -> Any:
         if aval is None:
             raise ArgumentError(f"array: NumPy arrays of dtype {x.dtype} are not supported", value=x)
         return _from_host(_checked(x, dtype or aval.dtype))
-    if isinstance(x, tuple | list):
+    if isinstance(x, tuple | list | range):
         return _from_list(x, dtype)
     if hasattr(x, "__array__"):
         return _convert(np.asarray(x), dtype)
@@ -107,6 +106,8 @@ def _convert(x: Any, dtype: Any) -> Any:
         return to_dtype(found, dtype) if dtype is not None else found
     try:
         view = np.asarray(memoryview(x))
+        if isinstance(x, bytes):
+            raise TypeError
     except TypeError:
         raise ArgumentError(
             f"array: {x!r} of type {type(x).__name__} is no array", instead="a number, a list of numbers, an array"
@@ -117,6 +118,8 @@ def _convert(x: Any, dtype: Any) -> Any:
 def _checked(x: Any, dtype: Any) -> np.ndarray:
     """`x` on the host with this dtype. Raises `OverflowError` for Python integers that do not fit."""
     if isinstance(x, int) and not isinstance(x, bool):
+        if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
+            raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")
         return np.asarray(ops.literal_of(x, dtype))
     with np.errstate(all="ignore"):
         value = np.asarray(x)
@@ -139,22 +142,18 @@ def _from_list(x: Any, dtype: Any) -> Any:
     leaves = pytree.tree_leaves(x, is_leaf=lambda v: v is None)
     if not leaves:
         return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))
-    if any(isinstance(leaf, Tracer | Array) for leaf in leaves):
-        parts = [asarray(v) for v in x]
-        found = stack(parts)
-        return to_dtype(found, dtype if dtype is not None else type_of(found).dtype)
-    for leaf in leaves:
-        if typeof_value(array_like(leaf)) is None:
+    avals = [typeof_value(array_like(leaf)) for leaf in leaves]
+    for leaf, aval in zip(leaves, avals, strict=True):
+        if aval is None:
             raise ArgumentError(
                 f"array: {leaf!r} of type {type(leaf).__name__} inside of a list is no number",
                 instead="nested lists of numbers",
                 value=leaf,
             )
     if dtype is None:
-        types = tuple({(a.dtype, a.weak_type) for a in map(typeof_value, leaves)})  # type: ignore[union-attr]
-        from .._ir.promotion import promote
-
-        dtype, _ = promote(types)
+        dtype, _ = promote(tuple({(a.dtype, a.weak_type) for a in avals if a is not None}))
+    if any(isinstance(leaf, Tracer | Array) for leaf in leaves):
+        return stack([_convert(array_like(v), dtype) for v in x])
     try:
         value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)
     except ValueError as error:
@@ -168,6 +167,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     >>> copy(array([1, 2]))
     Array([1, 2], dtype=int32)
     """
+    (a,) = check("copy", a)
     return array(a, copy=True)
 
 
@@ -195,8 +195,8 @@ def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
     found = wrap(buf, aval, key_for(aval, single_device(source), False))
-    place = _place(device)
-    return found if place is None else move(found, place)
+    where = place(device)
+    return found if where is None else move(found, where)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
@@ -215,237 +215,3 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 @jit(inline=True, static_argnames="dtype")
 def _astype(x: Any, dtype: Any) -> Any:
     return to_dtype(x, dtype)
-
-
-# --- filled with a value --------------------------------------------------------------------------------
-
-
-@functools.partial(jit, inline=True, static_argnames=("shape", "dtype", "weak"))
-def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
-    return broadcast_to(to_dtype(value, dtype, weak), shape)
-
-
-def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
-    if dtypes.is_extended(dtype):
-        raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
-    made = _full(value, shape=as_shape(shape, function), dtype=dtype, weak=weak)
-    place = _place(device)
-    return made if place is None or type(made) is not Array else move(made, place)
-
-
-def _default(dtype: Any, function: str) -> Any:
-    return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
-
-
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """An array of zeros, of the default float type unless told otherwise (as ``numpy.zeros``).
-
-    >>> zeros((2,))
-    Array([0., 0.], dtype=float32)
-    """
-    return _filled("zeros", shape, 0, _default(dtype, "zeros"), device)
-
-
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """An array of ones (as ``numpy.ones``).
-
-    >>> ones(2, "int32")
-    Array([1, 1], dtype=int32)
-    """
-    return _filled("ones", shape, 1, _default(dtype, "ones"), device)
-
-
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """An array whose values do not matter; they are zeros (as ``numpy.empty``).
-
-    >>> empty(2).shape
-    (2,)
-    """
-    return zeros(shape, dtype, device=device)
-
-
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """An array filled with `fill_value`, which may be an array that broadcasts (as ``numpy.full``).
-
-    >>> full((2,), 7)
-    Array([7, 7], dtype=int32, weak_type=True)
-    """
-    (fill_value,) = check("full", fill_value)
-    aval = type_of(fill_value)
-    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
-    return _filled("full", shape, fill_value, wanted, device, weak=dtype is None and aval.weak_type)
-
-
-def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
-    (a,) = check(function, a)
-    aval = type_of(a)
-    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
-    weak = dtype is None and aval.weak_type
-    return _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
-
-
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Zeros of the shape and dtype of `a` (as ``numpy.zeros_like``).
-
-    >>> zeros_like(array([1, 2]))
-    Array([0, 0], dtype=int32)
-    """
-    return _like("zeros_like", a, 0, dtype, shape, device)
-
-
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
-
-    >>> ones_like(array([1.5]))
-    Array([1.], dtype=float32)
-    """
-    return _like("ones_like", a, 1, dtype, shape, device)
-
-
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Like `zeros_like`: values that do not matter (as ``numpy.empty_like``).
-
-    >>> empty_like(array([1, 2])).dtype
-    dtype('int32')
-    """
-    return zeros_like(prototype, dtype, shape, device=device)
-
-
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
-
-    >>> full_like(array([1, 2]), 9)
-    Array([9, 9], dtype=int32)
-    """
-    (fill_value,) = check("full_like", fill_value)
-    return _like("full_like", a, fill_value, dtype, shape, device)
-
-
-# --- counting up ----------------------------------------------------------------------------------------
-
-
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
-    """Numbers from `start` (default 0) up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
-
-    The arguments decide the length and must be concrete.
-
-    >>> arange(3), arange(1.0, 2.0, 0.5)
-    (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
-    """
-    for name, value in (("start", start), ("stop", stop), ("step", step)):
-        if isinstance(value, Tracer):
-            value._refuse(ArgumentError, f"arange's {name}", "a Python number; mark it static with static_argnums")  # type: ignore[arg-type]
-    if stop is None:
-        start, stop = 0, start
-    step = 1 if step is None else step
-    parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
-    if dtype is None:
-        avals = [typeof_value(v) for v in (start, stop, step)]
-        from .._ir.promotion import promote
-
-        wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))  # type: ignore[union-attr]
-    else:
-        wanted = dtypes.user_dtype(dtype, "arange")
-    n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
-    if parts[0] == 0 and parts[2] == 1:
-        made = _iota(size=n, dtype=wanted)
-    else:
-        made = asarray(np.arange(*parts, dtype=wanted)[:n])
-    place = _place(device)
-    return made if place is None or type(made) is not Array else move(made, place)
-
-
-@functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
-def _iota(size: int, dtype: Any) -> Any:
-    return ops.iota(dtype=dtype, shape=(size,), dimension=0)
-
-
-def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None
-) -> Any:
-    """`num` evenly spaced numbers from `start` to `stop` (as ``numpy.linspace``), along a new first axis.
-
-    >>> linspace(0.0, 1.0, 3)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    start, stop = check("linspace", start, stop)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
-    out, step = _linspace(start, stop, num=num.__index__(), endpoint=endpoint, dtype=wanted)
-    return (out, step) if retstep else out
-
-
-@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "dtype"))
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any) -> tuple[Any, Any]:
-    from ._choose import where
-    from ._unary import floor
-
-    start, stop = promote_dtypes(start, stop)
-    real = dtypes.to_inexact(type_of(start).dtype)
-    start, stop = to_dtype(start, real), to_dtype(stop, real)
-    start, stop = (
-        broadcast_to(v, np.broadcast_shapes(type_of(start).shape, type_of(stop).shape)) for v in (start, stop)
-    )
-    steps = num - 1 if endpoint else num
-    shape = type_of(start).shape
-    if steps <= 0:
-        step = broadcast_to(np.asarray(np.nan, real), shape)
-        out = broadcast_to(start[None], (num, *shape)) if num else zeros_of_type(shaped((0, *shape), real))
-        return (out if dtype is None else to_dtype(out, dtype)), step
-    step = (stop - start) / steps
-    # Weights of the two ends, so that the last number is exactly `stop`.
-    count = ops.iota(dtype=real, shape=(num,), dimension=0)
-    weight = (count / np.asarray(steps, real)).reshape((num,) + (1,) * len(shape))
-    out = start[None] * (1 - weight) + stop[None] * weight
-    if endpoint:
-        last = (ops.iota(dtype=dtypes.int32, shape=(num,), dimension=0) == num - 1).reshape(weight.shape)
-        out = where(last, stop[None], out)
-    if dtype is not None:
-        out = to_dtype(floor(out) if dtypes.kind(dtype) in "iu" else out, dtype)
-    return out, step
-
-
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """A matrix with ones on a diagonal, `k` places above the main one (as ``numpy.eye``).
-
-    >>> eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
-    """
-    rows, columns = N.__index__(), (N if M is None else M).__index__()
-    made = _eye(rows=rows, columns=columns, k=k.__index__(), dtype=_default(dtype, "eye"))
-    place = _place(device)
-    return made if place is None or type(made) is not Array else move(made, place)
-
-
-@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))
-def _eye(rows: int, columns: int, k: int, dtype: Any) -> Any:
-    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    return to_dtype((i + k) == j, dtype)
-
-
-def identity(n: int, dtype: Any = None) -> Any:
-    """The n by n identity matrix (as ``numpy.identity``).
-
-    >>> identity(1)
-    Array([[1.]], dtype=float32)
-    """
-    return eye(n, dtype=dtype)
-
-
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on and below a diagonal (as ``numpy.tri``).
-
-    >>> tri(2)
-    Array([[1., 0.],
-           [1., 1.]], dtype=float32)
-    """
-    columns = (N if M is None else M).__index__()
-    return _tri(rows=N.__index__(), columns=columns, k=k.__index__(), dtype=_default(dtype, "tri"))
-
-
-@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))
-def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
-    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    return to_dtype((i + k) >= j, dtype)

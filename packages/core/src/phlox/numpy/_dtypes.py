@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 
 from .._ir import dtypes
+from .._ir.avals import typeof_value
 from .._ir.dtypes import issubdtype
 from .._ir.promotion import promote, promote_types
-from .._trace.trace import Tracer
 from ._create import asarray
-from ._promote import check, type_of
+from ._promote import array_like, check, type_of
 
 
 class _ScalarType(type):
@@ -78,7 +78,7 @@ def finfo(dtype: Any) -> Any:
     >>> int(finfo("bfloat16").bits)
     16
     """
-    return dtypes.finfo(dtypes.real_part(dtypes.canonical(dtypes.as_dtype(dtype))))
+    return dtypes.finfo(dtypes.real_part(dtypes.as_dtype(dtype)))
 
 
 def iinfo(int_type: Any) -> Any:
@@ -102,6 +102,8 @@ def result_type(*args: Any) -> Any:
 def _typed(x: Any) -> tuple[Any, bool]:
     if isinstance(x, type) and x in (int, float, complex):
         return dtypes.python_scalar_dtype(x), True
+    if x is None:
+        return dtypes.canonical(dtypes.float64), False
     if isinstance(x, str | type | np.dtype | dtypes.ExtendedDtype):
         return dtypes.canonical(dtypes.as_dtype(x)), False
     aval = type_of(check("result_type", x)[0])
@@ -132,7 +134,8 @@ def iscomplexobj(x: Any) -> bool:
     >>> iscomplexobj(1j)
     True
     """
-    return x is not None and dtypes.kind(type_of(check("iscomplexobj", x)[0]).dtype) == "c"
+    aval = typeof_value(array_like(x))
+    return bool(np.iscomplexobj(x)) if aval is None else dtypes.kind(aval.dtype) == "c"
 
 
 def isscalar(element: Any) -> bool:
@@ -141,9 +144,8 @@ def isscalar(element: Any) -> bool:
     >>> isscalar(1.0), isscalar([1.0])
     (True, False)
     """
-    if isinstance(element, Tracer) or hasattr(element, "aval"):
-        return type_of(element).ndim == 0
-    return bool(np.isscalar(element))
+    aval = typeof_value(array_like(element))
+    return bool(np.isscalar(element)) if aval is None else aval.ndim == 0
 
 
 __all__ = ["issubdtype", "promote_types"]

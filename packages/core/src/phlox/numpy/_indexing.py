@@ -16,9 +16,10 @@ from .._api.jit import jit
 from .._base.errors import (
     ArgumentError,
     ConcretizationTypeError,
+    IndexingError,
     NonConcreteBooleanIndexError,
-    PhloxError,
-    TracerIntegerConversionError,
+    ShapeError,
+    UnsupportedError,
 )
 from .._ir import dtypes
 from .._ir.avals import typeof_value
@@ -27,12 +28,9 @@ from .._ops import elementwise as e, logic, shape as ops
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
 from .._trace.trace import Tracer
+from ._binary import maximum
 from ._promote import canonical_axis, check, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
-
-
-class IndexingError(PhloxError, IndexError, TypeError):
-    """An index that arrays do not understand, or that does not fit the array."""
 
 
 class Slice(NamedTuple):
@@ -56,8 +54,15 @@ class Plan(NamedTuple):
 
 def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
     """The plan of an index into an array of this shape, and its dynamic parts in order."""
+    if isinstance(index, list):
+        raise IndexingError(
+            "a list is no index of arrays",
+            instead="x[phlox.numpy.array([...])], or a tuple for several axes",
+            index=index,
+        )
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [p if isinstance(p, type(None) | type(...) | slice) else _element(p) for p in parts]
+    _check_masks(parts, shape)
     parts = [q for p in parts for q in (_expand_mask(p) if _is_mask(p) else [p])]
     consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
     if consumed > len(shape):
@@ -89,7 +94,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
             items.append(_slice(part, n))
         elif type(part) is int:
             items.append("int")
-            dynamic.append(min(max(part + n if part < 0 else part, 0), max(n - 1, 0)))
+            dynamic.append(part + n if part < 0 else part)
         else:
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
@@ -104,18 +109,16 @@ class _NewAxisMask(NamedTuple):
 
 def _element(x: Any) -> Any:
     """A single index as an int or an integer or bool array."""
+    if isinstance(x, list):
+        x = np.asarray(x) if x else np.zeros(0, np.int32)
     if isinstance(x, bool | np.bool_):
         return np.asarray(x)
     if isinstance(x, int | np.integer):
         return int(x)
-    if isinstance(x, list):
-        raise IndexingError(
-            "a list is no index of arrays", instead="x[phlox.numpy.array([...])], or a tuple for several axes", index=x
-        )
     if isinstance(x, str):
         raise IndexingError(f"arrays are not indexed by strings, got {x!r}", index=x)
     aval = typeof_value(x)
-    if aval is None and hasattr(x, "__index__"):
+    if aval is None and hasattr(x, "__index__") and not isinstance(x, type):
         return x.__index__()
     if aval is None or dtypes.kind(aval.dtype) not in "biu":
         got = repr(x) if aval is None else aval.short
@@ -126,6 +129,23 @@ def _element(x: Any) -> Any:
 def _is_mask(x: Any) -> bool:
     aval = typeof_value(x)
     return aval is not None and aval.dtype == dtypes.bool_
+
+
+def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """Raises `IndexingError` where a boolean mask has not the lengths of the axes that it selects from."""
+    widths = [0 if p is None or p is Ellipsis else type_of(p).ndim if _is_mask(p) else 1 for p in parts]
+    ellipsis = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
+    for i, part in enumerate(parts):
+        if not _is_mask(part):
+            continue
+        axis = sum(widths[:i]) if i < ellipsis else len(shape) - sum(widths[i:])
+        have, want = type_of(part).shape, shape[axis : axis + widths[i]]
+        if have != want:
+            raise IndexingError(
+                f"a boolean index of shape {have} does not fit axes of length {want}",
+                instead="a mask with the lengths of the axes that it selects from",
+                shapes=[shape, have],
+            )
 
 
 def _expand_mask(mask: Any) -> list[Any]:
@@ -146,10 +166,10 @@ def _slice(s: slice, n: int) -> Slice:
     for name in ("start", "stop", "step"):
         value = getattr(s, name)
         if isinstance(value, Tracer):
-            value._refuse(
-                TracerIntegerConversionError,
-                f"the {name} of a slice",
-                "lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
+            raise IndexingError(
+                f"the {name} of a slice is {value.aval.short}, which is traced: the shape would depend on its value",
+                instead="lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
+                index=s,
             )
         if value is not None and not hasattr(value, "__index__"):
             raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
@@ -205,7 +225,8 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     consuming = [item for item in items if item != "new"]
     integers = iter(dynamic)
     where = [next(integers) if item == "int" else None for item in consuming]
-    fixed = [i if isinstance(i, int) and not isinstance(i, bool) else None for i in where]
+    # Nothing can be reported from a running program: positions outside are moved to the edge, known ones alike.
+    fixed = [min(max(i, 0), max(n - 1, 0)) if type(i) is int else None for i, n in zip(where, shape, strict=True)]
     # One slice takes all that is known: slices, and integers that are Python numbers.
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
@@ -243,16 +264,20 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
         if i is None or known is not None:
             starts.append(np.int32(0))
         else:
-            starts.append(_from_front(i, shape[axis]))
+            starts.append(from_front(i, shape[axis]))
             sizes[axis] = 1
     dtype = next(type_of(s).dtype for s in starts if not isinstance(s, np.generic))
     starts = [to_dtype(s, dtype) for s in starts]
     return dynamic_slice(x, *starts, slice_sizes=tuple(sizes))
 
 
-def _from_front(i: Any, n: int) -> Any:
+def from_front(i: Any, n: int) -> Any:
     """An index counted from the front: `n` is added where it is negative."""
     dtype = type_of(i).dtype
+    if type(i) is int:
+        return np.int32(i + n if i < 0 else i)
+    if dtypes.kind(dtype) not in "iu":
+        raise IndexingError(f"positions must be integers, got {type_of(i).short}", index=i)
     if dtypes.kind(dtype) == "u":
         return to_dtype(i, dtypes.int32) if dtypes.bits(dtype) < 32 else i
     if dtypes.bits(dtype) < 32:
@@ -351,7 +376,7 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
                 axes.append(axis)
         else:
             part = parts[i]
-            front = part if isinstance(part, int) else _from_front(part, n)
+            front = from_front(part, 0) if type(part) is int else from_front(part, n)
             dims = tuple(outer.index(batch_at + len(batch) - type_of(part).ndim + k) for k in range(type_of(part).ndim))
             components.append(_spread(front, outer_shape, dims))
             axes.append(axis)
@@ -416,11 +441,17 @@ def take(
     Array([6, 4], dtype=int32)
     """
     a, indices = check("take", a, indices)
+    if out is not None or mode == "raise":
+        raise UnsupportedError("take: out= and mode='raise' are not supported", instead="mode='clip', 'wrap' or 'fill'")
+    if dtypes.kind(type_of(indices).dtype) not in "iu":
+        raise ArgumentError(f"take: indices must be integers, got {type_of(indices).short}", instead="x.astype(int)")
     if axis is None:
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "take")
     if mode == "wrap":
         indices, mode = indices % type_of(a).shape[at], "clip"
+    elif mode == "clip":
+        indices = maximum(indices, 0)  # as in NumPy, negative numbers do not count from the end here
     plan, dynamic = parse((slice(None),) * at + (indices,), type_of(a).shape)
     return read(
         a,
@@ -449,7 +480,7 @@ def take_along_axis(
         arr, indices, axis = ravel(arr), ravel(indices), 0
     rank = type_of(arr).ndim
     if type_of(indices).ndim != rank:
-        raise ArgumentError(f"take_along_axis: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
+        raise ShapeError(f"take_along_axis: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
     at = canonical_axis(axis, rank, "take_along_axis")
     others = broadcast_shapes(*[(*s[:at], 1, *s[at + 1 :]) for s in (type_of(arr).shape, type_of(indices).shape)])
     index: list[Any] = []
@@ -500,7 +531,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if type_of(v).ndim == 2:
         return diagonal(v, k)
     if type_of(v).ndim != 1:
-        raise ArgumentError(f"diag takes a vector or a matrix, got {type_of(v).short}")
+        raise ShapeError(f"diag takes a vector or a matrix, got {type_of(v).short}")
     n = type_of(v).shape[0] + abs(k)
     zero = to_dtype(0, type_of(v).dtype)
     wide = ops.pad(v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))

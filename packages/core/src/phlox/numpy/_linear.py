@@ -210,7 +210,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred
 
 
 def einsum(
-    subscripts: str,
+    subscripts: Any,
     /,
     *operands: Any,
     optimize: Any = "auto",
@@ -219,6 +219,7 @@ def einsum(
 ) -> Any:
     """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
 
+    The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
     Operands are contracted pair by pair from left to right; repeated letters in one operand take its diagonal. An
     ellipsis stands for axes that broadcast.
 
@@ -226,10 +227,21 @@ def einsum(
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
+    if not isinstance(subscripts, str):
+        subscripts, operands = _named_axes((subscripts, *operands))
     arrays = check("einsum", *operands)
     preferred = _preferred(preferred_element_type, "einsum")
     inputs, output = _parse_einsum(subscripts.replace(" ", ""), [type_of(x).ndim for x in arrays])
     return _einsum(arrays, inputs=inputs, output=output, precision=precision, preferred_element_type=preferred)
+
+
+def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Subscripts, and the operands alone, of a call with lists of axis numbers."""
+    pairs = len(operands) // 2
+    lists = [operands[2 * i + 1] for i in range(pairs)] + list(operands[2 * pairs :])
+    terms = ["".join("..." if n is Ellipsis else chr(ord("a") + n) for n in axes) for axes in lists]
+    arrow = "->" + terms.pop() if len(operands) % 2 else ""
+    return ",".join(terms) + arrow, tuple(operands[2 * i] for i in range(pairs))
 
 
 def _parse_einsum(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]:
@@ -344,7 +356,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)
     """
-    from ._create import eye
+    from ._fill import eye
     from ._reductions import sum
 
     (a,) = check("trace", a)

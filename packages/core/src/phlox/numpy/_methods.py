@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, ShapeError
-from .._ir import dtypes
 from .._ir.avals import typeof_value
-from .._ops.shape import bitcast_convert_type
 from .._trace.trace import ArrayLike, Tracer
 from .._xla.array import Array, move
 from .._xla.devices import Device
@@ -21,6 +19,7 @@ from . import (
     _indexing as i,
     _linear as lin,
     _reductions as r,
+    _repeat as repeat,
     _shapes as s,
     _sorting as sorting,
     _unary as u,
@@ -28,6 +27,7 @@ from . import (
 from ._at import At
 from ._create import asarray, astype
 from ._promote import array_like, type_of
+from ._view import view
 
 _OPERANDS = {Array, float, int, bool, complex, np.ndarray}
 
@@ -87,6 +87,15 @@ def _iterate(self: Any) -> Iterator[Any]:
     return iter(i.unstack_rows(self))
 
 
+def _astype(self: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Any:
+    """See `numpy.astype`."""
+    return astype(self, dtype, copy=copy, device=device)
+
+
+def _refuse_assignment(self: Any, index: Any, value: Any) -> None:
+    raise ArgumentError("arrays cannot be changed in place", instead="x = x.at[index].set(value)")
+
+
 def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None) -> Any:
     """See `numpy.reshape`; the shape may be given as one tuple or as several numbers."""
     return s.reshape(self, args[0] if len(args) == 1 else args, order)
@@ -95,11 +104,6 @@ def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None) 
 def _transpose(self: Any, *args: Any) -> Any:
     """See `numpy.transpose`; the order may be given as one tuple or as several numbers."""
     return s.transpose(self, None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
-
-
-def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bits of the array read as another dtype of the same size."""
-    return self if dtype is None else bitcast_convert_type(self, new_dtype=dtypes.user_dtype(dtype, "view"))
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -126,7 +130,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "argmax": r.argmax,
     "argmin": r.argmin,
     "argsort": sorting.argsort,
-    "astype": astype,
     "clip": c.clip,
     "conj": u.conjugate,
     "conjugate": u.conjugate,
@@ -142,7 +145,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "prod": r.prod,
     "ptp": r.ptp,
     "ravel": s.ravel,
-    "repeat": s.repeat,
+    "repeat": repeat.repeat,
     "round": c.round,
     "sort": sorting.sort,
     "squeeze": s.squeeze,
@@ -152,6 +155,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "take": i.take,
     "trace": lin.trace,
     "var": r.var,
+    "view": view,
 }
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T": (s.transpose, "The array with its axes reversed."),
@@ -177,11 +181,12 @@ def install() -> None:
         "__rdivmod__": _reflected(_divmod),
         "__getitem__": lambda self, index: i.getitem(self, index),
         "__iter__": _iterate,
+        "__setitem__": _refuse_assignment,
         "__round__": lambda self, ndigits=0: c.round(self, ndigits or 0),
         "__hash__": None,
+        "astype": _astype,
         "reshape": _reshape,
         "transpose": _transpose,
-        "view": _view,
         "to_device": _to_device,
     }
     for name, value in special.items():

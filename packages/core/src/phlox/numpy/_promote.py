@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import ArgumentError, ShapeError
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.promotion import promote
@@ -136,10 +136,10 @@ def promoted_inexact(function: str, *args: Any) -> list[Any]:
 
 
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
-    """`axis` counted from the front. Raises `ShapeError` when the array has no such axis."""
+    """`axis` counted from the front. Raises `AxisError` when the array has no such axis."""
     number = axis.__index__()
     if not -ndim <= number < ndim:
-        raise ShapeError(
+        raise AxisError(
             f"{function + ': ' if function else ''}axis {number} is out of bounds for an array with {ndim} axes",
             axis=number,
         )

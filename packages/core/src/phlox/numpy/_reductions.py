@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ShapeError
+from .._base.errors import DtypeError, ShapeError, UnsupportedError
 from .._ir import dtypes
-from .._ops import elementwise as e, reduce as ops, running
-from .._ops.shape import broadcast_in_dim, reshape
+from .._ops import elementwise as e, logic, reduce as ops, running
+from .._ops.shape import broadcast_in_dim, reshape, transpose
+from ._binary import divide, multiply
 from ._choose import where as choose
-from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, ravel
 from ._unary import as_bool, is_kind
 
@@ -44,31 +45,68 @@ def _keep(a: Any, where_: Any, neutral: Any) -> Any:
     return a if where_ is None else choose(where_, a, to_dtype(neutral, type_of(a).dtype))
 
 
-def _accumulated(a: Any) -> Any:
-    """Bools as integers, small integers widened to 32 bits: the dtype in which NumPy sums."""
-    dtype = type_of(a).dtype
+def _accumulator(dtype: Any) -> Any:
+    """The dtype in which NumPy sums: bools and small integers as the default integers."""
     kind = dtypes.kind(dtype)
-    if kind == "b":
-        return to_dtype(a, dtypes.canonical(dtypes.int64))
-    if kind in "iu" and dtypes.bits(dtype) < dtypes.bits(dtypes.canonical(dtypes.int64)):
-        return to_dtype(a, dtypes.canonical(dtypes.int64 if kind == "i" else dtypes.uint64))
-    return a
+    default = dtypes.canonical(dtypes.uint64 if kind == "u" else dtypes.int64)
+    return default if kind == "b" or (kind in "iu" and dtypes.bits(dtype) < dtypes.bits(default)) else dtype
 
 
-def _in_wide(a: Any, reduce: Callable[[Any], Any]) -> Any:
-    """`reduce`, done in float32 for narrower floats, with the result in the dtype of `a`."""
-    aval = type_of(a)
-    if dtypes.kind(aval.dtype) == "f" and dtypes.bits(aval.dtype) < 32:
-        return to_dtype(reduce(to_dtype(a, dtypes.float32)), aval.dtype)
-    return reduce(a)
+def _wide(dtype: Any) -> Any:
+    """float32 for the 16-bit floats, which are too narrow to sum in."""
+    return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
 
 
-@functools.partial(jit, inline=True, static_argnames=_STATIC)
-def _sum(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, "sum")
-    a = _accumulated(_keep(a, where, 0)) if dtype is None else to_dtype(_keep(a, where, 0), dtype)
-    out = restore_axes(_in_wide(a, lambda x: ops.reduce_sum(x, axes=axes)), axes, keepdims)
-    return out if initial is None else e.add(out, to_dtype(initial, type_of(out).dtype))
+def no_out(function: str, out: Any) -> None:
+    """Refuses ``out=``: arrays do not change."""
+    if out is not None:
+        raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead="x = f(...)")
+
+
+class _Total(NamedTuple):
+    """What sums and products differ in."""
+
+    name: str
+    reduce: Callable[..., Any]
+    reduce_bools: Callable[..., Any]
+    combine: Callable[..., Any]
+    combine_bools: Callable[..., Any]
+    neutral: int
+
+
+_SUM = _Total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
+_PRODUCT = _Total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1)
+
+
+@functools.partial(jit, inline=True, static_argnames=("kind", *_STATIC))
+def _total(a: Any, kind: _Total, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    axes = canonical_axes(axis, type_of(a).ndim, kind.name)
+    result = _accumulator(type_of(a).dtype) if dtype is None else dtype
+    a = _keep(to_dtype(a, _wide(result) if dtype is None else dtype), where, kind.neutral)
+    truth = type_of(a).dtype == dtypes.bool_
+    out = (kind.reduce_bools if truth else kind.reduce)(a, axes=axes)
+    if initial is not None:
+        combine = kind.combine_bools if truth else kind.combine
+        out = combine(out, _initial(kind.name, initial, type_of(out).dtype))
+    return to_dtype(restore_axes(out, axes, keepdims), result)
+
+
+def _initial(function: str, initial: Any, dtype: Any) -> Any:
+    (initial,) = check(function, initial)
+    if type_of(initial).shape:
+        raise ShapeError(f"{function}: initial must be a number, got {type_of(initial).short}")
+    return to_dtype(initial, dtype)
+
+
+def _sum_or_product(
+    kind: _Total, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
+) -> Any:
+    (a,) = check(kind.name, a)
+    no_out(kind.name, out)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, kind.name)
+    if not promote and wanted is None and not dtypes.is_inexact(type_of(a).dtype):
+        wanted = type_of(a).dtype
+    return _total(a, kind=kind, axis=_hashable(axis), dtype=wanted, keepdims=keepdims, initial=initial, where=where)
 
 
 def sum(
@@ -84,7 +122,8 @@ def sum(
     """The sum of the elements of `a` over `axis`, by default over all (as ``numpy.sum``).
 
     Args:
-      dtype: in which to sum; by default bools and small integers are summed as int32 (int64 in x64 mode).
+      dtype: in which to sum; by default bools and small integers are summed as int32 (int64 in x64 mode), and floats
+        of 16 bits in float32.
       keepdims: keep reduced axes with length one.
       initial: a number to begin with.
       where: a mask of the elements that take part.
@@ -93,19 +132,7 @@ def sum(
     >>> jnp.sum(jnp.ones((2, 3)), axis=1)
     Array([3., 3.], dtype=float32)
     """
-    (a,) = check("sum", a)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "sum")
-    if not promote_integers and wanted is None:
-        wanted = type_of(a).dtype
-    return _sum(a, axis=_hashable(axis), dtype=wanted, keepdims=keepdims, initial=initial, where=where)
-
-
-@functools.partial(jit, inline=True, static_argnames=_STATIC)
-def _prod(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, "prod")
-    a = _accumulated(_keep(a, where, 1)) if dtype is None else to_dtype(_keep(a, where, 1), dtype)
-    out = restore_axes(_in_wide(a, lambda x: ops.reduce_prod(x, axes=axes)), axes, keepdims)
-    return out if initial is None else e.mul(out, to_dtype(initial, type_of(out).dtype))
+    return _sum_or_product(_SUM, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def prod(
@@ -124,11 +151,7 @@ def prod(
     >>> jnp.prod(jnp.array([2.0, 3.0]))
     Array(6., dtype=float32)
     """
-    (a,) = check("prod", a)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "prod")
-    if not promote_integers and wanted is None:
-        wanted = type_of(a).dtype
-    return _prod(a, axis=_hashable(axis), dtype=wanted, keepdims=keepdims, initial=initial, where=where)
+    return _sum_or_product(_PRODUCT, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 # --- extrema and truth ----------------------------------------------------------------------------------
@@ -146,27 +169,11 @@ def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, large
             )
         if where is not None:
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
-    neutral = ops.lowest if largest else ops.highest
-    if is_kind(a, "c"):
-        out = _complex_extremum(a, axes, largest)
-    else:
-        a = _keep(a, where, neutral(aval.dtype))
-        out = (ops.reduce_max if largest else ops.reduce_min)(a, axes=axes)
-    out = restore_axes(out, axes, keepdims)
-    if initial is not None:
-        pick = e.max_ if largest else e.min_
-        out = pick(out, to_dtype(initial, type_of(out).dtype))
-    return out
-
-
-def _complex_extremum(a: Any, axes: tuple[int, ...], largest: bool) -> Any:
-    """Complex numbers are compared by real part, then by imaginary part."""
     reduce = ops.reduce_max if largest else ops.reduce_min
-    re, im = e.real(a), e.imag(a)
-    best = reduce(re, axes=axes)
-    tied = re == ops.spread(best, type_of(re), axes)
-    worst = (ops.lowest if largest else ops.highest)(type_of(im).dtype)
-    return e.complex_(best, reduce(choose(tied, im, to_dtype(worst, type_of(im).dtype)), axes=axes))
+    out = reduce(_keep(a, where, (ops.lowest if largest else ops.highest)(aval.dtype)), axes=axes)
+    if initial is not None:
+        out = (e.max_ if largest else e.min_)(out, _initial(name, initial, aval.dtype))
+    return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
 
 
 def max(
@@ -181,6 +188,7 @@ def max(
     Array(3, dtype=int32)
     """
     (a,) = check("max", a)
+    no_out("max", out)
     return _extremum(a, axis=_hashable(axis), keepdims=keepdims, initial=initial, where=where, largest=True)
 
 
@@ -194,6 +202,7 @@ def min(
     Array(1, dtype=int32)
     """
     (a,) = check("min", a)
+    no_out("min", out)
     return _extremum(a, axis=_hashable(axis), keepdims=keepdims, initial=initial, where=where, largest=False)
 
 
@@ -207,13 +216,16 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     >>> jnp.ptp(jnp.array([1, 3, 2]))
     Array(2, dtype=int32)
     """
+    no_out("ptp", out)
     return e.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
 def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "all")
-    return restore_axes(ops.reduce_and(_keep(as_bool(a), where, True), axes=axes), axes, keepdims)
+    return to_dtype(
+        restore_axes(ops.reduce_and(_keep(as_bool(a), where, True), axes=axes), axes, keepdims), dtypes.bool_
+    )
 
 
 def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
@@ -224,13 +236,16 @@ def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     Array(False, dtype=bool)
     """
     (a,) = check("all", a)
+    no_out("all", out)
     return _all(a, axis=_hashable(axis), keepdims=keepdims, where=where)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
 def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "any")
-    return restore_axes(ops.reduce_or(_keep(as_bool(a), where, False), axes=axes), axes, keepdims)
+    return to_dtype(
+        restore_axes(ops.reduce_or(_keep(as_bool(a), where, False), axes=axes), axes, keepdims), dtypes.bool_
+    )
 
 
 def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
@@ -241,6 +256,7 @@ def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     Array(True, dtype=bool)
     """
     (a,) = check("any", a)
+    no_out("any", out)
     return _any(a, axis=_hashable(axis), keepdims=keepdims, where=where)
 
 
@@ -258,61 +274,59 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 # --- moments --------------------------------------------------------------------------------------------
 
 
-def _moment_dtype(a: Any, dtype: Any, function: str) -> Any:
-    return dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, function)
-
-
-def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any) -> Any:
+def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: bool) -> Any:
     """How many elements each result is made of."""
     if where_ is None:
-        return np.asarray(math.prod(type_of(a).shape[i] for i in axes), dtype)
-    return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=True)
+        return np.asarray(math.prod(type_of(a).shape[i] for i in axes), dtype)[()]
+    return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=keepdims)
 
 
-@functools.partial(jit, inline=True, static_argnames=_STATIC)
-def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("computed", *_STATIC))
+def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "mean")
-    wide = dtypes.float32 if dtypes.bits(dtype) < 32 else dtype
-    count = _count(a, axes, where, wide)
-    if where is not None and not keepdims:
-        count = count.reshape([n for i, n in enumerate(type_of(count).shape) if i not in axes])
-    total = sum(a, axes, wide, keepdims=keepdims, where=where)
-    return to_dtype(e.div(total, count), dtype, type_of(a).weak_type and type_of(a).dtype == dtype)
+    count = _count(a, axes, where, computed, keepdims)
+    return to_dtype(e.div(sum(a, axes, computed, keepdims=keepdims, where=where), count), dtype)
 
 
 def mean(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """The arithmetic mean of `a` over `axis`, a float (as ``numpy.mean``). Narrow floats are summed in float32.
+    """The arithmetic mean of `a` over `axis`, a float (as ``numpy.mean``).
+
+    Floats of 16 bits are summed in float32, unless `dtype` is given.
 
     >>> import phlox.numpy as jnp
     >>> jnp.mean(jnp.array([1, 2, 3, 4]))
     Array(2.5, dtype=float32)
     """
     (a,) = check("mean", a)
-    wanted = _moment_dtype(a, dtype, "mean")
-    return _mean(a, axis=_hashable(axis), dtype=wanted, keepdims=keepdims, where=where)
+    no_out("mean", out)
+    wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
+    computed = _wide(wanted) if dtype is None else wanted
+    return _mean(a, axis=_hashable(axis), computed=computed, dtype=wanted, keepdims=keepdims, where=where)
 
 
-@functools.partial(jit, static_argnames=_STATIC)
-def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any) -> Any:
+@functools.partial(jit, static_argnames=("computed", *_STATIC))
+def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "var")
-    real = dtypes.real_part(dtype)
-    wide = dtype if dtypes.bits(dtype) >= 32 else dtypes.float32
-    a = to_dtype(a, wide)
-    centered = e.sub(a, mean(a, axes, keepdims=True, where=where))
+    a = to_dtype(a, computed)
+    centered = e.sub(a, mean(a, axes, computed, keepdims=True, where=where))
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
-    count = _count(a, axes, where, type_of(squares).dtype)
-    if where is not None and not keepdims:
-        count = count.reshape([n for i, n in enumerate(type_of(count).shape) if i not in axes])
-    free = e.sub(count, to_dtype(ddof, type_of(squares).dtype))
-    total = e.div(sum(squares, axes, keepdims=keepdims, where=where), free)
-    return to_dtype(_where_positive(free, total), real)
+    real = type_of(squares).dtype
+    freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
+    found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
+    return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.asarray(np.nan, dtype))
 
 
-def _where_positive(free: Any, total: Any) -> Any:
-    """nan where no degree of freedom is left."""
-    return choose(free > to_dtype(0, type_of(free).dtype), total, np.asarray(np.nan, type_of(total).dtype))
+def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
+    """In which dtype to compute a variance, and that of the result."""
+    if dtype is None:
+        inexact = dtypes.to_inexact(aval.dtype)
+        return _wide(inexact), dtypes.real_part(inexact)
+    wanted = dtypes.user_dtype(dtype, "var")
+    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(wanted) != "c":
+        raise DtypeError(f"var: {aval.short} cannot be computed in {wanted.name}", instead="a complex dtype, or none")
+    return _wide(wanted), wanted
 
 
 def var(
@@ -335,9 +349,10 @@ def var(
     Array(1., dtype=float32)
     """
     (a,) = check("var", a)
+    no_out("var", out)
     freedom = ddof if correction is None else correction
-    wanted = _moment_dtype(a, dtype, "var")
-    return _var(a, axis=_hashable(axis), dtype=wanted, ddof=freedom, keepdims=keepdims, where=where)
+    computed, wanted = _variance_dtypes(type_of(a), dtype)
+    return _var(a, axis=_hashable(axis), computed=computed, dtype=wanted, ddof=freedom, keepdims=keepdims, where=where)
 
 
 def std(
@@ -357,7 +372,7 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    return e.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
+    return e.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction))
 
 
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
@@ -368,30 +383,30 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     Array(1.5, dtype=float32)
     """
     (a,) = check("average", a)
+    axes = canonical_axes(axis, type_of(a).ndim, "average")
     if weights is None:
-        out = mean(a, axis, keepdims=keepdims)
-        count = to_dtype(type_of(a).size / (type_of(out).size or 1), type_of(out).dtype)
-        return (out, broadcast_to(count, type_of(out).shape)) if returned else out
-    (weights,) = check("average", weights)
-    if type_of(weights).shape != type_of(a).shape:
-        if type_of(weights).ndim != 1 or axis is None:
-            raise ShapeError(
-                f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
-                instead="weights of the shape of a, or one for each element along axis",
-            )
-        at = canonical_axis(axis, type_of(a).ndim, "average")
-        weights = reshape(
-            weights,
-            new_sizes=tuple(n if i == at else 1 for i, n in enumerate(type_of(a).shape)),
-            dimensions=None,
+        (a,) = promote_inexact(a)
+        out = mean(a, axes, keepdims=keepdims)
+        total = np.asarray(math.prod(type_of(a).shape[i] for i in axes), type_of(out).dtype)
+    else:
+        a, weights = promote_inexact(a, *check("average", weights))
+        if type_of(weights).shape != type_of(a).shape:
+            weights = _weights_along(a, weights, axis, axes)
+        total = sum(weights, axes, keepdims=keepdims)
+        out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
+    return (out, broadcast_to(total, type_of(out).shape)) if returned else out
+
+
+def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
+    """Weights for some axes of `a` with axes of length one for the others."""
+    if axis is None or type_of(weights).shape != tuple(type_of(a).shape[i] for i in axes):
+        raise ShapeError(
+            f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
+            instead="weights of the shape of a, or one for each element along axis",
         )
-        weights = broadcast_to(weights, type_of(a).shape)
-    a, weights = promote_dtypes(a, weights)
-    real = dtypes.to_inexact(type_of(a).dtype)
-    a, weights = to_dtype(a, real), to_dtype(weights, real)
-    total = sum(weights, axis, keepdims=keepdims)
-    out = e.div(sum(e.mul(a, weights), axis, keepdims=keepdims), total)
-    return (out, total) if returned else out
+    order = tuple(int(i) for i in np.argsort(axes))
+    sizes = tuple(n if i in axes else 1 for i, n in enumerate(type_of(a).shape))
+    return reshape(transpose(weights, permutation=order), new_sizes=sizes, dimensions=None)
 
 
 # --- positions and running totals -----------------------------------------------------------------------
@@ -417,6 +432,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     >>> jnp.argmax(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
+    no_out("argmax", out)
     return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
 
 
@@ -427,25 +443,31 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     >>> jnp.argmin(jnp.array([3, 1, 2]))
     Array(1, dtype=int32)
     """
+    no_out("argmin", out)
     return _position(check("argmin", a)[0], axis=axis, keepdims=bool(keepdims), largest=False)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "product"))
 def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
-    if axis is None:
-        a, axis = ravel(a), 0
-    a = to_dtype(a, dtype) if dtype is not None else _accumulated(a)
+    if axis is None or not type_of(a).shape:
+        a, axis = ravel(a), axis or 0
+    have = type_of(a).dtype
+    result = dtype if dtype is not None else _accumulator(have) if have == dtypes.bool_ else have
+    if result == dtypes.bool_:
+        a = as_bool(a)  # in a sum of numbers 1 and -1 would cancel
+    a = to_dtype(a, _accumulator(result) if result == dtypes.bool_ else result)
     at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
-    return (running.cumprod if product else running.cumsum)(a, axis=at, reverse=False)
+    return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``).
+    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``). Integers keep their dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
+    no_out("cumsum", out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
     return _running(check("cumsum", a)[0], axis=axis, dtype=wanted, product=False)
 
@@ -457,5 +479,6 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
     """
+    no_out("cumprod", out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
     return _running(check("cumprod", a)[0], axis=axis, dtype=wanted, product=True)

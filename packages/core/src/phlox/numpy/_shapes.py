@@ -1,4 +1,4 @@
-"""Shapes: reshaping, permuting, joining and splitting arrays, and repeating them along axes."""
+"""Shapes: reshaping, permuting, broadcasting, joining and splitting arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, ShapeError
+from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._ir.avals import ShapedArray
 from .._ops import shape as ops
 from .._ops.running import along
 from ._promote import canonical_axes, canonical_axis, check, common_shape, promote_dtypes, type_of
@@ -30,6 +31,11 @@ def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
         ) from None
 
 
+def _measured(function: str, a: Any) -> ShapedArray:
+    """The type of `a`, which may be nested lists here."""
+    return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
+
+
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes of `a` (as ``numpy.shape``).
 
@@ -37,7 +43,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
-    return type_of(check("shape", a)[0]).shape
+    return _measured("shape", a).shape
 
 
 def ndim(a: Any) -> int:
@@ -46,7 +52,7 @@ def ndim(a: Any) -> int:
     >>> ndim(1.0)
     0
     """
-    return type_of(check("ndim", a)[0]).ndim
+    return _measured("ndim", a).ndim
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
@@ -56,7 +62,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
     (6, 3)
     """
-    aval = type_of(check("size", a)[0])
+    aval = _measured("size", a)
     return math.prod(aval.shape[i] for i in canonical_axes(axis, aval.ndim, "size"))
 
 
@@ -95,9 +101,11 @@ def reshape(a: Any, shape: Shape, order: str = "C", *, copy: bool | None = None)
     new = _fill_in("reshape", as_shape(shape, "reshape"), old)
     if order == "F":
         return transpose(reshape(transpose(a), new[::-1]))
+    if order == "A":  # the order in memory, which only NumPy arrays may have another way
+        order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
     if order != "C":
-        raise ArgumentError(f"reshape: order={order!r}", instead="'C' or 'F'")
-    return a if new == old and not isinstance(a, np.ndarray) else ops.reshape(a, new_sizes=new, dimensions=None)
+        raise OptionError(f"reshape: order={order!r}", instead="'C', 'F' or 'A'")
+    return ops.own(a) if new == old else ops.reshape(a, new_sizes=new, dimensions=None)
 
 
 def ravel(a: Any, order: str = "C") -> Any:
@@ -120,8 +128,8 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     (a,) = check("transpose", a)
     rank = type_of(a).ndim
     order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
-    if order == tuple(range(rank)) and not isinstance(a, np.ndarray):
-        return a
+    if order == tuple(range(rank)):
+        return ops.own(a)
     return ops.transpose(a, permutation=order)
 
 
@@ -208,7 +216,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     (a,) = check("squeeze", a)
     old = type_of(a).shape
     axes = tuple(i for i, n in enumerate(old) if n == 1) if axis is None else canonical_axes(axis, len(old), "squeeze")
-    return ops.squeeze(a, dimensions=axes) if axes else a
+    return ops.squeeze(a, dimensions=axes) if axes else ops.own(a)
 
 
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
@@ -228,7 +236,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> atleast_1d(1.0).shape
     (1,)
     """
-    out = [reshape(x, (1,)) if not type_of(x).shape else x for x in check("atleast_1d", *arys)]
+    out = [reshape(x, type_of(x).shape or (1,)) for x in check("atleast_1d", *arys)]
     return out[0] if len(out) == 1 else out
 
 
@@ -241,8 +249,8 @@ def atleast_2d(*arys: Any) -> Any:
     """
     out = []
     for x in check("atleast_2d", *arys):
-        rank = type_of(x).ndim
-        out.append(reshape(x, (1, *type_of(x).shape) if rank == 1 else (1, 1)) if rank < 2 else x)
+        shape = type_of(x).shape
+        out.append(reshape(x, (1,) * (2 - len(shape)) + shape))
     return out[0] if len(out) == 1 else out
 
 
@@ -269,7 +277,7 @@ def broadcast_to(array: Any, shape: Shape) -> Any:
     (array,) = check("broadcast_to", array)
     old, new = type_of(array).shape, as_shape(shape, "broadcast_to")
     if old == new:
-        return array
+        return ops.own(array)
     offset = len(new) - len(old)
     if offset < 0 or any(n not in (1, m) for n, m in zip(old, new[offset:], strict=True)):
         raise ShapeError(
@@ -288,75 +296,6 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     checked = check("broadcast_arrays", *args)
     common = broadcast_shapes(*[type_of(x).shape for x in checked])
     return [broadcast_to(x, common) for x in checked]
-
-
-def tile(A: Any, reps: Shape) -> Any:
-    """`A` repeated `reps` times along each axis (as ``numpy.tile``).
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.tile(jnp.arange(2), 2)
-    Array([0, 1, 0, 1], dtype=int32)
-    """
-    (A,) = check("tile", A)
-    counts = as_shape(reps, "tile")
-    old = type_of(A).shape
-    rank = max(len(counts), len(old))
-    counts = (1,) * (rank - len(counts)) + counts
-    old = (1,) * (rank - len(old)) + old
-    split = tuple(n for pair in zip((1,) * rank, old, strict=True) for n in pair)
-    wide = tuple(n for pair in zip(counts, old, strict=True) for n in pair)
-    return reshape(broadcast_to(reshape(A, split), wide), tuple(r * n for r, n in zip(counts, old, strict=True)))
-
-
-@jit(inline=True, static_argnames=("axis", "repeats"))
-def _repeat(a: Any, repeats: int, axis: int) -> Any:
-    old = type_of(a).shape
-    spread = ops.broadcast_in_dim(
-        a,
-        shape=(*old[: axis + 1], repeats, *old[axis + 1 :]),
-        broadcast_dimensions=tuple(i for i in range(len(old) + 1) if i != axis + 1),
-    )
-    return reshape(spread, (*old[:axis], old[axis] * repeats, *old[axis + 1 :]))
-
-
-def repeat(a: Any, repeats: int, axis: int | None = None) -> Any:
-    """Each element of `a` `repeats` times in a row, along `axis` or in the flattened array (as ``numpy.repeat``).
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.repeat(jnp.arange(2), 2)
-    Array([0, 0, 1, 1], dtype=int32)
-    """
-    (a,) = check("repeat", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    return _repeat(a, repeats=repeats.__index__(), axis=canonical_axis(axis, type_of(a).ndim, "repeat"))
-
-
-@jit(inline=True, static_argnames=("shift", "axis"))
-def _roll(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
-    for by, at in zip(shift, axis, strict=True):
-        n = type_of(a).shape[at]
-        if n and by % n:
-            cut = n - by % n
-            a = ops.concatenate(along(a, at, cut, n), along(a, at, 0, cut), dimension=at)
-    return a
-
-
-def roll(a: Any, shift: Shape, axis: int | Sequence[int] | None = None) -> Any:
-    """`a` with its elements moved `shift` places along `axis`, around the end (as ``numpy.roll``).
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.roll(jnp.arange(4), 1)
-    Array([3, 0, 1, 2], dtype=int32)
-    """
-    (a,) = check("roll", a)
-    if axis is None:
-        return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
-    axes = (axis,) if not isinstance(axis, tuple | list) else tuple(axis)
-    shifts = as_shape(shift, "roll")
-    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
-    axes = axes * len(shifts) if len(axes) == 1 else axes
-    return _roll(a, shift=shifts, axis=tuple(canonical_axis(i, type_of(a).ndim, "roll") for i in axes))
 
 
 # --- joining and splitting ------------------------------------------------------------------------------

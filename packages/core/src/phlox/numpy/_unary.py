@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
+from .._ops.shape import bitcast_convert_type
 from .._transform.words import zeros
 from ._define import boolean, unary, weak_f32, weak_i32
 from ._promote import check, promoted_inexact, to_dtype, type_of
@@ -21,8 +23,18 @@ def _inexact(name: str, apply: Callable[[Any], Any], what: str, example: str, re
     return unary(name, promoted_inexact, apply, what, example, weak_f32(result))
 
 
-def _log_base(base: float) -> Callable[[Any], Any]:
-    return lambda x: e.div(e.log(x), to_dtype(np.log(base), type_of(x).dtype))
+def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`function` on reals; on complex numbers, on the real and the imaginary part."""
+    return lambda x: e.complex_(function(e.real(x)), function(e.imag(x))) if is_kind(x, "c") else function(x)
+
+
+def _log2(x: Any) -> Any:
+    # Divided by a logarithm that is computed in the same way, so that powers of 2 come out whole.
+    return by_parts(lambda part: e.div(part, e.log(to_dtype(2, type_of(part).dtype))))(e.log(x))
+
+
+def _log10(x: Any) -> Any:
+    return by_parts(lambda part: e.mul(part, to_dtype(0.4342944819032518, type_of(part).dtype)))(e.log(x))
 
 
 exp = _inexact("exp", e.exp, "e to the power of x", "0.0", "1.")
@@ -30,8 +42,8 @@ exp2 = _inexact("exp2", e.exp2, "2 to the power of x", "3.0", "8.")
 expm1 = _inexact("expm1", e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
 log = _inexact("log", e.log, "Natural logarithm", "1.0", "0.")
 log1p = _inexact("log1p", e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
-log2 = _inexact("log2", _log_base(2.0), "Logarithm to base 2", "8.0", "3.")
-log10 = _inexact("log10", _log_base(10.0), "Logarithm to base 10", "1.0", "0.")
+log2 = _inexact("log2", _log2, "Logarithm to base 2", "8.0", "3.")
+log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.")
 sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
 cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")
 sin = _inexact("sin", e.sin, "Sine of x in radians", "0.0", "0.")
@@ -59,7 +71,7 @@ def number(x: Any) -> Any:
 def as_bool(x: Any) -> Any:
     """Where `x` is not zero."""
     aval = type_of(x)
-    return x if aval.dtype == dtypes.bool_ else logic.ne(x, to_dtype(0, aval.dtype))
+    return x if aval.dtype == dtypes.bool_ else logic.ne(x, to_dtype(0, aval.dtype, aval.weak_type))
 
 
 def is_kind(x: Any, kinds: str) -> bool:
@@ -68,10 +80,10 @@ def is_kind(x: Any, kinds: str) -> bool:
 
 
 def _whole(primitive: Any) -> Callable[[Any], Any]:
-    """A rounding: integers are whole already."""
+    """A rounding: integers and bools are whole already."""
 
     def apply(x: Any) -> Any:
-        if is_kind(x, "iu"):
+        if is_kind(x, "biu"):
             return x
         return primitive(to_dtype(x, dtypes.to_inexact(type_of(x).dtype), type_of(x).weak_type))
 
@@ -87,10 +99,16 @@ def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
     return lambda x: primitive(x) if is_kind(x, kinds) else x
 
 
+def _real_absolute(x: Any) -> Any:
+    if is_kind(x, "c"):
+        raise DtypeError(f"fabs does not accept {type_of(x).short}", instead="numpy.abs")
+    return e.abs_(x)
+
+
 _absolute = _or_itself("ifc", e.abs_)
 abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", weak_f32("2."))
 absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", weak_i32("2"))
-fabs = _inexact("fabs", e.abs_, "Absolute value", "-2", "2.")
+fabs = _inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
 negative = unary("negative", check, e.neg, "-x", "3", weak_i32("-3"))
 positive = unary("positive", check, lambda x: x, "+x", "3", weak_i32("3"))
 sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", weak_f32("-1."))
@@ -135,10 +153,19 @@ def _infinite(x: Any) -> Any:
 isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
 isnan = unary("isnan", check, lambda x: logic.ne(x, x), "Where x is nan", "1.0", boolean(False))
 isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False))
+
+
+def _sign_bit(x: Any) -> Any:
+    if is_kind(x, "f"):
+        signed = np.dtype(f"int{dtypes.bits(type_of(x).dtype)}")
+        return logic.is_negative(bitcast_convert_type(x, new_dtype=signed))
+    return logic.is_negative(number(x))
+
+
 signbit = unary(
     "signbit",
     check,
-    lambda x: logic.is_negative(e.div(to_dtype(1, type_of(x).dtype), x)) if is_kind(x, "f") else logic.is_negative(x),
+    _sign_bit,
     "Where the sign of x is negative, also for -0.0",
     "-0.0",
     boolean(True),

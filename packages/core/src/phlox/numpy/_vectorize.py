@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.vmap import vmap
-from .._base.errors import PhloxError, ShapeError
+from .._base.errors import OptionError, ShapeError
 from ._promote import check, type_of
 from ._shapes import broadcast_shapes, squeeze
 
@@ -18,7 +18,7 @@ _CORE = r"\((?:\w+(?:,\w+)*)?,?\)"
 def _parse(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     text = signature.replace(" ", "")
     if not re.fullmatch(rf"(?:{_CORE}(?:,{_CORE})*)?->{_CORE}(?:,{_CORE})*", text):
-        raise PhloxError(f"vectorize: {signature!r} is no signature", instead="for example '(m,n),(n)->(m)'")
+        raise OptionError(f"vectorize: {signature!r} is no signature", instead="for example '(m,n),(n)->(m)'")
     left, right = text.split("->")
     sides = [[tuple(re.findall(r"\w+", core)) for core in re.findall(_CORE, side)] for side in (left, right)]
     return sides[0], sides[1]

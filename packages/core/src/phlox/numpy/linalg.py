@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import PhloxError, ShapeError
+from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e
 from ._promote import canonical_axis, check, promote_inexact, to_dtype, type_of
@@ -37,7 +37,7 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
         totals = sum(e.abs_(x), inner, keepdims=True)
         out = (max if ord > 0 else min)(totals, outer, keepdims=True)
         return out if keepdims else out.reshape([n for i, n in enumerate(type_of(out).shape) if i not in axes])
-    raise PhloxError(f"norm: matrix norm ord={ord!r} is not there", instead="None, 'fro', 1, -1, inf or -inf")
+    raise OptionError(f"norm: matrix norm ord={ord!r} is not there", instead="None, 'fro', 1, -1, inf or -inf")
 
 
 def _squares(x: Any) -> Any:
@@ -58,7 +58,7 @@ def _vector_norm(x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
     if ord == 2:
         return e.sqrt(sum(_squares(x), axis, keepdims=keepdims))
     if isinstance(ord, str):
-        raise PhloxError(f"norm: vector norm ord={ord!r} is not there", instead="a number")
+        raise OptionError(f"norm: vector norm ord={ord!r} is not there", instead="a number")
     return sum(e.abs_(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 

@@ -57,6 +57,10 @@ def _seeds(seed: Any, function: str) -> Any:
     if aval is None or dtypes.kind(aval.dtype) not in "biu":
         got = repr(seed) if aval is None else aval.short
         raise DtypeError(f"{function}: a seed must be an integer, got {got}", seed=seed)
+    if aval.shape:
+        raise ShapeError(
+            f"{function}: a seed must be one integer, got {aval.short}", instead=f"phlox.vmap({function})(seeds)"
+        )
     if isinstance(seed, int) and not isinstance(seed, bool):
         # Seeds wrap around to the width of the default integers, negative ones included.
         bits = dtypes.bits(dtypes.canonical(dtypes.int64))
@@ -80,7 +84,7 @@ def _make_raw(seed: Any, impl: ops.Impl) -> Any:
 
 
 def key(seed: Any, *, impl: Any = None) -> Any:
-    """A key array of dtype ``key<fry>`` from an integer seed (or an array of seeds).
+    """A key, an array of dtype ``key<fry>`` without axes, from an integer seed.
 
     >>> key(0)
     Array((), dtype=key<fry>) overlaying:
@@ -119,13 +123,13 @@ def key_data(keys: Any) -> Any:
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator that keys belong to.
+    """The generator that keys belong to, by name, as `key` and `wrap_key_data` take it.
 
     >>> key_impl(key(0))
-    'fry'
+    'threefry2x32'
     """
     keys, _ = checked("key_impl", keys, single=False)
-    return _type(keys, "key_impl").dtype.impl.tag
+    return _type(keys, "key_impl").dtype.impl.name
 
 
 def clone(key: Any) -> Any:
@@ -171,10 +175,12 @@ def fold_in(key: Any, data: Any) -> Any:
     Array([ 928981903, 3453687069], dtype=uint32)
     """
     aval = typeof_value(data)
-    if aval is None or dtypes.kind(aval.dtype) not in "biu":
-        raise DtypeError(f"fold_in: data must be an integer, got {data!r}")
+    if aval is None or dtypes.kind(aval.dtype) not in "biuf":
+        raise DtypeError(f"fold_in: data must be a number, got {data!r}")
     if aval.shape:
         raise ShapeError(f"fold_in: data must be one integer, got {aval.short}", instead="phlox.vmap")
     if isinstance(data, int):
-        data = np.uint32(data % (1 << 32))
+        if not 0 <= data < 1 << 32:
+            raise OverflowError(f"fold_in: data {data} is out of bounds for uint32")
+        data = np.uint32(data)
     return _fold_in(key, data)

@@ -11,7 +11,6 @@ from .. import numpy as jnp
 from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
-from .._ir.avals import typeof_value
 from .._ops import elementwise as e, keys as ops, logic
 from .._ops.shape import bitcast_convert_type, convert, iota
 from .._ops.sort import sort
@@ -120,7 +119,8 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         return _normal_real(key, shape, dtype)
     halves = ops.random_split(key, shape=(2,))
     parts = [_normal_real(halves[i], shape, dtypes.real_part(dtype)) for i in (0, 1)]
-    return e.div(e.complex_(*parts), np.asarray(np.sqrt(2), dtype)[()])
+    real, imag = (to_dtype(part, dtype) for part in parts)
+    return e.div(e.add(real, e.mul(np.asarray(1j, dtype)[()], imag)), np.asarray(np.sqrt(2), dtype)[()])
 
 
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
@@ -206,7 +206,14 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
     wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "randint")
     if dtypes.kind(wanted) not in "iu":
         raise DtypeError(f"randint: dtype must be an integer, got {wanted}")
-    return _randint(key, minval, maxval, _shape("randint", shape, minval, maxval), wanted)
+    wanted_shape = _shape("randint", shape, minval, maxval)
+    info = dtypes.iinfo(wanted)
+    if info.bits >= 32:
+        return _randint(key, minval, maxval, wanted_shape, wanted)
+    # Narrow integers are drawn as wide ones: with more random bits the modulus has less bias.
+    low = jnp.clip(convert(minval, dtypes.int32), int(info.min), int(info.max))
+    high = jnp.clip(convert(maxval, dtypes.int32), int(info.min), int(info.max) + 1)
+    return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), wanted)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Any:
@@ -217,10 +224,10 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Any:
     dtype('bool')
     """
     key, _ = checked("bernoulli", key)
-    aval = typeof_value(p)
-    dtype = dtypes.to_inexact(aval.dtype) if aval is not None else dtypes.float32
-    wanted = _shape("bernoulli", shape, p)
-    return _bernoulli(key, p, wanted, dtype)
+    aval = type_of(check("bernoulli", p)[0])
+    if dtypes.kind(aval.dtype) != "f":
+        raise DtypeError(f"bernoulli: p must be of floats, got {aval.short}", instead="a probability, as in 0.5")
+    return _bernoulli(key, p, _shape("bernoulli", shape, p), aval.dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))

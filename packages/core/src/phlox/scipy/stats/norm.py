@@ -1,10 +1,12 @@
 """``phlox.scipy.stats.norm``: the normal distribution."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ... import lax, numpy as jnp
+from ...numpy._promote import promoted_inexact
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -15,8 +17,9 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> logpdf(0.0)
     Array(-0.9189385, dtype=float32, weak_type=True)
     """
-    z = (x - jnp.asarray(loc)) / scale
-    return -0.5 * (jnp.square(z) + np.log(2 * np.pi)) - jnp.log(jnp.asarray(scale))
+    x, loc, scale = promoted_inexact("norm.logpdf", x, loc, scale)
+    variance = jnp.square(scale)
+    return (jnp.log(2 * np.pi * variance) + jnp.square(x - loc) / variance) / -2
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -34,5 +37,5 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cdf(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    z = (x - jnp.asarray(loc)) / scale
-    return 0.5 * lax.erfc(-z * np.sqrt(0.5))
+    x, loc, scale = promoted_inexact("norm.cdf", x, loc, scale)
+    return 0.5 * lax.erfc((loc - x) / scale * math.sqrt(0.5))

@@ -1,0 +1,290 @@
+"""Arrays made from a shape: filled with a value, counting up, and the identity."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._ir import dtypes
+from .._ir.avals import typeof_value
+from .._ir.promotion import promote
+from .._ops import shape as ops
+from .._trace.trace import Tracer
+from .._xla.array import Array, move
+from ._binary import add, divide, multiply, subtract
+from ._create import asarray, place
+from ._promote import canonical_axis, check, to_dtype, type_of
+from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
+from ._unary import floor
+
+# --- filled with a value --------------------------------------------------------------------------------
+
+
+@functools.partial(jit, inline=True, static_argnames=("shape", "dtype", "weak"))
+def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
+    return broadcast_to(ops.own(to_dtype(value, dtype, weak)), shape)
+
+
+def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
+    if dtypes.is_extended(dtype):
+        raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
+    return _placed(_full(value, shape=_lengths(function, shape), dtype=dtype, weak=weak), device)
+
+
+def _placed(x: Any, device: Any) -> Any:
+    where = place(device)
+    return x if where is None or type(x) is not Array else move(x, where)
+
+
+def _lengths(function: str, shape: Any) -> tuple[int, ...]:
+    """A user's shape for a new array."""
+    lengths = as_shape(shape, function)
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"{function}: an array cannot have a negative length, got {lengths}", shapes=[lengths])
+    return lengths
+
+
+def _default(dtype: Any, function: str) -> Any:
+    return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array of zeros, of the default float type unless told otherwise (as ``numpy.zeros``).
+
+    >>> zeros((2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return _filled("zeros", shape, 0, _default(dtype, "zeros"), device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array of ones (as ``numpy.ones``).
+
+    >>> ones(2, "int32")
+    Array([1, 1], dtype=int32)
+    """
+    return _filled("ones", shape, 1, _default(dtype, "ones"), device)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array whose values do not matter; they are zeros (as ``numpy.empty``).
+
+    >>> empty(2).shape
+    (2,)
+    """
+    return zeros(shape, dtype, device=device)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array filled with `fill_value`, which may be an array that broadcasts (as ``numpy.full``).
+
+    >>> full((2,), 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
+    (fill_value,) = check("full", fill_value)
+    aval = type_of(fill_value)
+    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
+    return _filled("full", shape, fill_value, wanted, device, weak=dtype is None and aval.weak_type)
+
+
+def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
+    (a,) = check(function, a)
+    aval = type_of(a)
+    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
+    weak = dtype is None and aval.weak_type
+    return _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Zeros of the shape and dtype of `a` (as ``numpy.zeros_like``).
+
+    >>> zeros_like(array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    return _like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
+
+    >>> ones_like(array([1.5]))
+    Array([1.], dtype=float32)
+    """
+    return _like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Like `zeros_like`: values that do not matter (as ``numpy.empty_like``).
+
+    >>> empty_like(array([1, 2])).dtype
+    dtype('int32')
+    """
+    return zeros_like(prototype, dtype, shape, device=device)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
+
+    >>> full_like(array([1, 2]), 9)
+    Array([9, 9], dtype=int32)
+    """
+    (fill_value,) = check("full_like", fill_value)
+    return _like("full_like", a, fill_value, dtype, shape, device)
+
+
+# --- counting up ----------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
+    """Numbers from `start` (default 0) up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
+
+    The arguments decide the length and must be concrete.
+
+    >>> arange(3), arange(1.0, 2.0, 0.5)
+    (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
+    """
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if value is None:
+            continue
+        if isinstance(value, Tracer):
+            value._refuse(ArgumentError, f"arange's {name}", "a Python number; mark it static with static_argnums")  # type: ignore[arg-type]
+        aval = typeof_value(value)
+        if aval is None:
+            raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
+        if dtypes.kind(aval.dtype) in "bc":
+            raise DtypeError(f"arange: {name} is {value!r}, which is no real number", instead="an int or a float")
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
+    if dtype is None:
+        avals = [typeof_value(v) for v in (start, stop, step)]
+        wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))  # type: ignore[union-attr]
+    else:
+        wanted = dtypes.user_dtype(dtype, "arange")
+    n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
+    if parts[0] == 0 and parts[2] == 1 and wanted != dtypes.bool_:
+        made = _iota(size=n, dtype=wanted)
+    else:
+        made = asarray(np.arange(*parts, dtype=wanted)[:n])
+    return _placed(made, device)
+
+
+@functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
+def _iota(size: int, dtype: Any) -> Any:
+    return ops.iota(dtype=dtype, shape=(size,), dimension=0)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop` (as ``numpy.linspace``), along a new `axis`.
+
+    With `retstep` also the distance between neighbours.
+
+    >>> linspace(0.0, 1.0, 3)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    start, stop = check("linspace", start, stop)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
+    (count,) = _lengths("linspace", num)
+    out, step = _linspace(start, stop, num=count, endpoint=endpoint, dtype=wanted, axis=axis.__index__())
+    return (_placed(out, device), step) if retstep else _placed(out, device)
+
+
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "dtype", "axis"))
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> tuple[Any, Any]:
+    if dtype is None:
+        dtype = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
+    computed = dtypes.to_inexact(dtype)
+    start, stop = (to_dtype(v, computed) for v in (start, stop))
+    first, last = broadcast_arrays(start, stop)
+    rank = type_of(first).ndim + 1
+    at = canonical_axis(axis, rank, "linspace")
+    span = subtract(stop, start)
+    if num == 0:
+        return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.own(np.asarray(np.nan, computed)[()])
+    if num == 1:
+        out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
+    else:
+        steps = num - 1 if endpoint else num
+        step = divide(span, np.asarray(steps, computed)[()])
+        # Weights of the two ends instead of multiples of a step, and `stop` itself as the last number.
+        real = dtypes.real_part(computed)
+        part = divide(ops.iota(dtype=real, shape=(steps,), dimension=0), np.asarray(steps, real)[()])
+        part = to_dtype(reshape(part, tuple(steps if i == at else 1 for i in range(rank))), computed)
+        one = np.asarray(1, computed)[()]
+        out = add(
+            multiply(expand_dims(first, at), subtract(one, part)),
+            multiply(expand_dims(last, at), part),
+        )
+        if endpoint:
+            out = ops.concatenate(out, expand_dims(last, at), dimension=at)
+    if dtypes.kind(dtype) in "iu":
+        out = floor(out)
+    return to_dtype(out, dtype), ops.own(step)
+
+
+def _insert(x: Any, at: int, n: int) -> tuple[int, ...]:
+    shape = type_of(x).shape
+    return (*shape[:at], n, *shape[at:])
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """A matrix with ones on a diagonal, `k` places above the main one (as ``numpy.eye``).
+
+    >>> eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    rows, columns = _lengths("eye", (N, N if M is None else M))
+    made = _eye(rows=rows, columns=columns, k=k.__index__(), dtype=_default(dtype, "eye"))
+    return _placed(made, device)
+
+
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))
+def _eye(rows: int, columns: int, k: int, dtype: Any) -> Any:
+    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    return to_dtype((i + k) == j, dtype)
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The n by n identity matrix (as ``numpy.identity``).
+
+    >>> identity(1)
+    Array([[1.]], dtype=float32)
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """A matrix with ones on and below a diagonal (as ``numpy.tri``), of float32 unless told otherwise.
+
+    >>> tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    rows, columns = _lengths("tri", (N, N if M is None else M))
+    wanted = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
+    return _tri(rows=rows, columns=columns, k=k.__index__(), dtype=wanted)
+
+
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))
+def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
+    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    return to_dtype((i + k) >= j, dtype)
