@@ -8,9 +8,7 @@ import os
 
 import pytest
 
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8"
-)
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 _cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "phlox")
 os.environ.setdefault("PHLOX_COMPILATION_CACHE_DIR", os.path.join(_cache, "test-programs"))

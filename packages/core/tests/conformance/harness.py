@@ -266,11 +266,15 @@ def _derivative(case, module, argnums, twice):
 def check_grad(row, call, dtype, twice=False):
     """Gradients of all float arguments together: reverse mode, or forward over reverse."""
     case, args = case_of(row, call), inputs(row, call, dtype)
-    floats = tuple(i for i, x in enumerate(args) if isinstance(x, float | complex) or np.asarray(x).dtype.kind not in "biu")
+    floats = tuple(
+        i for i, x in enumerate(args) if isinstance(x, float | complex) or np.asarray(x).dtype.kind not in "biu"
+    )
     if not floats:
         return
     run = lambda m, *xs: m.jit(_derivative(case, m, floats, twice))(*xs)
     theirs = outcome(run, jax, args)
+    if theirs[1] is not None and outcome(case, jax, args)[1] is not None:
+        return  # the call itself is refused, which the test of values judges
     agree(outcome(run, phlox, args), theirs, row, "grad under jit", exact=False)
     ready = [x if isinstance(x, float | complex) else phlox.numpy.asarray(x) for x in args]
     eager = lambda m, *xs: _derivative(case, m, floats, twice)(*xs)
@@ -295,6 +299,8 @@ def check_vmap(row, call, dtype):
         out_axes = rotate([0, -1], 1, *seed)[0]
         run = lambda m, *xs, i=tuple(in_axes), o=out_axes: m.jit(m.vmap(functools.partial(case, m), i, o))(*xs)
         theirs = outcome(run, jax, stacked)
+        if theirs[1] is not None and outcome(case, jax, args)[1] is not None:
+            return
         what = f"vmap {in_axes} -> {out_axes}"
         agree(outcome(run, phlox, stacked), theirs, row, what)
 

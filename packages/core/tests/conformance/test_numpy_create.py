@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from conformance.harness import A, B, I, S, Special, batches, call, gradients, row, rows, values, wide
+from conformance.harness import A, I, S, batches, call, gradients, row, rows, values, wide
 
 WIDE = np.arange(3.0) / 7  # float64, which becomes float32
 LONG = np.arange(3)  # int64
@@ -41,8 +41,8 @@ LISTS = [
     call(S(2), dtype="float16"),
     call(300, dtype="uint8"),
     call(-1, dtype="uint32"),
-    call(2**40),
-    call([2**40]),
+    call(2 ** 40),
+    call([2 ** 40]),
     call("abc"),
     call(None),
     call([1, None]),
@@ -54,38 +54,119 @@ LISTS = [
     call([1, 2], dtype=float),
     call([0, 1], dtype=bool),
     call(np.ones((2, 3))[:, ::2]),
-]
+]  # fmt: skip
 
-FILLED = [call(3), call((2, 3)), call(()), call((0, 2)), call([2]), call((2,), "int8"), call((2,), dtype="bfloat16"), call(2, bool), call((2,), "float64"), call(np.int32(2)), call(-1), call(2.5), call((2,), "nonsense"), call("ab")]
-LIKE = [call(A(2, 3)), call(A(2), dtype="float16"), call(A(2), shape=(3, 1)), call(S(2)), call(S(2.5)), call(np.arange(2)), call(S(2), "float32"), call([1, 2])]
-DIAGONAL = [call(3), call(2, 3), call(3, k=1), call(3, 4, -1), call(2, dtype="int8"), call(0), call(3, None, 5), call(-1)]
+FILLED = [
+    call(3),
+    call((2, 3)),
+    call(()),
+    call((0, 2)),
+    call([2]),
+    call((2,), "int8"),
+    call((2,), dtype="bfloat16"),
+    call(2, bool),
+    call((2,), "float64"),
+    call(np.int32(2)),
+    call(-1),
+    call(2.5),
+    call((2,), "nonsense"),
+    call("ab"),
+]  # fmt: skip
+LIKE = [
+    call(A(2, 3)),
+    call(A(2), dtype="float16"),
+    call(A(2), shape=(3, 1)),
+    call(S(2)),
+    call(S(2.5)),
+    call(np.arange(2)),
+    call(S(2), "float32"),
+    call([1, 2]),
+]  # fmt: skip
+DIAGONAL = [
+    call(3),
+    call(2, 3),
+    call(3, k=1),
+    call(3, 4, -1),
+    call(2, dtype="int8"),
+    call(0),
+    call(3, None, 5),
+    call(-1),
+]  # fmt: skip
 
 ARRAYS = [
     *rows("numpy", "array asarray", *LISTS, jit=False),
-    row("numpy.array", call([1, 2], ndmin=3), call(A(2), ndmin=2), call(A(2), copy=False), call([1], None, copy=True)),
+    row("numpy.array", call([1, 2], ndmin=3), call(A(2), ndmin=2), call(A(2), copy=False),
+        call([1], None, copy=True)),
     row("numpy.copy", call(A(2, 3)), call([1, 2]), call(S(2))),
-    row("numpy.astype", call(A(3), "float32"), call(A(3), "int8"), call(A(3), "bool"), call(A(3), "complex64"), call(A(3), "bfloat16"), call(A(3), float), call(A(3), dtype=int), call(S(2.5), "int32"), call(A(3), "float64")),
-    row("numpy.astype", *[call(A(4, low=0, high=100), d) for d in ("uint8", "int16", "uint32", "float16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")]),
+    row("numpy.astype", call(A(3), "float32"), call(A(3), "int8"), call(A(3), "bool"), call(A(3), "complex64"),
+        call(A(3), "bfloat16"), call(A(3), float), call(A(3), dtype=int), call(S(2.5), "int32"),
+        call(A(3), "float64")),
+    row("numpy.astype", *[call(A(4, low=0, high=100), d) for d in ("uint8", "int16", "uint32", "float16",
+        "float8_e4m3fn", "float8_e5m2", "int4", "uint4")]),
     row("numpy.zeros", *FILLED),
     row("numpy.ones", *FILLED),
     row("numpy.empty", *FILLED),
     *rows("numpy", "zeros_like ones_like empty_like", *LIKE),
-    row("numpy.full", call(3, 2.5), call((2, 3), A(3)), call(2, A()), call(2, S(1)), call((2,), 1, "float16"), call((2,), A(3)), call((), True), call((2,), [1, 2])),
-    row("numpy.full_like", call(A(2, 3), 2.5), call(A(2), A(), dtype="float32"), call(A(2), S(1)), call(A(2), 1, shape=(3, 2)), call(A(2, 3), A(3)), call(S(1), 2.5)),
+    row("numpy.full", call(3, 2.5), call((2, 3), A(3)), call(2, A()), call(2, S(1)), call((2,), 1, "float16"),
+        call((2,), A(3)), call((), True), call((2,), [1, 2])),
+    row("numpy.full_like", call(A(2, 3), 2.5), call(A(2), A(), dtype="float32"), call(A(2), S(1)),
+        call(A(2), 1, shape=(3, 2)), call(A(2, 3), A(3)), call(S(1), 2.5)),
     row("numpy.eye", *DIAGONAL),
     row("numpy.tri", *DIAGONAL),
     row("numpy.identity", call(3), call(2, "int32"), call(0)),
-    row("numpy.arange", call(5), call(2, 7), call(2, 10, 3), call(5.0), call(0, 1, 0.1), call(1, 0, -0.25), call(10, 0, -3), call(0), call(3, 1), call(-1), call(stop=4, start=1), call(5, dtype="float32"), call(2, 6, dtype="bfloat16"), call(2.5, 6, dtype="int32"), call(np.int8(4)), call(np.float32(3)), call(0, 5, step=2), call(0, 4, 0), call("a"), call(3, dtype="uint8"), call(0, 3, 0.7, "int32"), call(2**31 - 2, 2**31 - 1), call(3.0), call(1j), call(True)),
-    row("numpy.linspace", call(0, 1), call(0, 1, 5), call(0.0, 2.0, 4, endpoint=False), call(A(), A(), 3), call(A(2), A(2), 4), call(A(2, 1), A(3), num=3), call(0, 10, 5, dtype="int32"), call(0, 1, 1), call(0, 1, 0), call(-3, 3, 7, retstep=True), call(0, 1, 3, False, True), call(1, 1j, 3), call(0, 5, 6, dtype="float16"), call(A(2), A(2), 3, axis=-1), call(0, 1, -1), exact=False),
-]
+    row("numpy.arange", call(5), call(2, 7), call(2, 10, 3), call(5.0), call(0, 1, 0.1), call(1, 0, -0.25),
+        call(10, 0, -3), call(0), call(3, 1), call(-1), call(stop=4, start=1), call(5, dtype="float32"),
+        call(2, 6, dtype="bfloat16"), call(2.5, 6, dtype="int32"), call(np.int8(4)), call(np.float32(3)),
+        call(0, 5, step=2), call(0, 4, 0), call("a"), call(3, dtype="uint8"), call(0, 3, 0.7, "int32"),
+        call(2 ** 31 - 2, 2 ** 31 - 1), call(3.0), call(1j), call(True)),
+    row("numpy.linspace", call(0, 1), call(0, 1, 5), call(0.0, 2.0, 4, endpoint=False), call(A(), A(), 3),
+        call(A(2), A(2), 4), call(A(2, 1), A(3), num=3), call(0, 10, 5, dtype="int32"), call(0, 1, 1), call(0, 1, 0),
+        call(-3, 3, 7, retstep=True), call(0, 1, 3, False, True), call(1, 1j, 3), call(0, 5, 6, dtype="float16"),
+        call(A(2), A(2), 3, axis=-1), call(0, 1, -1), exact=False),
+]  # fmt: skip
 
 TAKEN = [
-    row("numpy.take", call(A(5), I(3)), call(A(2, 3), I(2, 2), 1), call(A(2, 3), I(4), axis=0, mode="clip"), call(A(5), I(3, low=-9, high=9)), call(A(5), I(3, low=-9, high=9), mode="fill"), call(A(5), I(3, low=-9, high=9), mode="fill", fill_value=7), call(A(5), I(3, low=-9, high=9), mode="wrap"), call(A(2, 3), I(3)), call(A(5), 2), call(A(5), S(-1)), call(A(2, 3), axis=-1, indices=np.array([[0, 2]])), call(A(5), A(2, dtype="float32")), call(A(5), I(2), mode="raise"), call(A(5), [1, 2]), call(A(5), np.int8(3))),
-    row("numpy.take_along_axis", call(A(3, 4), I(3, 2), 1), call(A(3, 4), I(2, 4), axis=0), call(A(5), I(3)), call(A(3, 4), I(1, 2), 1), call(A(3, 4), I(6), axis=None), call(A(3, 4), I(3, 2, low=-9, high=9), -1, mode="clip"), call(A(3, 4), I(3, 2, low=-9, high=9), -1, mode="fill", fill_value=0), call(A(3, 4), I(3, 2, low=-9, high=9), -1), call(A(3, 4), I(2), 1), call(A(3, 4), A(3, 2, dtype="float32"), 1), call(A(2, 3, 4), I(2, 1, 4), -2)),
+    row("numpy.take", call(A(5), I(3)), call(A(2, 3), I(2, 2), 1), call(A(2, 3), I(4), axis=0, mode="clip"),
+        call(A(5), I(3, low=-9, high=9)), call(A(5), I(3, low=-9, high=9), mode="fill"),
+        call(A(5), I(3, low=-9, high=9), mode="fill", fill_value=7), call(A(5), I(3, low=-9, high=9), mode="wrap"),
+        call(A(2, 3), I(3)), call(A(5), 2), call(A(5), S(-1)), call(A(2, 3), axis=-1, indices=np.array([[0, 2]])),
+        call(A(5), A(2, dtype="float32")), call(A(5), I(2), mode="raise"), call(A(5), [1, 2]),
+        call(A(5), np.int8(3))),
+    row("numpy.take_along_axis", call(A(3, 4), I(3, 2), 1), call(A(3, 4), I(2, 4), axis=0), call(A(5), I(3)),
+        call(A(3, 4), I(1, 2), 1), call(A(3, 4), I(6), axis=None),
+        call(A(3, 4), I(3, 2, low=-9, high=9), -1, mode="clip"),
+        call(A(3, 4), I(3, 2, low=-9, high=9), -1, mode="fill", fill_value=0),
+        call(A(3, 4), I(3, 2, low=-9, high=9), -1), call(A(3, 4), I(2), 1),
+        call(A(3, 4), A(3, 2, dtype="float32"), 1), call(A(2, 3, 4), I(2, 1, 4), -2)),
     row("method.take", call(A(5), I(3)), call(A(2, 3), I(2), axis=1), call(A(5), 2)),
-]
+]  # fmt: skip
 
-NUMBERS = [row("numpy." + name, call(2.7), call(A(3, low=0)), call([1, 2]), call(True), grad=False) for name in "bool_ int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 bfloat16 float8_e4m3fn float8_e5m2 float16 float32 float64 single double complex64 complex128".split()]
+NUMBERS = [
+    row("numpy." + name, call(2.7), call(A(3, low=0)), call([1, 2]), call(True), grad=False)
+    for name in [
+        "bool_",
+        "int4",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint4",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float16",
+        "float32",
+        "float64",
+        "single",
+        "double",
+        "complex64",
+        "complex128",
+    ]
+]
 
 TABLE = [*ARRAYS, *TAKEN, *NUMBERS]
 

@@ -52,24 +52,11 @@ UNARY = [
     *smooth("abs absolute fabs negative positive conj conjugate real imag"),
     *rounding("ceil floor rint trunc sign signbit isfinite isinf isnan"),
     *rounding("logical_not invert bitwise_not bitwise_invert"),
-    *rows(
-        "numpy",
-        "round around",
-        call(A(2, 3)),
-        call(A(5), 1),
-        call(A(5, low=-300, high=300), decimals=-2),
-        call(Special()),
-        call(S(2.5)),
-    ),
-    row(
-        "numpy.nan_to_num",
-        call(Special()),
-        call(A(2, 3)),
-        call(Special(), nan=1.0, posinf=5.0, neginf=-5.0),
-        call(A(3), copy=False),
-        call(S(1.0)),
-    ),
-]
+    *rows("numpy", "round around", call(A(2, 3)), call(A(5), 1), call(A(5, low=-300, high=300), decimals=-2),
+        call(Special()), call(S(2.5))),
+    row("numpy.nan_to_num", call(Special()), call(A(2, 3)), call(Special(), nan=1.0, posinf=5.0, neginf=-5.0),
+        call(A(3), copy=False), call(S(1.0))),
+]  # fmt: skip
 
 # --- two arguments
 
@@ -93,7 +80,7 @@ SHAPES = [
     call(Special(), A(1, whole=True)),
     call(A(1), Special()),
     call(A(2, 3), A(2)),
-]
+]  # fmt: skip
 
 
 def binary(names, *more, **options):
@@ -122,7 +109,7 @@ POSITIVE = [
     call(Special(), 2),
     call(Special(), A(1, low=0.5)),
     call(A(4, whole=True, low=0), A(4, whole=True, low=0)),
-]
+]  # fmt: skip
 BITS = [
     call(A(2, 3), A(2, 3)),
     call(A(2, 3), A(3)),
@@ -131,14 +118,14 @@ BITS = [
     call(S(6), A(3)),
     call(Special(), A(1)),
     call(A(3), S(True)),
-]
+]  # fmt: skip
 MOVES = [
     call(A(2, 3), A(2, 3, low=0)),
     call(A(3), S(2)),
     call(S(6), A(3, low=0)),
     call(Special(), A(1, low=0)),
     call(A(3), A(3, dtype="other", low=0)),
-]
+]  # fmt: skip
 
 BINARY = [
     *binary("add subtract multiply", twice=True),
@@ -147,86 +134,31 @@ BINARY = [
     *binary("floor_divide mod remainder fmod", WHOLE),
     *binary("arctan2 atan2 hypot logaddexp", WHOLE, twice=True),
     *binary("equal not_equal less less_equal greater greater_equal", WHOLE),
-    *rows(
-        "numpy",
-        "nextafter",
-        call(A(2, 3), A(3)),
-        call(Special(), A(1)),
-        call(A(3), S(2.0)),
-        call(S(1), S(2)),
-        call(A(2), A(2, dtype="other")),
-    ),
+    *rows("numpy", "nextafter", call(A(2, 3), A(3)), call(Special(), A(1)), call(A(3), S(2.0)), call(S(1), S(2)),
+        call(A(2), A(2, dtype="other"))),
     *rows("numpy", "power pow float_power", *POSITIVE, twice=True),
     *rows("numpy", "bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor", *BITS),
     *rows("numpy", "left_shift bitwise_left_shift right_shift bitwise_right_shift", *MOVES),
-]
+]  # fmt: skip
 
 # --- choices and comparisons
 
 CHOICES = [
-    row(
-        "numpy.where",
-        call(B(2, 3), A(2, 3), A(2, 3)),
-        call(B(3), A(2, 1), S(1)),
-        call(B(2, 3), S(1.0), A(3, dtype="other")),
-        call(B(), A(2), A(2)),
-        call(I(2, 3), A(3), S(0)),
-        call(A(2), A(2), A(2)),
-        call(B(2), S(1), S(2.0)),
-        call(True, A(2), S(0)),
-        twice=True,
-    ),
-    row(
-        "numpy.clip",
-        call(A(2, 3), -1, 1),
-        call(A(2, 3), min=0),
-        call(A(2, 3), max=A(3)),
-        call(A(3), A(3, dtype="other"), None),
-        call(A(4, whole=True), 0, 2),
-        call(A(3)),
-        call(A(3), S(0.5), S(1.5)),
-        call(A(2), 1.5, 2),
-        call(Special(), -1, 1),
-    ),
-    row(
-        "numpy.isclose",
-        call(A(2, 3), A(3)),
-        call(Special(), Special()),
-        call(Special(), Special(), equal_nan=True),
-        call(A(3), A(3), 0.5, atol=1.0),
-        call(A(2), A(2, dtype="other")),
-        call(S(1.0), S(1.0000001)),
-        grad=False,
-    ),
-    *rows(
-        "numpy",
-        "allclose",
-        call(A(2, 3), A(3), atol=10.0),
-        call(A(3), A(3), 0.5, 0.5),
-        call(Special(), Special(), equal_nan=True),
-        call(S(1.0), S(1)),
-        grad=False,
-    ),
-    *rows(
-        "numpy",
-        "array_equal",
-        call(A(2, 3), A(2, 3)),
-        call(A(2, 3), A(3)),
-        call(Special(), Special()),
-        call(Special(), Special(), equal_nan=True),
-        call(A(0), A(0)),
-        grad=False,
-    ),
-    *rows(
-        "numpy",
-        "array_equiv",
-        call(A(2, 3), A(3)),
-        call(A(2, 3), A(2)),
-        call(Special(), Special()),
-        call(A(0), A(1)),
-        grad=False,
-    ),
-]
+    row("numpy.where", call(B(2, 3), A(2, 3), A(2, 3)), call(B(3), A(2, 1), S(1)),
+        call(B(2, 3), S(1.0), A(3, dtype="other")), call(B(), A(2), A(2)), call(I(2, 3), A(3), S(0)),
+        call(A(2), A(2), A(2)), call(B(2), S(1), S(2.0)), call(True, A(2), S(0)), twice=True),
+    row("numpy.clip", call(A(2, 3), -1, 1), call(A(2, 3), min=0), call(A(2, 3), max=A(3)),
+        call(A(3), A(3, dtype="other"), None), call(A(4, whole=True), 0, 2), call(A(3)), call(A(3), S(0.5), S(1.5)),
+        call(A(2), 1.5, 2), call(Special(), -1, 1)),
+    row("numpy.isclose", call(A(2, 3), A(3)), call(Special(), Special()), call(Special(), Special(), equal_nan=True),
+        call(A(3), A(3), 0.5, atol=1.0), call(A(2), A(2, dtype="other")), call(S(1.0), S(1.0000001)), grad=False),
+    *rows("numpy", "allclose", call(A(2, 3), A(3), atol=10.0), call(A(3), A(3), 0.5, 0.5),
+        call(Special(), Special(), equal_nan=True), call(S(1.0), S(1)), grad=False),
+    *rows("numpy", "array_equal", call(A(2, 3), A(2, 3)), call(A(2, 3), A(3)), call(Special(), Special()),
+        call(Special(), Special(), equal_nan=True), call(A(0), A(0)), grad=False),
+    *rows("numpy", "array_equiv", call(A(2, 3), A(3)), call(A(2, 3), A(2)), call(Special(), Special()),
+        call(A(0), A(1)), grad=False),
+]  # fmt: skip
 
 TABLE = UNARY + BINARY + CHOICES
 

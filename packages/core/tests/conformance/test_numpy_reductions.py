@@ -1,6 +1,20 @@
 """phlox.numpy, functions that reduce, scan or order along axes."""
 
-from conformance.harness import A, B, I, S, Special, batches, call, gradients, row, rows, second_derivatives, values, wide
+from conformance.harness import (
+    A,
+    B,
+    I,
+    S,
+    Special,
+    batches,
+    call,
+    gradients,
+    row,
+    rows,
+    second_derivatives,
+    values,
+    wide,
+)
 
 AXES = [
     call(A(2, 3, 4)),
@@ -13,21 +27,35 @@ AXES = [
     call(S(2.5)),
     call(S(3)),
     call(A(3), axis=1),
-]
-EMPTY = [call(A(0, 3)), call(A(0, 3), axis=0), call(A(0, 3), axis=1)]
+]  # fmt: skip
+EMPTY = [
+    call(A(0, 3)),
+    call(A(0, 3), axis=0),
+    call(A(0, 3), axis=1),
+]  # fmt: skip
 
 REDUCTIONS = [
-    *rows("numpy", "sum", *AXES, *EMPTY, call(A(3, 4), 0, "float16"), call(A(3, 4), where=B(3, 4)), call(A(3, 4), axis=1, where=B(3, 1), initial=2), call(A(3, 4), promote_integers=False), call(Special())),
-    *rows("numpy", "prod", *AXES, *EMPTY, call(A(3, 4, whole=True), 0), call(A(3, 4), dtype="float32", axis=1), call(A(3, 4), where=B(3, 4), initial=2.0), call(A(2, 2), promote_integers=False), twice=True),
-    *rows("numpy", "mean", *AXES, *EMPTY, call(A(3, 4), 0, "float16"), call(A(3, 4), where=B(3, 4)), call(A(3, 4), axis=1, dtype="int32"), twice=True),
-    *rows("numpy", "max min amax amin", *AXES, *EMPTY, call(A(3, 4, whole=True)), call(A(3, 4), axis=0, initial=1), call(A(3, 4), where=B(3, 4), initial=0), call(A(0, 2), axis=0, initial=2)),
-    *rows("numpy", "max min amax amin", call(Special()), grad=False),  # at nan jax's own gradients differ with jit
-    *rows("numpy", "all any", *AXES, *EMPTY, call(A(3, 4, whole=True, low=-1, high=1), axis=0), call(A(3, 4), where=B(3, 4)), call(B(2, 3), axis=1, keepdims=True), call(Special())),
-    *rows("numpy", "std var", *AXES, *EMPTY, call(A(3, 4), ddof=1), call(A(3, 4), axis=0, correction=1), call(A(3, 4), where=B(3, 4)), call(A(3, 4), 1, "float32"), call(A(3, 4), ddof=2, axis=-1, keepdims=True), twice=True),
+    *rows("numpy", "sum", *AXES, *EMPTY, call(A(3, 4), 0, "float16"), call(A(3, 4), where=B(3, 4)),
+        call(A(3, 4), axis=1, where=B(3, 1), initial=2), call(A(3, 4), promote_integers=False), call(Special())),
+    *rows("numpy", "prod", *AXES, *EMPTY, call(A(3, 4, whole=True), 0), call(A(3, 4), dtype="float32", axis=1),
+        call(A(3, 4), where=B(3, 4), initial=2.0), call(A(2, 2), promote_integers=False), twice=True),
+    *rows("numpy", "mean", *AXES, *EMPTY, call(A(3, 4), 0, "float16"), call(A(3, 4), where=B(3, 4)),
+        call(A(3, 4), axis=1, dtype="int32"), twice=True),
+    *rows("numpy", "max min amax amin", *AXES, *EMPTY, call(A(3, 4, whole=True)), call(A(3, 4), axis=0, initial=1),
+        call(A(3, 4), where=B(3, 4), initial=0), call(A(0, 2), axis=0, initial=2)),
+    *rows("numpy", "max min amax amin", call(Special()), grad=False),
+    *rows("numpy", "all any", *AXES, *EMPTY, call(A(3, 4, whole=True, low=-1, high=1), axis=0),
+        call(A(3, 4), where=B(3, 4)), call(B(2, 3), axis=1, keepdims=True), call(Special())),
+    *rows("numpy", "std var", *AXES, *EMPTY, call(A(3, 4), ddof=1), call(A(3, 4), axis=0, correction=1),
+        call(A(3, 4), where=B(3, 4)), call(A(3, 4), 1, "float32"), call(A(3, 4), ddof=2, axis=-1, keepdims=True),
+        twice=True),
     row("numpy.ptp", *AXES, call(A(3, 4, whole=True), axis=0)),
     row("numpy.count_nonzero", *AXES, call(A(3, 4, whole=True), axis=0, keepdims=True), call(Special()), grad=False),
-    row("numpy.average", call(A(2, 3)), call(A(2, 3), axis=1), call(A(2, 3), 0, A(2, low=0.5)), call(A(2, 3), weights=A(2, 3, low=0.5)), call(A(2, 3), axis=(0, 1), weights=A(2, 3, low=0.5), returned=True), call(A(2, 3), axis=-1, weights=A(3, dtype="other", low=1), keepdims=True), call(A(2, 3), weights=A(2)), call(A(3), returned=True), twice=True),
-]
+    row("numpy.average", call(A(2, 3)), call(A(2, 3), axis=1), call(A(2, 3), 0, A(2, low=0.5)),
+        call(A(2, 3), weights=A(2, 3, low=0.5)), call(A(2, 3), axis=(0, 1), weights=A(2, 3, low=0.5), returned=True),
+        call(A(2, 3), axis=-1, weights=A(3, dtype="other", low=1), keepdims=True), call(A(2, 3), weights=A(2)),
+        call(A(3), returned=True), twice=True),
+]  # fmt: skip
 
 POSITIONS = [
     call(A(2, 3)),
@@ -41,8 +69,19 @@ POSITIONS = [
     call(A(0)),
     call(Special()),
     call(A(3), axis=2),
-]
-SCANS = [call(A(2, 3)), call(A(2, 3), 0), call(A(2, 3, 2), axis=-2), call(A(5, whole=True)), call(A(4), dtype="float32"), call(A(4), 0, "int32"), call(A()), call(A(0)), call(A(2, 3), axis=2), call(S(2))]
+]  # fmt: skip
+SCANS = [
+    call(A(2, 3)),
+    call(A(2, 3), 0),
+    call(A(2, 3, 2), axis=-2),
+    call(A(5, whole=True)),
+    call(A(4), dtype="float32"),
+    call(A(4), 0, "int32"),
+    call(A()),
+    call(A(0)),
+    call(A(2, 3), axis=2),
+    call(S(2)),
+]  # fmt: skip
 ORDERS = [
     call(A(7)),
     call(A(3, 4)),
@@ -57,7 +96,7 @@ ORDERS = [
     call(A()),
     call(A(0, 2)),
     call(A(2), axis=3),
-]
+]  # fmt: skip
 
 SEARCHES = [
     *rows("numpy", "argmax argmin", *POSITIONS, grad=False),
@@ -67,20 +106,26 @@ SEARCHES = [
 ]
 
 METHODS = [
-    *rows("method", "sum prod mean max min all any std var ptp", call(A(2, 3, 4)), call(A(2, 3, 4), axis=(0, -1), keepdims=True), call(S(2))),
+    *rows("method", "sum prod mean max min all any std var ptp", call(A(2, 3, 4)),
+        call(A(2, 3, 4), axis=(0, -1), keepdims=True), call(S(2))),
     row("method.max", call(A(2, 3), 0, where=B(2, 3), initial=1)),
-    row("method.sum", call(A(2, 3), 0, where=B(2, 3))),  # jax's method forgets its argument initial
+    row("method.sum", call(A(2, 3), 0, where=B(2, 3))),
     *rows("method", "argmax argmin", call(A(2, 3)), call(A(2, 3), axis=-1, keepdims=True), grad=False),
     *rows("method", "cumsum cumprod", call(A(2, 3)), call(A(2, 3), 1)),
     row("method.sort", call(A(2, 3)), call(A(2, 3), axis=0, descending=True)),
     row("method.argsort", call(A(2, 3)), call(A(2, 3), axis=0, descending=True), grad=False),
     row("method.round", call(A(2, 3)), call(A(2), 1)),
     row("method.clip", call(A(2, 3), -1, 1), call(A(2, 3), max=A(3))),
-]
+]  # fmt: skip
 
 LINALG = [
-    row("numpy.linalg.norm", call(A(2, 3)), call(A(4)), call(A(4), 1), call(A(4), 2), call(A(4), 3), call(A(4), ord=0.5), call(A(4), float("inf")), call(A(4), -float("inf")), call(A(4), 0), call(A(3, 4), "fro"), call(A(3, 4), 1), call(A(3, 4), -1), call(A(3, 4), float("inf"), keepdims=True), call(A(3, 4), axis=0), call(A(2, 3, 4), axis=(0, 2)), call(A(2, 3, 4), axis=(2, 0), ord=1), call(A(2, 3, 4)), call(A(2, 3), ord=3, axis=-1, keepdims=True), call(A(2, 3, 4), ord=1), call(A(3), "fro"), call(I(3)), twice=True),
-]
+    row("numpy.linalg.norm", call(A(2, 3)), call(A(4)), call(A(4), 1), call(A(4), 2), call(A(4), 3),
+        call(A(4), ord=0.5), call(A(4), float("inf")), call(A(4), -float("inf")), call(A(4), 0), call(A(3, 4), "fro"),
+        call(A(3, 4), 1), call(A(3, 4), -1), call(A(3, 4), float("inf"), keepdims=True), call(A(3, 4), axis=0),
+        call(A(2, 3, 4), axis=(0, 2)), call(A(2, 3, 4), axis=(2, 0), ord=1), call(A(2, 3, 4)),
+        call(A(2, 3), ord=3, axis=-1, keepdims=True), call(A(2, 3, 4), ord=1), call(A(3), "fro"), call(I(3)),
+        twice=True),
+]  # fmt: skip
 
 TABLE = REDUCTIONS + SEARCHES + METHODS + LINALG
 

@@ -4,60 +4,88 @@ import dataclasses
 
 import numpy as np
 
-from conformance.harness import A, B, I, S, batches, call, gradients, row, rows, values, wide
+from conformance.harness import A, I, S, batches, call, gradients, row, rows, values, wide
 
 SHAPES = [
-    row("numpy.reshape", call(A(2, 6), (3, 4)), call(A(2, 6), -1), call(A(2, 3, 2), (3, -1)), call(A(2, 3), (3, 2), order="F"), call(A(2, 3), (3, 2), order="A"), call(A(0, 3), (3, 0)), call(A(), (1, 1)), call(A(2, 3), (4,)), call(A(2, 3), (-1, -1)), call(S(2), (1,))),
+    row("numpy.reshape", call(A(2, 6), (3, 4)), call(A(2, 6), -1), call(A(2, 3, 2), (3, -1)),
+        call(A(2, 3), (3, 2), order="F"), call(A(2, 3), (3, 2), order="A"), call(A(0, 3), (3, 0)), call(A(), (1, 1)),
+        call(A(2, 3), (4,)), call(A(2, 3), (-1, -1)), call(S(2), (1,))),
     row("numpy.ravel", call(A(2, 3)), call(A(2, 3, 2), "F"), call(A()), call(S(1.0)), call(A(0, 2))),
-    *rows("numpy", "transpose", call(A(2, 3)), call(A(2, 3, 4)), call(A(2, 3, 4), (1, 2, 0)), call(A(2, 3), axes=(-1, 0)), call(A()), call(A(3)), call(A(2, 3), (0, 0)), call(A(2, 3), (0,))),
+    *rows("numpy", "transpose", call(A(2, 3)), call(A(2, 3, 4)), call(A(2, 3, 4), (1, 2, 0)),
+        call(A(2, 3), axes=(-1, 0)), call(A()), call(A(3)), call(A(2, 3), (0, 0)), call(A(2, 3), (0,))),
     row("numpy.permute_dims", call(A(2, 3, 4), (2, 0, 1)), call(A(2, 3), axes=(1, 0))),
     row("numpy.matrix_transpose", call(A(2, 3)), call(A(2, 3, 4)), call(A(3))),
     row("numpy.swapaxes", call(A(2, 3, 4), 0, -1), call(A(2, 3), axis1=1, axis2=0), call(A(2, 3), 0, 2)),
-    row("numpy.moveaxis", call(A(2, 3, 4), 0, -1), call(A(2, 3, 4, 2), (0, 1), (-1, -2)), call(A(2, 3), source=1, destination=0), call(A(2, 3), (0,), (0, 1)), call(A(2), 3, 0)),
-    row("numpy.expand_dims", call(A(2, 3), 0), call(A(2, 3), -1), call(A(2), (0, 2)), call(A(), axis=0), call(A(2), (0, 0)), call(A(2), 3)),
-    row("numpy.squeeze", call(A(1, 3, 1)), call(A(1, 3, 1), 0), call(A(1, 3, 1), axis=(0, -1)), call(A(2, 3)), call(A(2, 1), 0), call(A(1, 1, 1))),
-    row("numpy.broadcast_to", call(A(3), (2, 3)), call(A(2, 1), (4, 2, 3)), call(A(), (2,)), call(A(3), 3), call(A(3), (3, 2)), call(A(1), (0,)), call(S(2), (2, 2))),
-    row("numpy.broadcast_arrays", call(A(3), A(2, 1)), call(A(2, 3)), call(A(), A(2), S(1)), call(A(2), A(3)), call()),
-    row("numpy.broadcast_shapes", call((2, 1), (3,)), call(), call((), (4,)), call(3, (2, 1)), call((2,), (3,)), call((0, 1), (1, 3))),
+    row("numpy.moveaxis", call(A(2, 3, 4), 0, -1), call(A(2, 3, 4, 2), (0, 1), (-1, -2)),
+        call(A(2, 3), source=1, destination=0), call(A(2, 3), (0,), (0, 1)), call(A(2), 3, 0)),
+    row("numpy.expand_dims", call(A(2, 3), 0), call(A(2, 3), -1), call(A(2), (0, 2)), call(A(), axis=0),
+        call(A(2), (0, 0)), call(A(2), 3)),
+    row("numpy.squeeze", call(A(1, 3, 1)), call(A(1, 3, 1), 0), call(A(1, 3, 1), axis=(0, -1)), call(A(2, 3)),
+        call(A(2, 1), 0), call(A(1, 1, 1))),
+    row("numpy.broadcast_to", call(A(3), (2, 3)), call(A(2, 1), (4, 2, 3)), call(A(), (2,)), call(A(3), 3),
+        call(A(3), (3, 2)), call(A(1), (0,)), call(S(2), (2, 2))),
+    row("numpy.broadcast_arrays", call(A(3), A(2, 1)), call(A(2, 3)), call(A(), A(2), S(1)), call(A(2), A(3)),
+        call()),
+    row("numpy.broadcast_shapes", call((2, 1), (3,)), call(), call((), (4,)), call(3, (2, 1)), call((2,), (3,)),
+        call((0, 1), (1, 3))),
     row("numpy.atleast_1d", call(A()), call(A(2)), call(A(), A(2, 2)), call(S(2)), call()),
     row("numpy.atleast_2d", call(A()), call(A(2)), call(A(2, 3, 4)), call(A(3), A()), call(S(2.0))),
-    *rows("numpy", "shape size ndim", call(A(2, 3)), call(A()), call(S(2)), call([1, 2]), call([[1.0], [2.0]]), grad=False, vmap=False, jit=False),
-    row("numpy.size", call(A(2, 3), 1), call(A(2, 3, 4), (0, -1)), call(A(2), axis=2), grad=False, vmap=False, jit=False),
-]
+    *rows("numpy", "shape size ndim", call(A(2, 3)), call(A()), call(S(2)), call([1, 2]), call([[1.0], [2.0]]),
+        grad=False, vmap=False, jit=False),
+    row("numpy.size", call(A(2, 3), 1), call(A(2, 3, 4), (0, -1)), call(A(2), axis=2), grad=False, vmap=False,
+        jit=False),
+]  # fmt: skip
 
 JOINS = [
-    *rows("numpy", "concatenate concat", call([A(2, 3), A(1, 3)]), call((A(2, 3), A(2, 2)), axis=1), call([A(2), A(2, dtype="other")]), call([A(2, 3)], -1), call([A(0, 2), A(1, 2)]), call([A(2), A(2, 2)]), call([A(2), A(2)], axis=1), call([A(), A()]), call([])),
+    *rows("numpy", "concatenate concat", call([A(2, 3), A(1, 3)]), call((A(2, 3), A(2, 2)), axis=1),
+        call([A(2), A(2, dtype="other")]), call([A(2, 3)], -1), call([A(0, 2), A(1, 2)]), call([A(2), A(2, 2)]),
+        call([A(2), A(2)], axis=1), call([A(), A()]), call([])),
     row("numpy.concatenate", call([A(2, 3), A(4)], axis=None), call([A(2), A(2)], dtype="float16"), call(A(2, 3, 2))),
-    row("numpy.stack", call([A(2, 3), A(2, 3)]), call([A(2, 3), A(2, 3)], axis=-1), call([A(), A(), S(1)]), call((A(3), A(3, dtype="other")), 1), call([A(2), A(3)]), call([]), call([A(2), A(2)], dtype="int32"), call(A(3, 2), axis=1)),
-    *rows("numpy", "hstack vstack", call([A(2), A(3)]), call([A(3), A(3)]), call([A(2, 3), A(2, 3)]), call([A(2, 1, 2), A(2, 3, 2)]), call([A(), A()]), call([A(2), A(2)], dtype="float32"), call(A(2, 3))),
-]
+    row("numpy.stack", call([A(2, 3), A(2, 3)]), call([A(2, 3), A(2, 3)], axis=-1), call([A(), A(), S(1)]),
+        call((A(3), A(3, dtype="other")), 1), call([A(2), A(3)]), call([]), call([A(2), A(2)], dtype="int32"),
+        call(A(3, 2), axis=1)),
+    *rows("numpy", "hstack vstack", call([A(2), A(3)]), call([A(3), A(3)]), call([A(2, 3), A(2, 3)]),
+        call([A(2, 1, 2), A(2, 3, 2)]), call([A(), A()]), call([A(2), A(2)], dtype="float32"), call(A(2, 3))),
+]  # fmt: skip
 
 PARTS = [
-    row("numpy.split", call(A(6), 3), call(A(4, 6), 2, axis=1), call(A(6), (2, 3)), call(A(6), [1, 1, 4]), call(A(5), 2), call(A(6), (2, 9)), call(A(6), (-2,)), call(A(4, 2), 2, -2)),
+    row("numpy.split", call(A(6), 3), call(A(4, 6), 2, axis=1), call(A(6), (2, 3)), call(A(6), [1, 1, 4]),
+        call(A(5), 2), call(A(6), (2, 9)), call(A(6), (-2,)), call(A(4, 2), 2, -2)),
     row("numpy.array_split", call(A(7), 3), call(A(2, 5), 2, axis=-1), call(A(2), 4), call(A(5), [2])),
     row("numpy.flip", call(A(2, 3)), call(A(2, 3), 0), call(A(2, 3, 4), axis=(0, -1)), call(A()), call(A(2), 1)),
-    row("numpy.roll", call(A(5), 2), call(A(2, 3), 1), call(A(2, 3), -1, axis=1), call(A(2, 3), (1, 2), (0, 1)), call(A(2, 3), 7, 0), call(A(4), I()), call(A(0), 2), call(A(2, 3), 1, axis=(0, 1))),
-    row("numpy.repeat", call(A(3), 2), call(A(2, 3), 2, axis=1), call(A(2, 3), 0, 0), call(A(2, 3), (1, 2, 0), -1), call(A(2), 3, axis=1), call(A(), 3), call(A(3), np.array([1, 0, 2])), call(A(2, 3), np.array([2, 1]), axis=0), call(A(4), repeats=np.array([2])), call(A(3), I(3, low=0), total_repeat_length=5), call(A(3), (1, 2)), call(A(4), repeats=[2])),
-    row("numpy.tile", call(A(3), 2), call(A(2, 3), (2, 1)), call(A(2), (2, 1, 2)), call(A(2, 3, 1), 2), call(A(), (2, 2)), call(A(2), ())),
-    row("numpy.diag", call(A(3)), call(A(3, 3)), call(A(2), 1), call(A(2), k=-2), call(A(3, 4), 1), call(A(3, 2), -1), call(A(2, 2), 5), call(A(2, 2, 2)), call(A())),
-    row("numpy.diagonal", call(A(3, 3)), call(A(3, 4), 1), call(A(2, 3, 4), 0, 1, 2), call(A(2, 3, 4), offset=-1, axis1=-1, axis2=0), call(A(2)), call(A(3, 3), 0, 1, 1)),
-    row("numpy.trace", call(A(3, 3)), call(A(3, 4), 1), call(A(2, 3, 4), -1, 1, 2), call(A(3, 3), dtype="float32"), call(A(2, 3, 2), axis1=2, axis2=0), call(A(2)), exact=False),
-]
+    row("numpy.roll", call(A(5), 2), call(A(2, 3), 1), call(A(2, 3), -1, axis=1), call(A(2, 3), (1, 2), (0, 1)),
+        call(A(2, 3), 7, 0), call(A(4), I()), call(A(0), 2), call(A(2, 3), 1, axis=(0, 1))),
+    row("numpy.repeat", call(A(3), 2), call(A(2, 3), 2, axis=1), call(A(2, 3), 0, 0), call(A(2, 3), (1, 2, 0), -1),
+        call(A(2), 3, axis=1), call(A(), 3), call(A(3), np.array([1, 0, 2])), call(A(2, 3), np.array([2, 1]), axis=0),
+        call(A(4), repeats=np.array([2])), call(A(3), I(3, low=0), total_repeat_length=5), call(A(3), (1, 2)),
+        call(A(4), repeats=[2])),
+    row("numpy.tile", call(A(3), 2), call(A(2, 3), (2, 1)), call(A(2), (2, 1, 2)), call(A(2, 3, 1), 2),
+        call(A(), (2, 2)), call(A(2), ())),
+    row("numpy.diag", call(A(3)), call(A(3, 3)), call(A(2), 1), call(A(2), k=-2), call(A(3, 4), 1), call(A(3, 2), -1),
+        call(A(2, 2), 5), call(A(2, 2, 2)), call(A())),
+    row("numpy.diagonal", call(A(3, 3)), call(A(3, 4), 1), call(A(2, 3, 4), 0, 1, 2),
+        call(A(2, 3, 4), offset=-1, axis1=-1, axis2=0), call(A(2)), call(A(3, 3), 0, 1, 1)),
+    row("numpy.trace", call(A(3, 3)), call(A(3, 4), 1), call(A(2, 3, 4), -1, 1, 2), call(A(3, 3), dtype="float32"),
+        call(A(2, 3, 2), axis1=2, axis2=0), call(A(2)), exact=False),
+]  # fmt: skip
 
 METHODS = [
-    row("method.reshape", call(A(2, 6), (3, 4)), call(A(2, 6), 3, 4), call(A(2, 6), -1), call(A(2, 3), 3, 2, order="F")),
-    row("method.transpose", call(A(2, 3)), call(A(2, 3, 4), (1, 2, 0)), call(A(2, 3, 4), 1, 2, 0), call(A(3, 2), None)),
+    row("method.reshape", call(A(2, 6), (3, 4)), call(A(2, 6), 3, 4), call(A(2, 6), -1),
+        call(A(2, 3), 3, 2, order="F")),
+    row("method.transpose", call(A(2, 3)), call(A(2, 3, 4), (1, 2, 0)), call(A(2, 3, 4), 1, 2, 0),
+        call(A(3, 2), None)),
     *rows("method", "ravel flatten", call(A(2, 3)), call(A(2, 3), "F")),
     row("method.squeeze", call(A(1, 3)), call(A(1, 3, 1), axis=-1)),
     row("method.swapaxes", call(A(2, 3), 0, 1)),
     row("method.repeat", call(A(2, 3), 2, axis=0), call(A(2), 2)),
     row("method.diagonal", call(A(3, 3)), call(A(3, 3), 1)),
     row("method.trace", call(A(3, 3)), exact=False),
-    row("method.astype", call(A(3), "float32"), call(A(3), "int8"), call(A(3, low=0), "bool"), call(A(3), "complex64"), call(A(3), "float64"), call(A(3), float), call(A(3), dtype=int)),
+    row("method.astype", call(A(3), "float32"), call(A(3), "int8"), call(A(3, low=0), "bool"),
+        call(A(3), "complex64"), call(A(3), "float64"), call(A(3), float), call(A(3), dtype=int)),
     row("method.copy", call(A(3))),
     row("method.view", call(A(4), "uint8"), call(A(3)), call(A(3, dtype="float32"), "int32"), grad=False),
     *rows("method", "conj conjugate", call(A(3))),
-]
+]  # fmt: skip
 
 
 def exact(table):

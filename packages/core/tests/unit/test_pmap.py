@@ -97,7 +97,9 @@ def test_random_keys():
     np.testing.assert_array_equal(pmap(lambda k: phlox.random.normal(k, (5, 6)))(typed), drawn)
     again = pmap(lambda k: phlox.random.fold_in(k, 1))(typed)
     assert again.dtype == typed.dtype
-    np.testing.assert_array_equal(phlox.random.key_data(again[2]), phlox.random.key_data(phlox.random.fold_in(typed[2], 1)))
+    np.testing.assert_array_equal(
+        phlox.random.key_data(again[2]), phlox.random.key_data(phlox.random.fold_in(typed[2], 1))
+    )
 
 
 def test_gradients_inside_and_outside():

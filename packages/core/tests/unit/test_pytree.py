@@ -100,7 +100,10 @@ def test_paths():
         "['d'][<flat index 0>][0]",
     ]
     assert tree_util.keystr(pairs[1][0], simple=True, separator="/") == "a/y/k"
-    assert tree.map_with_path(lambda p, x: tree_util.keystr(p) * x, {"a": 1, "b": 2}) == {"a": "['a']", "b": "['b']['b']"}
+    assert tree.map_with_path(lambda p, x: tree_util.keystr(p) * x, {"a": 1, "b": 2}) == {
+        "a": "['a']",
+        "b": "['b']['b']",
+    }
     assert [tree_util.keystr(p) for p, _ in tree.leaves_with_path(Params(1, 2))] == [".w", ".b"]
 
 

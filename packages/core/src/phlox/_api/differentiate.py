@@ -13,7 +13,7 @@ from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import Jaxpr
-from .._ops.shape import convert, own
+from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .._transform.jvp import jvp as jvp_flat
@@ -58,12 +58,9 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any
 
 
 def _result(x: Any, aval: ShapedArray) -> Any:
-    """A tangent or cotangent of a value of type `aval` as users see it: an array of the same type (or float0)."""
+    """A tangent or cotangent of a value of type `aval` as users see it: an array, also where it is zero."""
     x = instantiate(x)
-    wanted = aval.tangent()
-    if wanted.dtype == dtypes.float0 or typeof(x).dtype == dtypes.float0:
-        return x
-    return own(convert(x, wanted.dtype, wanted.weak_type))
+    return x if typeof(x).dtype == dtypes.float0 else own(x)
 
 
 def jvp(

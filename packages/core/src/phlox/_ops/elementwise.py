@@ -303,12 +303,17 @@ erf_inv = unary(
 
 # --- complex numbers ------------------------------------------------------------------------------------
 
+
+def _zero(ct: Any) -> Any:
+    return np.zeros((), typeof(ct).dtype)[()]
+
+
 real = unary(
     "real",
     "stablehlo.real",
     accepts=COMPLEX,
     derivative=LINEAR,
-    transpose=lambda ct, x: complex_(ct, literal(ct, 0)),
+    transpose=lambda ct, x: complex_(ct, _zero(ct)),
     result=dtypes.real_part,
 )
 imag = unary(
@@ -316,7 +321,7 @@ imag = unary(
     "stablehlo.imag",
     accepts=COMPLEX,
     derivative=LINEAR,
-    transpose=lambda ct, x: complex_(literal(ct, 0), neg(ct)),
+    transpose=lambda ct, x: complex_(_zero(ct), neg(ct)),
     result=dtypes.real_part,
 )
 

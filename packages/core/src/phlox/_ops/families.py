@@ -20,7 +20,7 @@ from .._trace.staging import stage
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, add, move_axis, sum_axes
+from .._transform.words import Zero, add, move_axis, sum_axes, weak_number
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
 
@@ -39,8 +39,10 @@ _KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f
 
 
 def literal(like: Any, value: Any) -> Any:
-    """`value` as a NumPy scalar with the element type of `like`."""
-    return np.asarray(value, typeof(like).dtype)[()]
+    """`value` as a number of the type of `like`: a NumPy scalar, or a Python number beside a weakly typed scalar."""
+    aval = typeof(like)
+    number = np.asarray(value, aval.dtype)[()]
+    return weak_number(number) if aval.weak_type and not aval.shape else number
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:

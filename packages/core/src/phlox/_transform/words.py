@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, shaped
+from .._ir.avals import ShapedArray
 from .._ir.primitive import primitive
 from .._trace.trace import typeof
 
@@ -37,11 +37,15 @@ def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of this type (for float0 a NumPy array: no device has that type)."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    scalar: Any = np.zeros((), aval.dtype)
-    if aval.weak_type:  # a Python number, unless it would have another width
-        number = scalar.item()
-        scalar = number if typeof(number) == shaped((), aval.dtype, True) else scalar
+    scalar = np.zeros((), aval.dtype)[()]
+    scalar = weak_number(scalar) if aval.weak_type else scalar
     return broadcast_to(scalar, aval.shape) if aval.shape else scalar
+
+
+def weak_number(x: Any) -> Any:
+    """A NumPy scalar as the Python number of the same type, if there is one: those are the weakly typed literals."""
+    number = x.item()
+    return number if typeof(number).dtype == x.dtype else x
 
 
 def instantiate(x: Any) -> Any:

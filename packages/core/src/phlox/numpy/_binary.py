@@ -12,6 +12,7 @@ from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
+from .._ops.families import literal
 from .._trace.trace import Tracer
 from ._define import binary, boolean, weak_f32, weak_i32
 from ._promote import check, promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype, type_of
@@ -28,11 +29,6 @@ def _numbers(function: str, *args: Any) -> list[Any]:
 
 def _booleans(function: str, *args: Any) -> list[Any]:
     return [as_bool(x) for x in promoted(function, *args)]
-
-
-def _like(x: Any, value: Any) -> Any:
-    """`value` with the dtype and weakness of `x`."""
-    return to_dtype(value, type_of(x).dtype, type_of(x).weak_type)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------
@@ -60,14 +56,14 @@ nextafter = binary(
 def _remainder(x: Any, y: Any) -> Any:
     """The rest of x / y with the sign of x; of integers divided by 0, it is 0."""
     if is_kind(y, "iu"):
-        y = logic.select(logic.eq(y, _like(y, 0)), _like(y, 1), y)
+        y = logic.select(logic.eq(y, literal(y, 0)), literal(y, 1), y)
     return e.rem(x, y)
 
 
 def _modulo(x: Any, y: Any) -> Any:
     rest = _remainder(x, y)
     other_sign = logic.ne(logic.is_negative(rest), logic.is_negative(y))
-    wrong = logic.and_(other_sign, logic.ne(rest, _like(rest, 0)))
+    wrong = logic.and_(other_sign, logic.ne(rest, literal(rest, 0)))
     return logic.select(wrong, e.add(rest, y), rest)
 
 
@@ -76,17 +72,17 @@ def _floor_divide(x: Any, y: Any) -> Any:
         return e.div(x, y)
     if is_kind(x, "i"):
         quotient = e.div(x, y)
-        inexact = logic.ne(e.rem(x, y), _like(x, 0))
+        inexact = logic.ne(e.rem(x, y), literal(x, 0))
         below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
-        return logic.select(below, e.sub(quotient, _like(x, 1)), quotient)
+        return logic.select(below, e.sub(quotient, literal(x, 1)), quotient)
     if is_kind(x, "c"):
         raise DtypeError(f"floor_divide does not accept {type_of(x).short}: complex numbers have no order")
     x, y = broadcast_arrays(x, y)
     # Taking the rest away first makes the quotient a whole number up to rounding.
     rest = e.rem(x, y)
-    whole = e.div(logic.select(logic.eq(y, _like(y, 0)), x, e.sub(x, rest)), y)
-    below = logic.and_(logic.ne(rest, _like(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
-    return e.round_(logic.select(below, e.sub(whole, _like(whole, 1)), whole), rounding_method=0)
+    whole = e.div(logic.select(logic.eq(y, literal(y, 0)), x, e.sub(x, rest)), y)
+    below = logic.and_(logic.ne(rest, literal(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
+    return e.round_(logic.select(below, subtract(whole, 1.0), whole), rounding_method=0)
 
 
 remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
@@ -101,7 +97,7 @@ floor_divide = binary(
 def _logaddexp(x: Any, y: Any) -> Any:
     if is_kind(x, "c"):
         top = e.max_(x, y)
-        rest = e.sub(e.add(x, y), e.mul(top, _like(top, 2)))
+        rest = e.sub(e.add(x, y), e.mul(top, literal(top, 2)))
         sum_ = e.add(top, e.log1p(e.exp(rest)))
         return e.complex_(e.real(sum_), _angle_between(e.imag(sum_)))
     top, delta = e.max_(x, y), e.sub(x, y)
@@ -119,12 +115,12 @@ def _logaddexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 def _no_infinity(x: Any) -> Any:
     """`x` with 0 for infinity, which has no difference to itself."""
     real = e.real(x) if is_kind(x, "c") else x
-    return logic.select(logic.eq(real, _like(real, np.inf)), _like(x, 0), x)
+    return logic.select(logic.eq(real, literal(real, np.inf)), literal(x, 0), x)
 
 
 def _angle_between(x: Any) -> Any:
     """The angle `x` modulo a whole turn, between -pi and pi."""
-    half, turn = (to_dtype(value, type_of(x).dtype) for value in (np.pi, 2 * np.pi))
+    half, turn = literal(x, np.pi), literal(x, 2 * np.pi)
     rest = e.rem(e.add(x, half), turn)
     return e.sub(logic.select(logic.is_negative(rest), e.add(rest, turn), rest), half)
 
@@ -133,12 +129,12 @@ def _hypot(x: Any, y: Any) -> Any:
     if is_kind(x, "c"):
         raise DtypeError(f"hypot does not accept {type_of(x).short}", instead="numpy.abs of both first")
     x, y = e.abs_(x), e.abs_(y)
-    infinite = logic.or_(logic.eq(x, _like(x, np.inf)), logic.eq(y, _like(y, np.inf)))
+    infinite = logic.or_(logic.eq(x, literal(x, np.inf)), logic.eq(y, literal(y, np.inf)))
     big, small = e.max_(x, y), e.min_(x, y)
-    nothing = logic.eq(big, _like(big, 0))
-    ratio = e.div(small, logic.select(nothing, _like(big, 1), big))
-    length = logic.select(nothing, big, e.mul(big, e.sqrt(e.add(_like(big, 1), e.square(ratio)))))
-    return logic.select(infinite, _like(big, np.inf), length)
+    nothing = logic.eq(big, literal(big, 0))
+    ratio = e.div(small, logic.select(nothing, literal(big, 1), big))
+    length = logic.select(nothing, big, e.mul(big, e.sqrt(e.add(literal(big, 1), e.square(ratio)))))
+    return logic.select(infinite, literal(big, np.inf), length)
 
 
 logaddexp = binary(

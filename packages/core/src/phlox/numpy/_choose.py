@@ -10,6 +10,7 @@ from .._api.jit import jit
 from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
+from .._ops.families import literal
 from ._binary import maximum, minimum
 from ._promote import check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays
@@ -82,7 +83,7 @@ def round(a: Any, decimals: int = 0) -> Any:
         return a
     # float16 is too small for scaled numbers.
     wide = to_dtype(a, dtypes.float32) if aval.dtype == dtypes.float16 else a
-    factor = to_dtype(10.0**decimals, type_of(wide).dtype)
+    factor = literal(wide, 10.0**decimals)
     return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
 
 

@@ -25,6 +25,7 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.primitive import current_trace
 from .._ops import elementwise as e, logic, shape as ops
+from .._ops.families import literal
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
 from .._trace.trace import Tracer
@@ -533,7 +534,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if type_of(v).ndim != 1:
         raise ShapeError(f"diag takes a vector or a matrix, got {type_of(v).short}")
     n = type_of(v).shape[0] + abs(k)
-    zero = to_dtype(0, type_of(v).dtype)
+    zero = literal(v, 0)
     wide = ops.pad(v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
     on = np.eye(n, n, k, dtype=bool)
     return logic.select_n(on, broadcast_to(zero, (n, n)), broadcast_to(wide, (n, n)))

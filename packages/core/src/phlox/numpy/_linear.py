@@ -14,6 +14,7 @@ from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e
 from .._ops.dot import canonical_precision, dot_general
+from .._ops.families import literal
 from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
 from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, squeeze
@@ -367,7 +368,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if i > j:
         mask = mask.T
     shape = [type_of(a).shape[k] if k in (i, j) else 1 for k in range(rank)]
-    zero = to_dtype(0, type_of(a).dtype)
+    zero = literal(a, 0)
     from ._choose import where
 
     return sum(where(broadcast_to(mask.reshape(shape), type_of(a).shape), a, zero), (i, j), dtype)

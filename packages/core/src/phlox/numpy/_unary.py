@@ -10,7 +10,8 @@ import numpy as np
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
-from .._ops.shape import bitcast_convert_type
+from .._ops.families import literal
+from .._ops.shape import bitcast_convert_type, broadcast_in_dim
 from .._transform.words import zeros
 from ._define import boolean, unary, weak_f32, weak_i32
 from ._promote import check, promoted_inexact, to_dtype, type_of
@@ -71,7 +72,7 @@ def number(x: Any) -> Any:
 def as_bool(x: Any) -> Any:
     """Where `x` is not zero."""
     aval = type_of(x)
-    return x if aval.dtype == dtypes.bool_ else logic.ne(x, to_dtype(0, aval.dtype, aval.weak_type))
+    return x if aval.dtype == dtypes.bool_ else logic.ne(x, literal(x, 0))
 
 
 def is_kind(x: Any, kinds: str) -> bool:
@@ -138,16 +139,20 @@ invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All 
 # --- questions ------------------------------------------------------------------------------------------
 
 
+def _everywhere(x: Any, answer: bool) -> Any:
+    return broadcast_in_dim(np.bool_(answer), shape=type_of(x).shape, broadcast_dimensions=())
+
+
 def _finite(x: Any) -> Any:
     if is_kind(x, "c"):
         return logic.and_(e.is_finite(e.real(x)), e.is_finite(e.imag(x)))
-    return e.is_finite(x) if is_kind(x, "f") else logic.eq(x, x)
+    return e.is_finite(x) if is_kind(x, "f") else _everywhere(x, True)
 
 
 def _infinite(x: Any) -> Any:
     if is_kind(x, "c"):
         return logic.or_(_infinite(e.real(x)), _infinite(e.imag(x)))
-    return logic.eq(e.abs_(x), to_dtype(np.inf, type_of(x).dtype)) if is_kind(x, "f") else logic.ne(x, x)
+    return logic.eq(e.abs_(x), to_dtype(np.inf, type_of(x).dtype)) if is_kind(x, "f") else _everywhere(x, False)
 
 
 isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
@@ -159,7 +164,7 @@ def _sign_bit(x: Any) -> Any:
     if is_kind(x, "f"):
         signed = np.dtype(f"int{dtypes.bits(type_of(x).dtype)}")
         return logic.is_negative(bitcast_convert_type(x, new_dtype=signed))
-    return logic.is_negative(number(x))
+    return to_dtype(logic.is_negative(number(x)), dtypes.bool_)
 
 
 signbit = unary(

@@ -1,0 +1,341 @@
+"""Arrays as Python and NumPy see them: operators, attributes, conversions, printing, copying."""
+
+import copy
+import functools
+import operator
+import pickle
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import judge
+import phlox
+from conformance.harness import agree, outcome, rotate, row, same_kind
+
+NEAR = row("arrays")
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+]
+OTHERS = [
+    2,
+    2.5,
+    True,
+    1j,
+    np.float32(1.5),
+    np.int8(3),
+    np.array([1, 2, 3]),
+    np.array([0.5, 1.0, 2.0], np.float16),
+    [1, 2, 3],
+    (1, 2),
+    "a",
+    None,
+    object,
+]
+
+
+def both(case, *args, jit=False, what=""):
+    theirs = outcome(case, jax, args)
+    agree(outcome(case, phlox, args), theirs, NEAR, what)
+    if jit:
+        agree(
+            outcome(lambda m, *xs: m.jit(functools.partial(case, m))(*xs), phlox, args),
+            theirs,
+            NEAR,
+            what + " under jit",
+        )
+
+
+def data(shape, dtype="float32", low=-3.0):
+    return judge.array(judge.rng("arrays", shape, dtype), shape, dtype, low)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "complex64", "bfloat16"])
+@pytest.mark.parametrize("name", BINARY)
+def test_operators(name, dtype):
+    """Array with array, and with what else may stand beside it, on either side."""
+    apply = getattr(operator, name)
+    low = 0.0 if "shift" in name else -3.0
+    both(
+        lambda m, x, y: apply(m.numpy.asarray(x), m.numpy.asarray(y)),
+        data((3, 3), dtype, low),
+        data((3,), dtype, low),
+        jit=True,
+    )
+    for other in rotate(OTHERS, 4 * judge.CASES, name, dtype):
+        both(
+            lambda m, x, o=other: apply(m.numpy.asarray(x), o),
+            data((3,), dtype, low),
+            what=f"{name} with {other!r} on the right",
+        )
+        both(
+            lambda m, x, o=other: apply(o, m.numpy.asarray(x)),
+            data((3,), dtype, low),
+            what=f"{name} with {other!r} on the left",
+        )
+
+
+@pytest.mark.parametrize("dtype", judge.ALL)
+def test_unary_operators(dtype):
+    for name in ("neg", "pos", "abs", "invert"):
+        both(lambda m, x, f=getattr(operator, name): f(m.numpy.asarray(x)), data((3,), dtype), jit=True, what=name)
+    both(lambda m, x: divmod(m.numpy.asarray(x), 2), data((3,), dtype), what="divmod")
+    both(lambda m, x: divmod(7, m.numpy.asarray(x) + 1), data((3,), dtype, 1), what="divmod on the left")
+    both(lambda m, x: round(m.numpy.asarray(x)), data((3,), dtype), what="round")
+    both(lambda m, x: round(m.numpy.asarray(x), 1), data((3,), dtype), what="round to 1")
+
+
+def test_assignment_operators_make_new_arrays():
+    for m in (phlox, jax):
+        x = y = m.numpy.arange(3)
+        x += 1
+        np.testing.assert_array_equal(x, [1, 2, 3])
+        np.testing.assert_array_equal(y, [0, 1, 2])
+
+
+@pytest.mark.parametrize("dtype", judge.ALL)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2), (2, 3, 4)], ids=str)
+def test_attributes(shape, dtype):
+    x = data(shape, dtype)
+    for name in (
+        "shape",
+        "ndim",
+        "size",
+        "dtype",
+        "itemsize",
+        "nbytes",
+        "weak_type",
+        "is_fully_addressable",
+        "is_fully_replicated",
+    ):
+        mine, theirs = (getattr(m.numpy.asarray(x), name) for m in (phlox, jax))
+        assert mine == theirs, name
+    for name in ("T", "mT", "real", "imag"):
+        both(lambda m, x, n=name: getattr(m.numpy.asarray(x), n), x, jit=True, what=name)
+    for m in (phlox, jax):
+        array = m.numpy.asarray(x)
+        assert str(m.typeof(array)) == str(jax.typeof(jax.numpy.asarray(x)))
+        assert isinstance(array, m.Array)
+        assert len(array.devices()) == 1
+        assert array.device in array.devices() or len(array.sharding.device_set) == 1
+        assert not array.is_deleted()
+        assert array.block_until_ready() is array
+        assert m.numpy.shape(array) == shape
+        assert len(array.addressable_shards) == 1
+        np.testing.assert_array_equal(np.asarray(array.addressable_shards[0].data), x)
+        np.testing.assert_array_equal(np.asarray(array.addressable_data(0)), x)
+
+
+VALUES = [0, 3, -2, 2.5, True, False, 1j, np.nan, np.inf]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_conversions_to_python(value):
+    for convert in (
+        bool,
+        int,
+        float,
+        complex,
+        operator.index,
+        str,
+        repr,
+        hash,
+        len,
+        list,
+        lambda x: x.item(),
+        lambda x: x.tolist(),
+        lambda x: [0, 1, 2, 3][x],
+        lambda x: f"{x}",
+        lambda x: f"{x:.3f}",
+        lambda x: f"{x!r}",
+    ):
+        for shape in ((), (1,), (2,)):
+            results = []
+            for m in (phlox, jax):
+                try:
+                    results.append((convert(m.numpy.full(shape, value)), None))
+                except Exception as error:
+                    results.append((None, error))
+            (mine, my_error), (theirs, their_error) = results
+            if my_error or their_error:
+                same_kind(my_error, their_error, f"{convert} of {value} {shape}")
+            else:
+                assert repr(mine) == repr(theirs) and type(mine).__module__.split(".")[0] in ("builtins", "phlox"), (
+                    convert,
+                    value,
+                    shape,
+                )
+
+
+PRINTED = [
+    lambda n: n.arange(3),
+    lambda n: n.ones((2, 3)),
+    lambda n: n.asarray(2.5),
+    lambda n: n.asarray(3),
+    lambda n: n.zeros((0, 2)),
+    lambda n: n.zeros(0),
+    lambda n: n.arange(2000),
+    lambda n: n.ones((40, 50)),
+    lambda n: n.asarray([True, False]),
+    lambda n: n.asarray([1 + 2j]),
+    lambda n: n.asarray([1.5, np.nan, -np.inf]),
+    lambda n: n.asarray([1e-10, 1e10]),
+    lambda n: n.ones(2, "bfloat16"),
+    lambda n: n.ones(2, "float16"),
+    lambda n: n.ones((), "int8"),
+    lambda n: n.full((2,), 7),
+    lambda n: n.ones((2, 2, 2)),
+    lambda n: n.ones(2, "float8_e5m2"),
+    lambda n: n.ones(2, "int4"),
+]
+
+
+@pytest.mark.parametrize("position", range(len(PRINTED)))
+def test_printing(position):
+    mine, theirs = PRINTED[position](phlox.numpy), PRINTED[position](jax.numpy)
+    assert repr(mine) == repr(theirs)
+    assert str(mine) == str(theirs)
+    assert format(mine) == format(theirs)
+
+
+@pytest.mark.parametrize("dtype", [*judge.ALL, "float8_e4m3fn", "int4"])
+def test_to_numpy_and_back(dtype):
+    kind = np.dtype(getattr(ml_dtypes, dtype)) if dtype in ("float8_e4m3fn", "int4", "bfloat16") else np.dtype(dtype)
+    x = np.arange(6).reshape(2, 3).astype(kind)
+    for m in (phlox, jax):
+        array = m.numpy.asarray(x)
+        back = np.asarray(array)
+        assert back.dtype == kind and back.flags.c_contiguous
+        np.testing.assert_array_equal(back.astype(float), x.astype(float))
+        assert not back.flags.writeable
+        assert np.array(array).flags.writeable
+        np.testing.assert_array_equal(np.asarray(array, dtype=np.float64), x.astype(float))
+        assert np.array_equal(np.add(array, 1).astype(float), np.add(x, 1).astype(float)) or dtype == "bool"
+        copied = pickle.loads(pickle.dumps(array))
+        assert type(copied) is type(array) and copied.dtype == kind
+        np.testing.assert_array_equal(np.asarray(copied).astype(float), x.astype(float))
+        for other in (copy.copy(array), copy.deepcopy(array), array.copy()):
+            assert type(other) is type(array)
+            np.testing.assert_array_equal(np.asarray(other).astype(float), x.astype(float))
+        assert m.device_get(array).dtype == kind and isinstance(m.device_get(array), np.ndarray)
+
+
+def test_numpy_functions_take_arrays():
+    for f in (
+        np.sum,
+        np.sin,
+        np.mean,
+        np.concatenate,
+        lambda x: np.stack([x, x]),
+        np.argmax,
+        np.ravel,
+        lambda x: x @ np.ones((3, 2)),
+        lambda x: np.ones((2, 2)) @ x,
+    ):
+        mine, theirs = (f(m.numpy.asarray(data((2, 3)))) for m in (phlox, jax))
+        assert isinstance(mine, phlox.Array) == isinstance(theirs, jax.Array), f
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(theirs), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "uint16", "bfloat16", "float16"])
+def test_dlpack(dtype):
+    x = phlox.numpy.asarray(data((2, 3), dtype))
+    if dtype != "bfloat16":  # NumPy's DLPack knows none
+        np.testing.assert_array_equal(np.from_dlpack(x), np.asarray(x))
+        np.testing.assert_array_equal(np.asarray(phlox.numpy.from_dlpack(np.asarray(x))), np.asarray(x))
+    np.testing.assert_array_equal(np.asarray(phlox.dlpack.from_dlpack(x)), np.asarray(x))
+    theirs = jax.dlpack.from_dlpack(x)
+    assert theirs.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(theirs), np.asarray(x))
+    mine = phlox.dlpack.from_dlpack(jax.numpy.asarray(np.asarray(x)))
+    assert isinstance(mine, phlox.Array) and mine.dtype == x.dtype
+    copied = phlox.numpy.from_dlpack(jax.numpy.asarray(np.asarray(x)), copy=True)
+    np.testing.assert_array_equal(np.asarray(copied), np.asarray(x))
+    assert x.__dlpack_device__() == jax.numpy.asarray(np.asarray(x)).__dlpack_device__()
+
+
+def test_arrays_have_no_hash_and_no_truth():
+    for m in (phlox, jax):
+        x = m.numpy.arange(3)
+        for wrong in (hash, bool, float, operator.index, lambda x: {x: 1}, lambda x: x if x else None):
+            with pytest.raises((TypeError, ValueError)):
+                wrong(x)
+        assert x.any() and not x.all()
+        assert (m.numpy.arange(0).size == 0) and repr(
+            m.numpy.asarray(1) == 1
+        ) == "Array(True, dtype=bool, weak_type=True)"
+
+
+class Wrapper:
+    """Something that says how it becomes an array."""
+
+    def __init__(self, m, x):
+        self.m, self.x = m, x
+
+    def __jax_array__(self):
+        return self.m.numpy.asarray(self.x)
+
+
+class Foreign:
+    """A class that wants to handle operators itself."""
+
+    __array_priority__ = 200
+
+    def __add__(self, other):
+        return "mine"
+
+    __radd__ = __rmul__ = __mul__ = __eq__ = __add__
+
+
+def test_classes_of_others():
+    x = data((3,))
+    both(lambda m, x: m.numpy.sin(Wrapper(m, x)), x)
+    both(lambda m, x: m.numpy.ones(3) + Wrapper(m, x), x)
+    both(lambda m, x: Wrapper(m, x).__jax_array__() * m.numpy.asarray(x), x)
+    for m in (phlox, jax):
+        y = m.numpy.ones(3)
+        assert y + Foreign() == "mine" and Foreign() * y == "mine" and y * Foreign() == "mine"
+
+
+def test_device_put_and_get():
+    x = data((2, 3))
+    for m in (phlox, jax):
+        for device in (m.devices()[0], m.devices()[5], None):
+            y = m.device_put({"a": x, "b": (1, 2.5)}, device)
+            assert all(isinstance(leaf, m.Array) for leaf in m.tree.leaves(y))
+            assert device is None or y["a"].devices() == {device} == y["b"][0].devices()
+        back = m.device_get(y)
+        assert isinstance(back["a"], np.ndarray) and back["b"][1] == 2.5
+        assert m.block_until_ready(y) is not None
+        assert m.device_count() == len(m.devices()) == 8 == m.local_device_count() == len(m.local_devices())
+        assert m.process_count() == 1 and m.process_index() == 0 and m.default_backend() == "cpu"
+        with m.default_device(m.devices()[3]):
+            assert m.numpy.ones(2).devices() == {m.devices()[3]}
+        assert m.numpy.ones(2).devices() == {m.devices()[0]}
+    both(lambda m, x: m.device_put({"a": x, "b": (1, 2.5)}), x)
+    assert [str(d) for d in phlox.devices()] == [str(d) for d in jax.devices()]
+    assert [(d.id, d.platform, d.process_index, d.device_kind) for d in phlox.devices()] == [
+        (d.id, d.platform, d.process_index, d.device_kind) for d in jax.devices()
+    ]
+    both(lambda m, x: m.devices("tpu"), x)
+    both(lambda m, x: m.device_put("a"), x)
+    both(lambda m, x: m.device_put(x, "cpu:0"), x)

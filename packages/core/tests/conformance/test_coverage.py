@@ -1,0 +1,161 @@
+"""No public function is forgotten: each has a row in a table, or a test of its own that names it. Signatures are jax's."""
+
+import inspect
+import pathlib
+import re
+
+import jax
+import jax.example_libraries.optimizers
+import jax.flatten_util
+import jax.scipy.special
+import jax.scipy.stats
+import pytest
+
+import phlox
+from conformance import (
+    test_arrays,
+    test_collectives,
+    test_custom,
+    test_dtypes,
+    test_example_optimizers,
+    test_indexing,
+    test_jaxprs,
+    test_lax_elementwise,
+    test_lax_structural,
+    test_nn,
+    test_numpy_create,
+    test_numpy_elementwise,
+    test_numpy_linear,
+    test_numpy_reductions,
+    test_numpy_shapes,
+    test_random,
+    test_transforms,
+    test_trees,
+)
+
+TABLES = [
+    test_lax_elementwise,
+    test_lax_structural,
+    test_nn,
+    test_numpy_create,
+    test_numpy_elementwise,
+    test_numpy_linear,
+    test_numpy_reductions,
+    test_numpy_shapes,
+]
+ROWS = {row.path for module in TABLES for row in module.TABLE}
+
+#: What has no rows has tests of its own, in these files.
+ELSEWHERE = {
+    "numpy": [test_dtypes, test_arrays, test_transforms],
+    "lax": [test_collectives, test_lax_structural],
+    "nn.initializers": [test_nn],
+    "random": [test_random],
+    "tree": [test_trees],
+    "tree_util": [test_trees],
+    "dtypes": [test_dtypes],
+    "flatten_util": [test_trees],
+    "example_libraries.optimizers": [test_example_optimizers],
+    "": [test_transforms, test_custom, test_jaxprs, test_arrays, test_collectives, test_dtypes, test_indexing],
+}
+DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+
+#: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
+NO_VALUES = {
+    "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "Optimizer", "OptimizerState", "Schedule", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
+    "cache", "clear_caches", "config", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
+    "numpy_rank_promotion", "P", "Shard",
+    "broadcast_prefix", "itemsize_bits",  # not in jax
+}  # fmt: skip
+
+
+def door(library, path):
+    for part in filter(None, path.split(".")):
+        library = getattr(library, part)
+    return library
+
+
+def public(path):
+    """What a module offers, without its submodules and the primitives."""
+    module = door(phlox, path)
+    names = getattr(module, "__all__", None) or [
+        n for n in dir(module) if not n.startswith("_") and not n.endswith("_p")
+    ]
+    return [n for n in names if not inspect.ismodule(getattr(module, n)) and not n.startswith("__")]
+
+
+@pytest.mark.parametrize("path", DOORS)
+def test_every_function_is_compared(path):
+    text = "\n".join(pathlib.Path(module.__file__).read_text() for module in ELSEWHERE.get(path, []))
+    missing = []
+    for name in sorted(set(public(path)) - NO_VALUES):
+        named = re.search(rf"""(\.|["' ]){re.escape(name)}\b""", text)
+        alias = path == "tree_util" and name.removeprefix("tree_") in phlox.tree.__all__
+        if (f"{path}.{name}" if path else name) not in ROWS and not named and not alias:
+            missing.append(name)
+    assert not missing, f"no test compares {', '.join(missing)} of {path or 'phlox'}"
+
+
+def test_rows_name_functions_that_exist():
+    for path in ROWS:
+        first, _, name = path.partition(".")
+        assert hasattr(phlox.Array, name) if first == "method" else door(phlox, path) is not None, path
+
+
+# --- signatures
+
+#: Parameters of jax that phlox has not: they place arrays on many devices, or choose among ways to compute the same.
+ABSENT = {
+    "out_sharding",
+    "accuracy",
+    "reduce_axes",
+    "spmd_axis_name",
+    "sum_match",
+    "axis_index_groups",
+    "compiler_options",
+    "_dot_general",
+}
+#: Functions that jax keeps as objects, which show no names of their arguments.
+UFUNCS = set(
+    [
+        "add",
+        "subtract",
+        "multiply",
+        "negative",
+        "maximum",
+        "minimum",
+        "logaddexp",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+    ]
+)
+
+
+def parameters(function):
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return [(p.name, p.kind) for p in found if p.name not in ABSENT]
+
+
+@pytest.mark.parametrize("path", DOORS)
+def test_signatures(path):
+    """The same names in the same order, so that calls written for jax are understood."""
+    wrong = []
+    for name in public(path):
+        mine, theirs = getattr(door(phlox, path), name), getattr(door(jax, path), name, None)
+        if not callable(mine) or not callable(theirs) or inspect.isclass(mine) or name in UFUNCS:
+            continue
+        ours, wanted = parameters(mine), parameters(theirs)
+        if ours is None or wanted is None:
+            continue
+        # What is given by position alone may be called anything.
+        spell = lambda ps: [(n if kind is not inspect.Parameter.POSITIONAL_ONLY else "_", kind) for n, kind in ps]
+        if spell(ours) != spell(wanted):
+            wrong.append(f"{name}({', '.join(n for n, _ in ours)}), jax: {name}({', '.join(n for n, _ in wanted)})")
+    assert not wrong, f"{len(wrong)} of {path or 'phlox'}: " + "; ".join(wrong)

@@ -1,0 +1,271 @@
+"""custom_jvp and custom_vjp: the rules are called, checked and composed as in jax."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import phlox
+from conformance.harness import agree, outcome, row
+
+NEAR = row("custom derivatives")
+X = np.array([0.5, -1.0, 2.0], np.float32)
+
+
+def both(case, *args, jit=True, what=""):
+    theirs = outcome(case, jax, args)
+    agree(outcome(case, phlox, args), theirs, NEAR, what)
+    if jit:
+        agree(
+            outcome(lambda m, *xs: m.jit(functools.partial(case, m))(*xs), phlox, args),
+            theirs,
+            NEAR,
+            what + " under jit",
+        )
+
+
+def with_jvp(m, **options):
+    @functools.partial(m.custom_jvp, **options)
+    def f(x, y):
+        return {"s": m.numpy.sin(x) * y, "n": y}
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x, y), (tx, ty) = primals, tangents
+        return f(x, y), {"s": 10 * tx * y + 100 * ty, "n": ty}
+
+    return f
+
+
+def with_vjp(m):
+    @m.custom_vjp
+    def f(x, y):
+        return m.numpy.sin(x) * y, y
+
+    def backward(saved, ct):
+        x, y = saved
+        return 10 * ct[0] * y, 100 * ct[0] + ct[1]
+
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), backward)
+    return f
+
+
+FIRST = {
+    "custom_jvp": lambda m: lambda x, y: with_jvp(m)(x, y)["s"],
+    "custom_vjp": lambda m: lambda x, y: with_vjp(m)(x, y)[0],
+}
+kinds = pytest.mark.parametrize("kind", FIRST)
+
+
+@kinds
+def test_under_every_transformation(kind):
+    f = FIRST[kind]
+    total = lambda m: lambda x, y: (f(m)(x, y) * np.arange(1.0, 4.0, dtype=np.float32)).sum()
+    y = X[::-1].copy()
+    both(lambda m, x, y: f(m)(x, y), X, y, what="value")
+    both(lambda m, x, y: m.grad(total(m), (0, 1))(x, y), X, y, what="grad")
+    both(lambda m, x, y: m.value_and_grad(total(m))(x, y), X, y, what="value_and_grad")
+    both(lambda m, x, y: m.vjp(f(m), x, y)[1](x), X, y, what="vjp")
+    both(lambda m, x, y: m.vmap(f(m))(x, y), X, y, what="vmap")
+    both(lambda m, x, y: m.vmap(f(m), (0, None))(x, 2.0), X, y, what="vmap over one")
+    both(lambda m, x, y: m.vmap(m.grad(lambda x, y: f(m)(x, y), (0, 1)))(x, y), X, y, what="vmap of grad")
+    both(lambda m, x, y: m.grad(lambda x: m.vmap(f(m))(x, y).sum())(x), X, y, what="grad of vmap")
+    both(lambda m, x, y: m.jacrev(f(m))(x, y), X, y, what="jacrev")
+    both(
+        lambda m, x, y: m.grad(lambda x: m.grad(lambda x: f(m)(x, y).sum() ** 2)(x).sum())(x), X, y, what="grad of grad"
+    )
+    both(lambda m, x, y: m.jvp(f(m), (x, y), (x, y)), X, y, what="jvp")
+    both(lambda m, x, y: m.jacfwd(f(m))(x, y), X, y, what="jacfwd")
+    both(lambda m, x, y: m.linearize(f(m), x, y)[1](x, y), X, y, what="linearize")
+    both(lambda m, x, y: m.pmap(f(m))(x, y), X, y, what="pmap", jit=False)
+
+
+@kinds
+def test_a_function_without_a_rule(kind):
+    bare = lambda m: getattr(m, kind)(lambda x: x * 2)
+    both(lambda m, x: bare(m)(x), X, jit=False)
+    both(lambda m, x: m.grad(lambda x: bare(m)(x).sum())(x), X, jit=False)
+    both(lambda m, x: m.jit(bare(m))(x), X, jit=False)
+
+
+def test_arguments_that_are_not_differentiated():
+    def scaled(m):
+        @functools.partial(m.custom_jvp, nondiff_argnums=(0, 2))
+        def f(g, x, n):
+            return g(x) * n
+
+        f.defjvp(lambda g, n, primals, tangents: (f(g, *primals, n), 5 * n * tangents[0]))
+        return f
+
+    def clipped(m):
+        @functools.partial(m.custom_vjp, nondiff_argnums=(1,))
+        def f(x, limit):
+            return x
+
+        f.defvjp(lambda x, limit: (x, None), lambda limit, _, ct: (m.numpy.clip(ct, -limit, limit),))
+        return f
+
+    both(lambda m, x: m.grad(lambda x: scaled(m)(m.numpy.sin, x, 3).sum())(x), X)
+    both(lambda m, x: m.grad(lambda x: (clipped(m)(x, 0.5) ** 2).sum())(x), X)
+    both(lambda m, x: m.vmap(m.grad(lambda x: clipped(m)(x, 0.5) ** 2))(x), X)
+
+    def by_name(m):
+        f = functools.partial(m.custom_jvp, nondiff_argnames=("n",))(lambda x, n: x * n)
+        f.defjvp(lambda n, primals, tangents: (f(*primals, n), 5 * tangents[0]))
+        return f
+
+    both(lambda m, x: m.grad(lambda x: by_name(m)(x, n=2).sum())(x), X, jit=False)
+
+
+def test_defjvps():
+    def f(m):
+        made = m.custom_jvp(lambda x, y: x * y)
+        made.defjvps(lambda t, out, x, y: 3 * t * y, None)
+        return made
+
+    both(lambda m, x: m.jvp(f(m), (x, x), (x, x)), X)
+    both(lambda m, x: m.grad(lambda x, y: f(m)(x, y).sum(), (0, 1))(x, x), X)
+
+    def g(m):
+        made = m.custom_jvp(lambda x, y: m.numpy.sin(x) + y)
+        made.defjvps(lambda t, out, x, y: t * out, lambda t, out, x, y: 2 * t)
+        return made
+
+    both(lambda m, x: m.jacfwd(g(m), (0, 1))(x, x), X)
+
+
+def test_default_and_keyword_arguments():
+    def f(m):
+        @m.custom_jvp
+        def scaled(x, y=2.0):
+            return x * y
+
+        scaled.defjvp(lambda primals, tangents: (scaled(*primals), 7 * tangents[0]))
+        return scaled
+
+    def g(m):
+        @m.custom_vjp
+        def scaled(x, y=2.0):
+            return x * y
+
+        scaled.defvjp(lambda x, y: (x * y, y), lambda y, ct: (7 * ct, None))
+        return scaled
+
+    for made in (f, g):
+        both(lambda m, x, made=made: m.grad(lambda x: made(m)(x).sum())(x), X)
+        both(lambda m, x, made=made: m.grad(lambda x: made(m)(x, y=3.0).sum())(x), X)
+        both(lambda m, x, made=made: m.grad(lambda x: made(m)(y=3.0, x=x).sum())(x), X)
+
+
+def test_trees_and_integers():
+    def f(m):
+        @m.custom_vjp
+        def pick(tree, i):
+            return m.numpy.asarray(tree["a"])[i] * tree["b"]
+
+        pick.defvjp(
+            lambda tree, i: (pick(tree, i), (tree, i)), lambda saved, ct: ({"a": saved[0]["a"] * 0 + ct, "b": ct}, None)
+        )
+        return pick
+
+    both(lambda m, x: m.grad(lambda t: f(m)(t, 1))({"a": x, "b": np.float32(2)}), X)
+    both(lambda m, x: m.jit(m.grad(lambda t, i: f(m)(t, i)))({"a": x, "b": np.float32(2)}, 1), X)
+    both(lambda m, x: m.vmap(lambda t, i: f(m)(t, i), (None, 0))({"a": x, "b": np.float32(2)}, np.arange(3)), X)
+
+
+def test_methods_and_names():
+    class Model:
+        pass
+
+    for m in (phlox, jax):
+
+        @m.custom_jvp
+        def documented(x):
+            """Doubles."""
+            return 2 * x
+
+        documented.defjvp(lambda p, t: (documented(*p), t[0]))
+        assert documented.__name__ == "documented" and documented.__doc__ == "Doubles."
+        Model.f = documented
+        assert Model.f is documented
+
+
+def jvp_rule(rule):
+    def make(m):
+        f = m.custom_jvp(lambda x: x * 2)
+        f.defjvp(rule)
+        return lambda x: m.jvp(f, (x,), (x,))
+
+    return make
+
+
+def vjp_rule(forward, backward):
+    def make(m):
+        f = m.custom_vjp(lambda x: x * 2)
+        f.defvjp(forward, backward)
+        return m.grad(lambda x: f(x).sum())
+
+    return make
+
+
+WRONG = {
+    "jvp returns no pair": jvp_rule(lambda p, t: p[0]),
+    "jvp returns three": jvp_rule(lambda p, t: (p[0], t[0], 1)),
+    "jvp, tangent of other structure": jvp_rule(lambda p, t: (p[0] * 2, (t[0],))),
+    "jvp, tangent of other shape": jvp_rule(lambda p, t: (p[0] * 2, t[0].sum())),
+    "jvp, tangent of other dtype": jvp_rule(lambda p, t: (p[0] * 2, t[0].astype("int32"))),
+    "fwd returns no pair": vjp_rule(lambda x: x, lambda r, ct: (ct,)),
+    "bwd returns no tuple": vjp_rule(lambda x: (x * 2, None), lambda r, ct: ct),
+    "bwd returns too many": vjp_rule(lambda x: (x * 2, None), lambda r, ct: (ct, ct)),
+    "bwd, other shape": vjp_rule(lambda x: (x * 2, None), lambda r, ct: (ct.sum(),)),
+    "bwd, other structure": vjp_rule(lambda x: (x * 2, None), lambda r, ct: ({"a": ct},)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_rules(name):
+    both(lambda m, x: WRONG[name](m)(x), X, jit=False)
+
+
+def test_jvp_of_custom_vjp_is_refused():
+    both(lambda m, x: m.jvp(lambda x: with_vjp(m)(x, x)[0], (x,), (x,)), X, jit=False)
+    both(lambda m, x: m.jacfwd(lambda x: with_vjp(m)(x, x)[0])(x), X, jit=False)
+
+
+def test_closed_over_tracers():
+    def f(m, x, scale):
+        @m.custom_jvp
+        def g(y):
+            return y * scale
+
+        g.defjvp(lambda p, t: (g(*p), 3 * t[0] * scale))
+        return g(x)
+
+    both(lambda m, x: m.grad(lambda x: f(m, x, 2.0).sum())(x), X)
+    both(lambda m, x: m.jit(lambda x, s: m.grad(lambda x: f(m, x, s).sum())(x))(x, 2.0), X)
+    both(lambda m, x: m.vmap(lambda s: f(m, x, s))(x), X)
+
+
+def test_symbolic_zeros():
+    """With `symbolic_zeros` a rule sees which tangents are zero."""
+
+    def run(m, argnum):
+        seen = []
+
+        @m.custom_jvp
+        def g(x, y):
+            return x * y
+
+        def rule(primals, tangents):
+            seen.append([type(t).__name__ == "SymbolicZero" for t in tangents])
+            (x, y), chosen = primals, tangents[argnum]
+            return g(x, y), chosen * (y if argnum == 0 else x)
+
+        g.defjvp(rule, symbolic_zeros=True)
+        return m.grad(lambda *xs: g(*xs).sum(), argnum)(X, 2 * X), seen
+
+    for argnum in (0, 1):
+        (mine, my_zeros), (theirs, their_zeros) = run(phlox, argnum), run(jax, argnum)
+        np.testing.assert_allclose(mine, theirs)
+        assert my_zeros == their_zeros

@@ -1,0 +1,109 @@
+"""phlox.example_libraries.optimizers against jax's: states, updates, schedules, over many steps."""
+
+import jax
+import jax.example_libraries.optimizers
+import numpy as np
+import pytest
+
+import phlox
+from conformance.harness import agree, outcome, row
+
+NEAR = row("optimizers")
+PARAMS = {"w": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3), "b": [np.float32(0.5), np.zeros(3, np.float32)]}
+TARGET = {"w": np.ones((2, 3), np.float32), "b": [np.float32(-1), np.arange(3, dtype=np.float32)]}
+
+OPTIMIZERS = {
+    "sgd": lambda o: o.sgd(0.1),
+    "sgd, schedule": lambda o: o.sgd(o.exponential_decay(0.1, 5, 0.9)),
+    "sgd, function": lambda o: o.sgd(lambda i: 0.1 / (i + 1)),
+    "momentum": lambda o: o.momentum(0.1, 0.9),
+    "nesterov": lambda o: o.nesterov(step_size=0.05, mass=0.8),
+    "adam": lambda o: o.adam(0.01),
+    "adam, options": lambda o: o.adam(o.polynomial_decay(0.1, 10, 0.01), b1=0.8, b2=0.9, eps=1e-6),
+}
+SCHEDULES = {
+    "constant": lambda o: o.constant(0.3),
+    "exponential_decay": lambda o: o.exponential_decay(0.1, 10, 0.5),
+    "inverse_time_decay": lambda o: o.inverse_time_decay(0.1, 10, 0.5),
+    "inverse_time_decay, staircase": lambda o: o.inverse_time_decay(0.1, 10, 0.5, staircase=True),
+    "polynomial_decay": lambda o: o.polynomial_decay(0.1, 10, 0.01),
+    "polynomial_decay, power": lambda o: o.polynomial_decay(0.1, 10, 0.01, power=2.0),
+    "piecewise_constant": lambda o: o.piecewise_constant([3, 7], [0.1, 0.2, 0.3]),
+    "make_schedule of a number": lambda o: o.make_schedule(0.2),
+    "make_schedule of a schedule": lambda o: o.make_schedule(lambda i: i * 2),
+}
+
+
+def both(case, *args):
+    agree(outcome(case, phlox, args), outcome(case, jax, args), NEAR, "")
+
+
+def library(m):
+    return m.example_libraries.optimizers
+
+
+def loss(m, params):
+    return sum(((p - t) ** 2).sum() for p, t in zip(m.tree.leaves(params), m.tree.leaves(TARGET), strict=True))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_twenty_steps(name):
+    def run(m):
+        init, update, get_params = OPTIMIZERS[name](library(m))
+
+        @m.jit
+        def step(i, state):
+            return update(i, m.grad(lambda p: loss(m, p))(get_params(state)), state)
+
+        state = init(PARAMS)
+        for i in range(20):
+            state = step(i, state)
+        return get_params(state), loss(m, get_params(state))
+
+    both(run)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_states_are_trees(name):
+    def run(m):
+        made = OPTIMIZERS[name](library(m))
+        state = made.update_fn(3, PARAMS, made.init_fn(PARAMS))
+        leaves, structure = m.tree.flatten(state)
+        doubled = m.tree.map(lambda x: x * 2, state)
+        return leaves, made.params_fn(doubled), made.params_fn(m.tree.unflatten(structure, leaves))
+
+    both(run)
+
+
+def test_wrong_structures_are_refused():
+    both(lambda m: library(m).sgd(0.1).update_fn(0, {"w": 1.0}, library(m).sgd(0.1).init_fn(PARAMS)))
+    both(lambda m: library(m).make_schedule(np.ones(2)))
+    both(lambda m: library(m).piecewise_constant([3, 7], [0.1, 0.2]))
+    both(lambda m: library(m).piecewise_constant([[3]], [0.1, 0.2]))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedule(name):
+    for i in (0, 1, 3, 7, 10, 25):
+        both(lambda m, i=i: m.numpy.asarray(SCHEDULES[name](library(m))(i)))
+    both(lambda m: m.jit(lambda i: SCHEDULES[name](library(m))(i))(7))
+
+
+def test_norms_and_clipping():
+    both(lambda m: library(m).l2_norm(PARAMS))
+    for limit in (0.5, 100.0):
+        both(lambda m, limit=limit: library(m).clip_grads(PARAMS, limit))
+    both(lambda m: m.jit(lambda p: library(m).clip_grads(p, 1.0))(PARAMS))
+
+
+def test_an_optimizer_of_ones_own():
+    def run(m):
+        @library(m).optimizer
+        def signs(rate):
+            return (lambda x0: (x0, 0)), (lambda i, g, s: (s[0] - rate * m.numpy.sign(g), s[1] + 1)), (lambda s: s[0])
+
+        made = signs(0.1)
+        state = made.update_fn(0, PARAMS, made.init_fn(PARAMS))
+        return made.params_fn(state)
+
+    both(run)

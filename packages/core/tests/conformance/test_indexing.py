@@ -1,0 +1,288 @@
+"""x[index] and x.at[index]: every kind of NumPy index, for reading and for writing, is read as jax reads it."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import judge
+import phlox
+from conformance.harness import agree, outcome, rotate, row
+
+s_ = np.s_
+INTS = np.array([0, -1, 2])
+GRID = np.array([[0, 1], [1, -2]])
+MASK3 = np.array([True, False, True])
+MASK4 = np.array([True, False, True, True])
+MASK34 = np.arange(12).reshape(3, 4) % 3 == 0
+
+BASIC = [
+    s_[0], s_[-1], s_[2], s_[:], s_[...], s_[None], s_[()], s_[1, 2], s_[-1, -2, -1], s_[1:], s_[:-1], s_[::2], s_[::-1], s_[2:0:-1],
+    s_[-2:], s_[5:], s_[2:1], s_[:100], s_[-100:], s_[1, :, 0], s_[:, 1], s_[..., 0], s_[0, ...], s_[1, ..., 1], s_[None, 1], s_[1, None],
+    s_[..., None], s_[None, ..., None, 0], s_[:, None, 1:3], s_[::-1, ::2, ::-1], s_[1:3, ::-2], s_[:, :, 0:1], s_[3:0:-2, 1], s_[0:0],
+    s_[np.int32(1)], s_[np.int64(-1), np.uint8(2)], s_[np.array(1)], s_[np.array(-1), :, np.array(0)], s_[slice(None, None, None), 3],
+    s_[np.int8(1):], s_[:, -1:], s_[None, None], s_[..., :, :], s_[7], s_[-9], s_[1, 9],
+]  # fmt: skip
+ADVANCED = [
+    s_[INTS], s_[GRID], s_[INTS, 1], s_[1, INTS], s_[:, INTS], s_[..., INTS % 2], s_[INTS, :, INTS % 2], s_[INTS, INTS], s_[INTS, None], s_[None, INTS],
+    s_[INTS[:, None], INTS], s_[GRID, GRID], s_[GRID, :, GRID % 2], s_[0, :, INTS % 2], s_[INTS, ..., 0], s_[1:, INTS], s_[::-1, INTS, 1:], s_[INTS, 1:3],
+    s_[:, None, INTS], s_[INTS, None, INTS], s_[np.array([], int)], s_[:, np.array([], int)], s_[INTS.astype(np.uint8) % 3], s_[INTS.astype(np.int8)],
+    s_[np.array([0, 99, -99])], s_[:, np.array([[7], [-7]])], s_[np.array([1]), np.array([0, 1, 2])], s_[np.array(2), INTS], s_[INTS, np.array(1), :],
+    s_[MASK3], s_[:, MASK4], s_[MASK34], s_[MASK3, 0], s_[MASK3, :, 0], s_[MASK34, None], s_[MASK3, np.array([0, 1])], s_[..., np.array([True, False])],
+    s_[True], s_[False], s_[np.array(True)], s_[None, MASK3], s_[np.array([False] * 3)], s_[MASK3, 1:], s_[True, 1], s_[1, MASK4],
+]  # fmt: skip
+WRONG = [
+    s_[1.0], s_[np.array([1.0])], s_["a"], s_[[0, 1]], s_[0, 0, 0, 0], s_[..., ...], s_[MASK4], s_[:, MASK3], s_[np.array([True])], s_[(0, [1])],
+    s_[INTS, np.array([0, 1])], s_[1.5:], s_[::0], s_[1j], s_[int], s_[np.array([[True]])], s_[None, 0, 0, 0, 0], s_["a":],
+]  # fmt: skip
+
+SHAPE = (3, 4, 2)
+EXACT = row("indexing", exact=True)
+NEAR = row("indexing")
+
+
+def text(index):
+    """An index as it would be typed, for the name of a test."""
+    if isinstance(index, tuple):
+        return ",".join(map(text, index)) or "()"
+    if isinstance(index, slice):
+        parts = ["" if v is None else str(v) for v in (index.start, index.stop, index.step)]
+        return ":".join(parts[:2] if not parts[2] else parts)
+    return (
+        str(np.asarray(index).tolist()).replace(" ", "")
+        if isinstance(index, np.ndarray)
+        else "..."
+        if index is ...
+        else repr(index)
+    )
+
+
+def split(index):
+    """The arrays in an index, and a function that puts others in their place: under jit and vmap they are arguments."""
+    parts = index if isinstance(index, tuple) else (index,)
+    places = [i for i, p in enumerate(parts) if isinstance(p, np.ndarray) and p.dtype != bool]
+
+    def fill(arrays):
+        filled = list(parts)
+        for i, x in zip(places, arrays, strict=True):
+            filled[i] = x
+        return tuple(filled) if isinstance(index, tuple) else filled[0]
+
+    return [parts[i] for i in places], fill
+
+
+def data(*seed, shape=SHAPE, dtype="float32"):
+    return judge.array(judge.rng("indexing", *seed), shape, dtype)
+
+
+def both(case, *args, row=EXACT, jit=True, what=""):
+    """Compares outcomes eagerly and under jit."""
+    theirs = outcome(case, jax, args)
+    agree(outcome(case, phlox, args), theirs, row, what)
+    if jit:
+        agree(
+            outcome(lambda m, *xs: m.jit(functools.partial(case, m))(*xs), phlox, args),
+            theirs,
+            row,
+            what + " under jit",
+        )
+
+
+def named(*lists):
+    return pytest.mark.parametrize("index", [pytest.param(i, id=text(i)) for found in lists for i in found])
+
+
+@named(BASIC, ADVANCED)
+def test_read(index):
+    x = data(dtype=judge.ALL[len(text(index)) % len(judge.ALL)])
+    both(lambda m, x: m.numpy.asarray(x)[index], x)
+    arrays, fill = split(index)
+    if arrays:
+        both(
+            lambda m, x, *parts: m.numpy.asarray(x)[fill([m.numpy.asarray(p) for p in parts])],
+            x,
+            *arrays,
+            what="with index arrays as arguments",
+        )
+
+
+@named(BASIC, ADVANCED)
+def test_gradient_of_read(index):
+    arrays, fill = split(index)
+
+    def case(m, x, *parts):
+        def total(x):
+            y = m.numpy.asarray(x)[fill(parts)]
+            return (y * judge.weights(y.shape).astype(np.float32)).sum()
+
+        return m.jit(m.grad(total))(x)
+
+    both(case, data(), *arrays, row=NEAR, jit=False)
+
+
+@named(BASIC, ADVANCED)
+def test_vmap_of_read(index):
+    arrays, fill = split(index)
+    x = data(shape=(2, *SHAPE))
+    both(lambda m, x: m.vmap(lambda x: x[index])(x), x, what="over x")
+    both(lambda m, x: m.vmap(lambda x: x[index], -1, -1)(x), np.moveaxis(x, 0, -1), what="over the last axis of x")
+    if arrays:
+        moved = [np.stack([p, p // 2]) for p in arrays]
+        both(lambda m, x, *ps: m.vmap(lambda x, *ps: x[fill(ps)])(x, *ps), x, *moved, what="over x and the index")
+        both(
+            lambda m, x, *ps: m.vmap(lambda *ps: m.numpy.asarray(x)[fill(ps)])(*ps), x[0], *moved, what="over the index"
+        )
+
+
+METHODS = ["set", "add", "multiply", "min", "max", "subtract", "divide", "power", "mul"]
+
+
+@named(BASIC, ADVANCED)
+def test_write(index):
+    """`set` and one more method, with a number and with an array of values."""
+    x, arrays, fill = data(), *split(index)
+    with np.errstate(all="ignore"):
+        shape = np.shape(np.asarray(outcome(lambda m, x: m.numpy.asarray(x)[index], jax, [x])[0]))
+    values = data("values", shape=shape)
+    more = METHODS[1:][len(text(index)) % len(METHODS[1:])]
+    unique = not any(a.size > 1 for a in arrays)  # of equal indices any may win, and rounding depends on the order
+    for method in ["set", more] if unique else ["add", "max", more]:
+        write = lambda m, x, y, *ps, name=method: getattr(m.numpy.asarray(x).at[fill(ps)], name)(y)
+        both(write, abs(x), values, *arrays, row=NEAR, what=method)
+        both(write, x, 2.0, *arrays, row=NEAR, what=f"{method} a number", jit=False)
+
+
+@named(BASIC[::3], ADVANCED[::2])
+def test_gradient_of_write(index):
+    arrays, fill = split(index)
+    x = data()
+    shape = np.shape(np.asarray(jax.numpy.asarray(x)[index]))
+    values = data("values", shape=shape)
+    unique = not any(a.size > 1 for a in arrays)
+    for method in ["set", "add", "multiply"] if unique else ["add", "multiply"]:
+
+        def case(m, x, y, *parts, name=method):
+            def total(x, y):
+                z = getattr(x.at[fill(parts)], name)(y)
+                return (z * judge.weights(z.shape).astype(np.float32)).sum()
+
+            return m.jit(m.grad(total, (0, 1)))(x, y)
+
+        both(case, x, values, *arrays, row=NEAR, jit=False, what=method)
+
+
+@named(BASIC[::3], ADVANCED[::2])
+def test_vmap_of_write(index):
+    arrays, fill = split(index)
+    x = data(shape=(2, *SHAPE))
+    shape = np.shape(np.asarray(jax.numpy.asarray(x[0])[index]))
+    y = data("values", shape=(2, *shape))
+    both(lambda m, x, y: m.vmap(lambda x, y: x.at[index].add(y))(x, y), x, y, row=NEAR, jit=False, what="over both")
+    both(lambda m, x, y: m.vmap(lambda x: x.at[index].set(y))(x), x, y[0] * 0 + 1, row=NEAR, jit=False, what="over x")
+    both(
+        lambda m, x, y: m.vmap(lambda y: m.numpy.asarray(x).at[index].add(y))(y),
+        x[0],
+        y,
+        row=NEAR,
+        jit=False,
+        what="over y",
+    )
+    if arrays:
+        moved = [np.stack([p, p // 2]) for p in arrays]
+        both(
+            lambda m, x, y, *ps: m.vmap(lambda y, *ps: m.numpy.asarray(x).at[fill(ps)].add(y))(y, *ps),
+            x[0],
+            y,
+            *moved,
+            row=NEAR,
+            jit=False,
+        )
+
+
+@pytest.mark.parametrize("index", WRONG, ids=text)
+def test_wrong_index(index):
+    both(lambda m, x: m.numpy.asarray(x)[index], data(), jit=False)
+    both(lambda m, x: m.numpy.asarray(x).at[index].set(1.0), data(), jit=False, what="at.set")
+
+
+OUTSIDE = [np.array([0, 9, -9, 2, -1]), np.array(17), np.array(-17), np.array([[3, -4]]), np.array([4, 250], np.uint8)]
+
+
+@pytest.mark.parametrize("index", OUTSIDE, ids=text)
+@pytest.mark.parametrize("mode", [None, "clip", "fill", "drop", "promise_in_bounds", "wrap", "nonsense"])
+def test_modes(index, mode):
+    """What happens outside of the array, for reading and writing."""
+    if mode == "promise_in_bounds":
+        index = index % 3
+    for dtype in rotate(["float32", "int32", "uint8", "bool", "complex64"], 2, mode, text(index)):
+        x = data(dtype=dtype)
+        both(lambda m, x, i: m.numpy.asarray(x).at[i].get(mode=mode), x, index, what="get")
+        both(lambda m, x, i: m.numpy.asarray(x).at[:, i].get(mode=mode, fill_value=1), x, index, what="get, fill_value")
+        both(lambda m, x, i: m.numpy.asarray(x).at[i].set(1, mode=mode), x, index, row=NEAR, what="set")
+        if dtype != "bool":
+            both(lambda m, x, i: m.numpy.asarray(x).at[0, i].add(2, mode=mode), x, index, row=NEAR, what="add")
+
+
+@pytest.mark.parametrize("dtype", judge.ALL)
+@pytest.mark.parametrize("method", METHODS)
+def test_dtypes_of_written_values(method, dtype):
+    """Values take the dtype of the array, whatever theirs is."""
+    x = data(dtype=dtype, shape=(4,))
+    write = lambda m, x, y: getattr(m.numpy.asarray(x).at[1:3], method)(y)
+    other = rotate(judge.ALL, 1, method, dtype)[0]
+    both(write, x, data("values", dtype=dtype, shape=(2,)), row=NEAR, jit=False)
+    both(write, x, data("values", dtype=other, shape=()), row=NEAR, jit=False, what=other)
+    both(write, x, 2, row=NEAR, jit=False, what="int")
+    both(write, x, 2.5, row=NEAR, jit=False, what="float")
+
+
+def test_apply_runs_once_per_place():
+    both(lambda m, x: m.numpy.asarray(x).at[np.array([0, 0, 2])].apply(m.numpy.square), data(), row=NEAR)
+    both(lambda m, x: m.numpy.asarray(x).at[1:, 0].apply(lambda v: v * 2), data(), row=NEAR)
+    both(lambda m, x: m.numpy.asarray(x).at[1].apply(m.numpy.sin), data(dtype="int32"), row=NEAR)
+
+
+def test_promises_are_accepted():
+    i = np.array([0, 2])
+    both(lambda m, x: m.numpy.asarray(x).at[i].get(indices_are_sorted=True, unique_indices=True), data())
+    both(lambda m, x: m.numpy.asarray(x).at[i].set(1.0, indices_are_sorted=True, unique_indices=True), data())
+    both(lambda m, x: m.numpy.asarray(x).at[i].add(1.0, unique_indices=True, mode="drop"), data())
+
+
+def test_repeated_indices_add_up():
+    i = np.array([0, 1, 0, 0])
+    for name in ("add", "multiply", "min", "max", "subtract"):
+        both(
+            lambda m, x, name=name: getattr(m.numpy.asarray(x).at[i], name)(data("y", shape=(4, 4, 2))),
+            data(),
+            row=NEAR,
+            what=name,
+        )
+
+
+def test_a_traced_index_and_slice():
+    both(lambda m, x, i: m.numpy.asarray(x)[i, :, i], data(), 1)
+    both(lambda m, x, i: m.jit(lambda x, i: x[i])(x, i), data(), -2)
+    both(lambda m, x, i: m.jit(lambda x, i: x[i:])(x, i), data(), 1, jit=False)
+    both(lambda m, x, i: m.jit(lambda x, i: x[x > i])(x, i), data(), 1.0, jit=False)
+    both(lambda m, x, i: m.jit(lambda x, i: x.at[x > i].set(0.0))(x, i), data(), 1.0, jit=False)
+    both(lambda m, x, i: m.jit(lambda x, i: x.at[x > i].add(1.0))(x, i), data(), 1.0, jit=False)
+    both(lambda m, x, i: m.jit(lambda x, i: x.at[x > i].set(x))(x, i), data(), 1.0, jit=False)
+
+
+def test_iteration_and_unpacking():
+    both(lambda m, x: list(m.numpy.asarray(x)), data())
+    both(lambda m, x: [len(m.numpy.asarray(x)), *m.numpy.asarray(x)[0]], data(), jit=False)
+    both(lambda m, x: list(m.numpy.asarray(x)), data(shape=()), jit=False)
+    both(lambda m, x: len(m.numpy.asarray(x)), data(shape=()), jit=False)
+    both(lambda m, x: list(reversed(m.numpy.asarray(x))), data(shape=(3,)), jit=False)
+    both(lambda m, x: bool(2.0 in m.numpy.asarray(x)), np.arange(3.0), jit=False)
+
+
+def test_assignment_is_refused_with_a_way_out():
+    def assign(m, x):
+        m.numpy.asarray(x)[0] = 1.0
+
+    error = judge.raises_alike(assign, data())
+    assert ".at[" in str(error)

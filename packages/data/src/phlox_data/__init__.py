@@ -1,0 +1,39 @@
+"""phlox_data: batches of examples, on the devices before the program asks for them.
+
+    import phlox_data as data
+
+    train = data.batches((images, labels), batch_size=128, seed=0)
+    for epoch in range(10):
+        for x, y in train.epoch(epoch):
+            ...
+
+Four doors, one for each kind of source, give the same `Batches`: `batches`, `from_torch`, `from_tf`, `from_tfds`.
+"""
+
+from phlox._base.source import hide_frames
+
+from ._arrays import batches
+from ._batches import Batches
+from ._examples import collate
+from ._extras import require
+from ._last import Padded
+from ._local_tfds import local_tfds
+from ._tf import from_tf
+from ._tfds import from_tfds
+from ._torch import from_torch
+from .errors import MissingExtraError
+
+__all__ = [
+    "Batches",
+    "MissingExtraError",
+    "Padded",
+    "batches",
+    "collate",
+    "from_tf",
+    "from_tfds",
+    "from_torch",
+    "local_tfds",
+    "require",
+]
+
+hide_frames(__path__[0])  # errors point at the user's loop, not into this package

@@ -1,0 +1,58 @@
+"""Batches of arrays that are in memory, or mapped into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._batches import Batches
+from ._examples import examples
+from ._indexed import Indexed
+from ._last import Last, check_mode
+
+
+def batches(
+    source: Any,
+    batch_size: int,
+    *,
+    seed: int | None = None,
+    last: Last = "keep",
+    device: Any = None,
+    devices: Sequence[Any] | None = None,
+    prefetch: int = 2,
+) -> Batches:
+    """Batches of arrays, put on devices while the program computes with earlier ones.
+
+    Args:
+      source: a tree of arrays with first axes of one length, which counts the examples: ``(images, labels)``,
+        ``{"x": x, "y": y}``. NumPy arrays (also memory-mapped ones), phlox arrays, CPU tensors.
+      batch_size: how many examples make a batch, on all devices together.
+      seed: shuffles each epoch, in an order that depends on `seed` and the epoch's number alone. Without one, epochs
+        have the order of `source`.
+      last: what happens to the batch at the end of an epoch if it is short. ``"keep"``: it comes as it is; a jitted
+        function is compiled once more for it. ``"drop"``: its examples are left out of this epoch. ``"pad"``: all
+        batches come as `Padded`, a pair of batch and mask.
+      device: a device or a sharding to put batches on; without one they go where new arrays go.
+      devices: several devices for `pmap`: arrays have shape ``(devices, per_device, ...)``, and each part lies on its
+        device. Then batches must divide evenly, a kept last one too.
+      prefetch: how many batches are made ready ahead of time by a thread; with 0 there is no thread.
+
+    Returns `Batches` of trees with the structure of `source`. Dtypes are those of `phlox.numpy.asarray`: 64-bit types
+    become 32-bit unless x64 mode is on. Batches never share memory with `source`.
+
+    Raises `ArgumentError` and `DtypeError` for a `source` that no device can hold, and `AxisSizeError` for first axes
+    of different length, batches that cannot be split evenly, and examples that do not fill one batch when `last` is
+    ``"drop"``.
+
+    >>> import numpy as np
+    >>> x, y = np.arange(10.0).reshape(5, 2), np.arange(5)
+    >>> for inputs, labels in batches((x, y), batch_size=2, seed=0):
+    ...     print(inputs.shape, labels)
+    (2, 2) [3 0]
+    (2, 2) [2 1]
+    (1, 2) [4]
+    """
+    check_mode(last)
+    stored = examples(source, "source")
+    indexed = Indexed(len(stored), stored.__getitem__, batch_size, seed, last)
+    return Batches(indexed, last=last, device=device, devices=devices, prefetch=prefetch)

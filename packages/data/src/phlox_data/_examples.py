@@ -1,0 +1,168 @@
+"""Examples on the host: NumPy arrays side by side, whose first axis counts the examples.
+
+Everything that comes from outside passes here once: tensors become NumPy arrays, and what no device can hold is refused
+by the path at which it stands. Knows torch only when somebody else has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import phlox
+from phlox.errors import ArgumentError, AxisSizeError, DtypeError, ShapeError
+from phlox.tree_util import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_leaves_with_path
+
+_DROP = "leave it out, or turn it into numbers that devices know, where the examples are made"
+_TREES = "dicts, tuples and lists of arrays; other containers through phlox.tree_util.register_pytree_node"
+
+#: what NumPy makes arrays of by itself
+_NUMPY = (np.ndarray, np.generic, bool, int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Arrays with equal first axis, and the structure of the tree that they are the leaves of."""
+
+    leaves: list[np.ndarray]
+    structure: PyTreeDef
+
+    def __len__(self) -> int:
+        return len(self.leaves[0])
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Examples:
+        return Examples([leaf[rows] for leaf in self.leaves], self.structure)
+
+    def filled_up(self, length: int) -> Examples:
+        """As many examples as `length` says: the last one is repeated."""
+        # Not zeros: what is computed of rows that do not count should be as harmless as of those that do, and a loss
+        # that is nan for an empty picture stays nan when it is multiplied with a mask.
+        return self[np.minimum(np.arange(length), len(self) - 1)]
+
+
+def examples(tree: Any, name: str) -> Examples:
+    """The arrays of `tree` as NumPy arrays, not copied where they are that already.
+
+    `name` says in errors what `tree` is. Raises `ArgumentError` and `DtypeError` for leaves that are no arrays, and
+    `AxisSizeError` when first axes differ.
+    """
+    pairs, structure = tree_flatten_with_path(tree)
+    if not pairs:
+        raise ArgumentError(f"{name} holds no arrays", instead=_TREES, value=tree)
+    leaves = [as_numpy(leaf, name + keystr(path)) for path, leaf in pairs]
+    for (path, _), leaf in zip(pairs, leaves, strict=True):
+        if leaf.ndim == 0:
+            raise ShapeError(
+                f"{name}{keystr(path)} is a single number: it has no axis that counts examples",
+                instead="batches (a loader with a batch size, dataset.batch(n)), or arrays of all examples",
+                path=keystr(path),
+                shape=(),
+            )
+    if len({len(leaf) for leaf in leaves}) > 1:
+        sizes = [(keystr(path), 0, leaf.shape) for (path, _), leaf in zip(pairs, leaves, strict=True)]
+        lines = "".join(f"\n    {name}{path} has shape {shape}" for path, _, shape in sizes)
+        raise AxisSizeError(
+            f"the first axis of all arrays of {name} must have one length{lines}",
+            instead="arrays that hold the same examples",
+            sizes=sizes,
+        )
+    return Examples(leaves, structure)
+
+
+def as_numpy(leaf: Any, name: str) -> np.ndarray:
+    """`leaf`, called `name` in errors, as a NumPy array of a dtype that devices know."""
+    torch = sys.modules.get("torch")
+    if isinstance(leaf, getattr(torch, "Tensor", ())):
+        array = _from_tensor(leaf, name)
+    elif isinstance(leaf, _NUMPY) or hasattr(leaf, "__array__"):
+        array = np.asarray(leaf)
+    else:
+        text = repr(leaf)
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        raise ArgumentError(
+            f"{name} is {shown} of type {type(leaf).__name__}, which is no array",
+            instead=_DROP if isinstance(leaf, str | bytes) else _TREES,
+            path=name,
+            value=leaf,
+        )
+    if not array.dtype.isnative:  # as in many files of old data sets
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        phlox.dtypes.canonicalize_dtype(array.dtype)
+    except DtypeError:
+        raise DtypeError(
+            f"{name} has dtype {array.dtype}, which no device knows", instead=_DROP, path=name, dtype=array.dtype
+        ) from None
+    return array
+
+
+def _from_tensor(tensor: Any, name: str) -> np.ndarray:
+    """A torch tensor as NumPy array that shares its memory where it can."""
+    if str(tensor.layout) != "torch.strided":
+        raise ArgumentError(
+            f"{name} is a tensor of layout {tensor.layout}", instead="tensor.to_dense()", path=name, value=tensor
+        )
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if kind.startswith(("bfloat16", "float8")):  # which tensor.numpy() does not know, and ml_dtypes calls the same
+        bits = tensor.view(getattr(sys.modules["torch"], f"uint{8 * tensor.element_size()}"))
+        return bits.numpy().view(getattr(ml_dtypes, kind))
+    try:
+        return tensor.numpy()
+    except TypeError:
+        raise DtypeError(
+            f"{name} has dtype {tensor.dtype}, which NumPy does not know", instead=_DROP, path=name, dtype=tensor.dtype
+        ) from None
+
+
+def collate(records: Sequence[Any]) -> Any:
+    """Single examples as one batch: each array gets a new first axis, in which the examples follow one another.
+
+    Args:
+      records: trees of one structure with arrays, tensors or numbers as leaves.
+
+    Returns a tree of NumPy arrays. As `collate_fn` of a PyTorch `DataLoader` it makes batches without a detour over
+    tensors, for datasets whose examples are NumPy arrays.
+
+    Raises `ArgumentError` and `DtypeError` for leaves that are no arrays, `ShapeError` when shapes differ, `TreeError`
+    when structures do.
+
+    >>> collate([(np.array([1.0, 2.0]), 3), (np.array([4.0, 5.0]), 6)])
+    (array([[1., 2.],
+           [4., 5.]]), array([3, 6]))
+    """
+    if not len(records):
+        raise ArgumentError("collate: no examples", instead="a list of at least one", value=records)
+    _, structure = tree_flatten(records[0])
+    # tree.map over all records at once: it compares the structures, and says where they part
+    rows = phlox.tree.map(lambda *leaves: _Column(leaves), *records)
+    columns = tree_leaves_with_path(rows)
+    return structure.unflatten([_stacked(column.values, f"an example{keystr(path)}") for path, column in columns])
+
+
+class _Column:
+    """The leaves that stand at one place of all records; a leaf itself, unlike a tuple."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]):
+        self.values = values
+
+
+def _stacked(values: Sequence[Any], name: str) -> np.ndarray:
+    if not all(isinstance(value, _NUMPY) for value in values):
+        values = [as_numpy(value, name) for value in values]
+    shapes = {np.shape(value) for value in values}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"{name} has different shapes: {', '.join(map(str, sorted(shapes)[:4]))}",
+            instead="examples padded or cut to one length",
+            path=name,
+            shapes=sorted(shapes),
+        )
+    return as_numpy(np.stack(values) if shapes.pop() else np.asarray(values), name)

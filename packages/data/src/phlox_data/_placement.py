@@ -1,0 +1,66 @@
+"""Where batches go: to one device, over a sharding, or cut into equal parts for the devices of a pmap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import phlox
+from phlox.errors import ArgumentError, AxisSizeError
+from phlox.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+
+from ._examples import Examples
+from ._last import Padded
+
+
+class Placement:
+    """Copies batches to devices.
+
+    `parts` is the number of devices that batches are cut up for, or None for batches that keep their shape.
+    """
+
+    __slots__ = ("parts", "target")
+
+    def __init__(self, device: Any, devices: Sequence[Any] | None):
+        if device is not None and devices is not None:
+            raise ArgumentError("device and devices were both given", instead="one of them", argument="devices")
+        if not (device is None or isinstance(device, phlox.Device | Sharding)):
+            raise ArgumentError(
+                f"device={device!r} is neither a device nor a sharding", instead="phlox.devices()[0]", argument="device"
+            )
+        self.target = device
+        self.parts = None
+        if devices is not None:
+            row = list(devices) if isinstance(devices, Sequence) else []
+            if not row or not all(isinstance(d, phlox.Device) for d in row):
+                raise ArgumentError(
+                    f"devices={devices!r} is no list of devices", instead="phlox.local_devices()", argument="devices"
+                )
+            # What pmap wants of its arguments, so that it finds them in place.
+            self.target = NamedSharding(Mesh(np.array(row), ("pmap",)), PartitionSpec("pmap"))
+            self.parts = len(row)
+
+    def check(self, length: int, what: str) -> None:
+        """Raises `AxisSizeError` if a batch of this length, which is `what`, cannot be cut into equal parts."""
+        if self.parts is not None and length % self.parts:
+            raise AxisSizeError(
+                f"{what} of {length} examples cannot be split evenly over {self.parts} devices",
+                instead=f"a batch size that is a multiple of {self.parts}; last='drop' or 'pad' for the last batch",
+                sizes=[("", 0, (length,))],
+                devices=self.parts,
+            )
+
+    def put(self, pairs: Iterator[tuple[Examples, np.ndarray | None]]) -> Iterator[Any]:
+        """The batches on their devices, as trees; with a mask as `Padded`."""
+        for batch, mask in pairs:
+            self.check(len(batch), "a batch")
+            tree = batch.structure.unflatten(self._put(batch.leaves))
+            yield tree if mask is None else Padded(tree, self._put([mask])[0])
+
+    def _put(self, leaves: list[np.ndarray]) -> Any:
+        # device_put copies, always: loaders may write the next batch over this one.
+        if self.parts is not None:
+            leaves = [leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:]) for leaf in leaves]
+        return phlox.device_put(leaves, self.target)

@@ -1,0 +1,64 @@
+"""Sources that other libraries batch and shuffle: we take what comes, from its beginning, in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from phlox.errors import ArgumentError
+
+from ._batches import whole_number
+from ._examples import examples
+from ._last import Last, Reading
+
+
+class Stream:
+    """A `Source` made of an iterable of batches, or of a function that makes one for each epoch.
+
+    Args:
+      name: what the user called, for errors.
+      given: the iterable, or the function of the epoch's number.
+      open: the iterator to read an iterable with.
+      batch_size: length of full batches, as the user says.
+      size: the same, as an iterable says, or None.
+      count: how many batches an iterable has for a way to treat the last one, or None.
+    """
+
+    batch_size: int | None
+    rest: int | None = None
+
+    def __init__(
+        self,
+        name: str,
+        given: Any,
+        *,
+        open: Callable[[Any], Iterator[Any]],
+        batch_size: int | None,
+        size: Callable[[Any], int | None],
+        count: Callable[[Any, Last], int | None],
+    ):
+        self._given = given
+        self._open = open
+        self._size = size
+        self._count = count
+        self._is_function = callable(given) and not isinstance(given, Iterable)
+        if not self._is_function and (not isinstance(given, Iterable) or isinstance(given, Iterator)):
+            trouble = "can be read only once" if isinstance(given, Iterator) else "holds no batches"
+            raise ArgumentError(
+                f"{name}: {given!r} {trouble}", instead="a loader, or a function of the epoch's number that makes one"
+            )
+        self.batch_size = None if batch_size is None else whole_number(batch_size, "batch_size", 1)
+        if not self._is_function:
+            self.batch_size = self._full(given)
+
+    def count(self, last: Last) -> int | None:
+        return None if self._is_function else self._count(self._given, last)
+
+    def _full(self, batches: Any) -> int | None:
+        return self._size(batches) if self.batch_size is None else self.batch_size
+
+    def read(self, epoch: int, start: int) -> Reading:
+        batches = self._given(epoch) if self._is_function else self._given
+        # Opened here, before there is a thread: loaders that fork processes do it now.
+        opened = self._open(batches)
+        return Reading((examples(batch, "the batch") for batch in opened), self._full(batches), skip=start)

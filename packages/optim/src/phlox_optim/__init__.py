@@ -1,0 +1,61 @@
+"""phlox_optim: optimizers and checkpoints.
+
+    import phlox_optim as optim
+
+    adam = optim.chain(optim.clip_by_global_norm(1.0), optim.adam(1e-3))
+    state = adam.init(params)
+    updates, state = adam.update(grads, state, params)
+    params = optim.apply_updates(params, updates)
+
+The optimizers are optax's own code, loaded a second time with phlox in the place of jax (see `phlox_optim._vendor`), so
+what optax documents holds here. ``import optax`` and ``import jax`` stay what they are. The names listed here are
+tested against optax on jax. Every other name of optax is here as well, as ``phlox_optim.name``: it works as far as
+phlox has what it needs, and says what is missing otherwise.
+
+`phlox_optim.checkpoint` saves and restores trees with orbax.
+"""
+
+import os as _os
+from typing import Any as _Any
+
+from phlox._base.source import hide_frames as _hide_frames
+
+from . import checkpoint as checkpoint, errors as errors
+
+_TESTED = [
+    # optimizers
+    *("adam", "adamw", "lion", "sgd"),
+    # transformations to chain
+    *("add_decayed_weights", "chain", "clip", "clip_by_block_rms", "clip_by_global_norm", "identity", "scale"),
+    *("scale_by_adam", "scale_by_learning_rate", "scale_by_lion", "scale_by_schedule", "set_to_zero", "trace"),
+    *("with_extra_args_support",),
+    # schedules
+    *("constant_schedule", "cosine_decay_schedule", "exponential_decay", "join_schedules", "linear_schedule"),
+    *("piecewise_constant_schedule", "piecewise_interpolate_schedule", "polynomial_schedule"),
+    *("warmup_cosine_decay_schedule", "warmup_constant_schedule", "warmup_exponential_decay_schedule"),
+    # wrappers
+    *("inject_hyperparams", "masked", "partition"),
+    # the rest
+    *("EmptyState", "GradientTransformation", "OptState", "Params", "Schedule", "Updates"),
+    *("apply_updates", "global_norm", "incremental_update"),
+]
+
+__all__ = ["checkpoint", "errors", *_TESTED]
+
+
+def __getattr__(name: str) -> _Any:
+    """A name of optax, imported when it is first asked for."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._guard import public
+
+    value = globals()[name] = public(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# Errors point at the line of the user who called an optimizer.
+_hide_frames(_os.path.dirname(__file__))

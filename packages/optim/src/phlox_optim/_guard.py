@@ -1,0 +1,66 @@
+"""What `phlox_optim` hands out of its copy of optax, and how it recognises objects of the user's own optax.
+
+Those work with jax's arrays alone. Optax itself takes anything with `init` and `update`, so that mixing the two would
+fail far away, inside jax, with an error about types that the user has never heard of.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from phlox.errors import ArgumentError
+
+from ._vendor import COPY
+
+
+def public(name: str) -> Any:
+    """The object `name` of the copy; functions refuse arguments that belong to plain optax."""
+    optax = importlib.import_module(COPY)
+    try:
+        found = getattr(optax, name)
+    except AttributeError:
+        raise AttributeError(
+            f"module 'phlox_optim' has no attribute {name!r}, and neither has optax {optax.__version__}"
+        ) from None
+    return _guarded(name, found) if inspect.isfunction(found) else found
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for argument in (*args, *kwargs.values()):
+            _refuse_plain(name, argument)
+        return function(*args, **kwargs)
+
+    # Where pickle finds it.
+    call.__module__, call.__qualname__ = "phlox_optim", name
+    return call
+
+
+def _refuse_plain(name: str, argument: Any) -> None:
+    kind = type(argument)
+    if _is_plain(kind) or _is_plain(argument):
+        raise _mixed(name, argument)
+    parts = argument.values() if kind is dict else argument if kind in (list, tuple) else ()
+    for part in parts:
+        if _is_plain(type(part)) or _is_plain(part):
+            raise _mixed(name, part)
+
+
+def _is_plain(thing: Any) -> bool:
+    """Whether a class or function is one of plain optax."""
+    module = getattr(thing, "__module__", None)
+    return isinstance(module, str) and module.startswith("optax.")
+
+
+def _mixed(name: str, thing: Any) -> ArgumentError:
+    what = getattr(thing, "__qualname__", f"a {type(thing).__name__}")
+    return ArgumentError(
+        f"{name} got {what} of plain optax, which runs on jax and knows nothing of phlox's arrays",
+        instead="make it with phlox_optim, for example: import phlox_optim as optax",
+        argument=thing,
+    )

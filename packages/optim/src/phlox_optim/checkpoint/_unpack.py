@@ -1,0 +1,120 @@
+"""From restored arrays back to a tree of phlox, checked against the tree that the caller wants.
+
+The checks are our own: orbax returns arrays of other shapes without a word, and converts element types silently.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import phlox
+from phlox._base.pytree import Difference, tree_error
+from phlox.errors import DtypeError, ShapeError
+from phlox.tree_util import DictKey, keystr, tree_flatten_with_path
+
+from ._pack import Names, is_key, names_of
+from ._stored import NUMBERS, Stored, array_text, keys_text
+
+
+def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
+    """Raises unless each leaf of `like` is stored with its shape and dtype, and nothing else is.
+
+    `what` names the checkpoint. TreeError: leaves are missing or left over. ShapeError, DtypeError: types differ. All
+    list the places and both types.
+    """
+    leaves = {names_of(path): (path, leaf) for path, leaf in tree_flatten_with_path(like)[0]}
+    parted = [
+        Difference(path, _describe(leaf), "nothing") for names, (path, leaf) in leaves.items() if names not in stored
+    ]
+    parted += [
+        Difference(tuple(map(DictKey, names)), "no such leaf", str(found))
+        for names, found in stored.items()
+        if names not in leaves
+    ]
+    if parted:
+        raise tree_error(f"the tree to restore differs from {what}", parted, "like= a tree of the structure saved")
+    fits = {names: _fit(leaf, stored[names]) for names, (_, leaf) in leaves.items()}
+    wrong = [
+        Difference(path, _describe(leaf), str(stored[names]))
+        for names, (path, leaf) in leaves.items()
+        if not all(fits[names])
+    ]
+    if wrong:
+        kind = DtypeError if all(fit.shape for fit in fits.values()) else ShapeError
+        places = [f"    at {keystr(d.path) or 'the top'}: expected {d.expected}, got {d.got}" for d in wrong[:5]]
+        more = [f"    and {len(wrong) - 5} more places"] if len(wrong) > 5 else []
+        raise kind(
+            "\n".join([f"types in the tree to restore differ from {what}", *places, *more]),
+            instead="like= a tree with the types saved; convert after restoring",
+            path=wrong[0].path,
+            expected=wrong[0].expected,
+            got=wrong[0].got,
+            differences=wrong,
+        )
+
+
+def check_like(like: Any) -> None:
+    """Raises a `TreeError` for leaves of `like` that have no type."""
+    for path, leaf in tree_flatten_with_path(like)[0]:
+        if type(leaf) not in (bool, int, float) and not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            found = Difference(path, "an array, a number or a ShapeDtypeStruct", f"a {type(leaf).__name__}")
+            raise tree_error("restore: like= has a leaf without a type", [found])
+
+
+class _Fit(NamedTuple):
+    shape: bool
+    dtype: bool
+
+
+def _fit(leaf: Any, stored: Stored) -> _Fit:
+    if type(leaf) in (bool, int, float):
+        kind = "i" if stored.dtype.kind == "u" else stored.dtype.kind
+        return _Fit(stored.shape == (), stored.impl is None and NUMBERS.get(kind) is type(leaf))
+    if is_key(leaf.dtype):
+        same = stored.impl == leaf.dtype.impl.name
+        # Programs on jax leave no note of the generator, but words are words.
+        plain = stored.impl is None and stored.dtype == np.uint32 and not stored.number
+        return _Fit(stored.shape == (*leaf.shape, *leaf.dtype.impl.key_shape), same or plain)
+    same = not stored.number and stored.impl is None and stored.dtype == leaf.dtype
+    # Of keys and numbers, the dtype is what is wrong.
+    return _Fit(stored.impl is not None or stored.shape == tuple(leaf.shape), same)
+
+
+def _describe(leaf: Any) -> str:
+    if type(leaf) in (bool, int, float):
+        return type(leaf).__name__
+    if is_key(leaf.dtype):
+        return keys_text(leaf.dtype.impl.name, leaf.shape)
+    return array_text(leaf.shape, leaf.dtype)
+
+
+def rebuild(like: Any, values: dict[Names, Any]) -> Any:
+    """The tree of structure `like` with `values`; each leaf becomes what it is in `like`, and lies where it lies."""
+    pairs, structure = tree_flatten_with_path(like)
+    return structure.unflatten([_restore(leaf, values[names_of(path)]) for path, leaf in pairs])
+
+
+def _restore(leaf: Any, value: Any) -> Any:
+    if type(leaf) in (bool, int, float):
+        return type(leaf)(value)
+    if isinstance(leaf, np.ndarray | np.generic):
+        return np.asarray(value)
+    array = phlox.numpy.asarray(value)
+    if is_key(leaf.dtype):
+        array = phlox.random.wrap_key_data(array, impl=leaf.dtype.impl.name)
+    elif array.dtype != leaf.dtype:
+        raise DtypeError(
+            f"restore: {_describe(leaf)} does not exist while 64-bit types are off",
+            instead='phlox.config.update("enable_x64", True)',
+        )
+    place = _place(leaf)
+    return array if place is None else phlox.device_put(array, place)
+
+
+def _place(leaf: Any) -> Any:
+    """Where the array of this leaf goes; None: where new arrays go."""
+    if isinstance(leaf, phlox.ShapeDtypeStruct) or (isinstance(leaf, phlox.Array) and leaf.committed):
+        return leaf.sharding
+    return None

@@ -1,0 +1,35 @@
+"""Errors of phlox_optim. They join the tree of `phlox.errors`: a message, the user's line, and what to write instead.
+
+PhloxError
+├── MissingNameError (AttributeError, NotImplementedError)  optax uses a name of jax that phlox does not have
+├── MissingExtraError (ImportError)                         a package that an extra installs is not there
+└── CheckpointError (ValueError)                            a checkpoint cannot be written or read
+    └── StepError (LookupError)                             there is no such step, or there is one already
+"""
+
+from phlox.errors import PhloxError
+
+__all__ = ["CheckpointError", "MissingExtraError", "MissingNameError", "StepError"]
+
+
+class MissingNameError(PhloxError, AttributeError, NotImplementedError):
+    """A part of optax that is in use needs something of jax that phlox does not have yet.
+
+    Attribute `jax_name` is the full name, such as ``jax.lax.cond``.
+    Fix: the names in ``phlox_optim.__all__`` do without it; report the name that you miss.
+    """
+
+
+class MissingExtraError(PhloxError, ImportError):
+    """A feature needs a package that is not installed. Attribute `command` is the line that installs it."""
+
+
+class CheckpointError(PhloxError, ValueError):
+    """A tree that cannot be saved, or a stored one that cannot be restored.
+
+    Trees that differ from what is stored raise the errors of `phlox.errors`: `TreeError`, `ShapeError`, `DtypeError`.
+    """
+
+
+class StepError(CheckpointError, LookupError):
+    """A step is not stored, or is stored already. Attributes: `step`, `directory`, `steps` (those that are stored)."""
