@@ -1,5 +1,7 @@
 """Training as the older JAX programs write it: opt_init, opt_update, get_params, and a compiled update."""
 
+import itertools
+
 import pytest
 
 import phlox.numpy as jnp
@@ -21,7 +23,7 @@ def loss(params, batch):
 
 def layers(sizes, key):
     params = []
-    for m, n in zip(sizes[:-1], sizes[1:], strict=True):
+    for m, n in itertools.pairwise(sizes):
         key, w_key, b_key = random.split(key, 3)
         params.append((0.3 * random.normal(w_key, (m, n)), 0.1 * random.normal(b_key, (n,))))
     return params

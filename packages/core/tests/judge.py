@@ -48,7 +48,7 @@ def rng(*seed):
 def array(random, shape, dtype, low=-3.0, high=3.0):
     """Random elements of this dtype between `low` and `high`; integers include both ends, bools are coin tosses."""
     kind = np.dtype(dtype) if dtype not in ("bfloat16",) else np.dtype(ml_dtypes.bfloat16)
-    if kind == bool:
+    if kind.kind == "b":
         return random.integers(0, 2, shape).astype(bool)
     if kind.kind in "iu":
         lo = max(low, 0) if kind.kind == "u" else low

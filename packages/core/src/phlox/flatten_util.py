@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import numpy as jnp
-from ._base import pytree
+from ._base.errors import DtypeError, ShapeError
+from ._base.pytree import flatten
 from ._ir.promotion import promote
 from ._trace.trace import typeof
 from .numpy._promote import to_dtype
@@ -12,8 +13,10 @@ from .numpy._promote import to_dtype
 __all__ = ["ravel_pytree"]
 
 
-def ravel_pytree(pytree_: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves of a tree along one axis of one dtype, and the function that makes the tree of such a vector.
+
+    Where all leaves have the same dtype, that function takes vectors of any dtype and its leaves have that dtype.
 
     >>> flat, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
     >>> flat
@@ -21,18 +24,31 @@ def ravel_pytree(pytree_: Any) -> tuple[Any, Callable[[Any], Any]]:
     >>> unravel(flat)["b"]
     Array(3., dtype=float32)
     """
-    leaves, tree = pytree.flatten(pytree_)
+    leaves, tree = flatten(pytree)
     if not leaves:
         return jnp.zeros(0), lambda _flat: tree.unflatten([])
     avals = [typeof(x) for x in leaves]
     dtype, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))
     flat = jnp.concatenate([jnp.ravel(to_dtype(x, dtype)) for x in leaves])
+    mixed = any(a.dtype != dtype for a in avals)
 
     def unravel(vector: Any) -> Any:
+        vector = jnp.asarray(vector)
+        if vector.shape != flat.shape:
+            raise ShapeError(
+                f"this tree has {flat.size} elements, and the vector to unravel has shape {vector.shape}",
+                instead=f"a vector of shape {flat.shape}",
+                shapes=[flat.shape, vector.shape],
+            )
+        if mixed and vector.dtype != dtype:
+            raise DtypeError(
+                f"the leaves of this tree have several dtypes: they come from a vector of {dtype}, not {vector.dtype}",
+                instead=f"flat.astype({str(dtype)!r})",
+            )
         parts, start = [], 0
         for aval in avals:
             part = vector[start : start + aval.size].reshape(aval.shape)
-            parts.append(part.astype(aval.dtype))
+            parts.append(part.astype(aval.dtype) if mixed else part)
             start += aval.size
         return tree.unflatten(parts)
 

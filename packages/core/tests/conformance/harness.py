@@ -78,7 +78,7 @@ class Special:
         if kind.kind in "iu":
             info = np.iinfo(kind)
             return np.array([info.min, info.max, 0, 1, info.max - 1, info.min + 1, 7], kind)
-        if kind == bool:
+        if kind.kind == "b":
             return np.array([True, False])
         with np.errstate(all="ignore"):
             return np.array(SPECIAL).astype(kind)
@@ -231,7 +231,12 @@ def check_value(row, call, dtype):
     ready = [phlox.numpy.asarray(x) for x in args]
     agree(outcome(case, phlox, ready), theirs, row, "on arrays")
     if row.jit:
-        agree(outcome(lambda m, *xs: m.jit(functools.partial(case, m))(*xs), phlox, args), theirs, row, "under jit")
+        staged = lambda m, *xs: m.jit(functools.partial(case, m))(*xs)
+        mine = outcome(staged, phlox, args)
+        try:
+            agree(mine, theirs, row, "under jit")
+        except AssertionError:  # seldom, jax itself answers otherwise under jit, about Python scalars above all
+            agree(mine, outcome(staged, jax, args), row, "under jit")
 
 
 def _weighted(case, module):
@@ -264,7 +269,10 @@ def _derivative(case, module, argnums, twice):
 
 
 def check_grad(row, call, dtype, twice=False):
-    """Gradients of all float arguments together: reverse mode, or forward over reverse."""
+    """Gradients of all float arguments together: reverse mode, or forward over reverse.
+
+    Without weak types: which gradients of Python scalars are weak follows how jax composes a function.
+    """
     case, args = case_of(row, call), inputs(row, call, dtype)
     floats = tuple(
         i for i, x in enumerate(args) if isinstance(x, float | complex) or np.asarray(x).dtype.kind not in "biu"
@@ -275,10 +283,20 @@ def check_grad(row, call, dtype, twice=False):
     theirs = outcome(run, jax, args)
     if theirs[1] is not None and outcome(case, jax, args)[1] is not None:
         return  # the call itself is refused, which the test of values judges
-    agree(outcome(run, phlox, args), theirs, row, "grad under jit", exact=False)
+    agree(outcome(run, phlox, args), theirs, row, "grad under jit", exact=False, weak=False)
     ready = [x if isinstance(x, float | complex) else phlox.numpy.asarray(x) for x in args]
     eager = lambda m, *xs: _derivative(case, m, floats, twice)(*xs)
-    agree(outcome(eager, phlox, ready), theirs, row, "grad", exact=False)
+    agree(outcome(eager, phlox, ready), theirs, row, "grad", exact=False, weak=False)
+
+
+def loop(case, module, stacked, in_axes, out_axes):
+    """What vmap means: the results of the examples, stacked."""
+    length = next(np.shape(x)[d] for x, d in zip(stacked, in_axes, strict=True) if d is not None)
+    results = [
+        case(module, *[x if d is None else np.take(x, i, d) for x, d in zip(stacked, in_axes, strict=True)])
+        for i in range(length)
+    ]
+    return module.tree.map(lambda *xs: module.numpy.stack(xs, out_axes), *results)
 
 
 def check_vmap(row, call, dtype):
@@ -299,8 +317,10 @@ def check_vmap(row, call, dtype):
         out_axes = rotate([0, -1], 1, *seed)[0]
         run = lambda m, *xs, i=tuple(in_axes), o=out_axes: m.jit(m.vmap(functools.partial(case, m), i, o))(*xs)
         theirs = outcome(run, jax, stacked)
-        if theirs[1] is not None and outcome(case, jax, args)[1] is not None:
-            return
+        if theirs[1] is not None:
+            if outcome(case, jax, args)[1] is not None:
+                return  # the call itself is refused, which the test of values judges
+            theirs = loop(case, jax, stacked, in_axes, out_axes), None  # jax has no batching rule here
         what = f"vmap {in_axes} -> {out_axes}"
         agree(outcome(run, phlox, stacked), theirs, row, what)
 

@@ -18,14 +18,14 @@ AXES = {
     "axis_size": lambda m, x: m.lax.axis_size("i") * x,
     "psum of one": lambda m, x: x / m.lax.psum(1, "i"),
     "normalize": lambda m, x: x / m.lax.psum(x, "i"),
-    "of a tree": lambda m, x: m.lax.psum({"a": x, "b": (x * 2, 1)}, "i"),
+    "of a tree": lambda m, x: m.lax.psum({"a": x, "b": (x * 2, None)}, "i"),
     "by a list of names": lambda m, x: m.lax.pmean(x, ("i",)),
 }
 DTYPES = ["float32", "int32", "float16", "bfloat16", "complex64", "bool", "uint8", "int8"]
 
 
-def both(case, *args, what=""):
-    agree(outcome(case, phlox, args), outcome(case, jax, args), NEAR, what)
+def both(case, *args, what="", **options):
+    agree(outcome(case, phlox, args), outcome(case, jax, args), NEAR, what, **options)
 
 
 def data(shape, dtype="float32", *seed):
@@ -36,7 +36,9 @@ def data(shape, dtype="float32", *seed):
 def test_under_vmap(name, dtype):  # of bools jax makes 0 / 0 = 0
     f = AXES[name]
     both(lambda m, x: m.vmap(lambda x: f(m, x), axis_name="i")(x), data((3, 2), dtype))
-    both(lambda m, x: m.jit(m.vmap(lambda x: f(m, x), in_axes=1, axis_name="i"))(x), data((2, 3), dtype), what="jit")
+    # Of bools, jax's sums are weak in one of the two calls and not in the other.
+    staged = lambda m, x: m.jit(m.vmap(lambda x: f(m, x), in_axes=1, axis_name="i"))(x)
+    both(staged, data((2, 3), dtype), what="jit", weak=dtype != "bool")
 
 
 @pytest.mark.parametrize("name", AXES)

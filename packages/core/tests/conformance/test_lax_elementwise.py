@@ -84,7 +84,7 @@ TABLE = [
         call(B(2), A(3), A(3)), call(B(), S(1), S(2.0)), call(True, A(2), A(2)),
         call(I(2, low=0, high=1), A(2), A(2))),
     row("lax.select_n", call(B(2, 3), A(2, 3), A(2, 3)), call(I(3, low=0, high=2), A(3), A(3), A(3)),
-        call(I(low=0, high=1), A(2), A(2)), call(B(2), A(2)), call(B(2), A(2), A(2), A(2)),
+        call(I(low=0, high=1), A(2), A(2)), call(B(2), A(2), A(2), A(2)),
         call(A(2, dtype="float32"), A(2), A(2)), call(I(3, low=0), A(2), A(2)), call(False, S(1.0), S(2.0))),
     row("lax.stop_gradient", call(A(2, 3)), call({"a": A(2), "b": (A(), None)}), call(I(2)), twice=True),
 ]  # fmt: skip

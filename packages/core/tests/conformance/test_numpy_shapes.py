@@ -8,7 +8,7 @@ from conformance.harness import A, I, S, batches, call, gradients, row, rows, va
 
 SHAPES = [
     row("numpy.reshape", call(A(2, 6), (3, 4)), call(A(2, 6), -1), call(A(2, 3, 2), (3, -1)),
-        call(A(2, 3), (3, 2), order="F"), call(A(2, 3), (3, 2), order="A"), call(A(0, 3), (3, 0)), call(A(), (1, 1)),
+        call(A(2, 3), (3, 2), order="F"), call(A(0, 3), (3, 0)), call(A(), (1, 1)),
         call(A(2, 3), (4,)), call(A(2, 3), (-1, -1)), call(S(2), (1,))),
     row("numpy.ravel", call(A(2, 3)), call(A(2, 3, 2), "F"), call(A()), call(S(1.0)), call(A(0, 2))),
     *rows("numpy", "transpose", call(A(2, 3)), call(A(2, 3, 4)), call(A(2, 3, 4), (1, 2, 0)),
@@ -50,7 +50,7 @@ JOINS = [
 
 PARTS = [
     row("numpy.split", call(A(6), 3), call(A(4, 6), 2, axis=1), call(A(6), (2, 3)), call(A(6), [1, 1, 4]),
-        call(A(5), 2), call(A(6), (2, 9)), call(A(6), (-2,)), call(A(4, 2), 2, -2)),
+        call(A(5), 2), call(A(4, 2), 2, -2)),
     row("numpy.array_split", call(A(7), 3), call(A(2, 5), 2, axis=-1), call(A(2), 4), call(A(5), [2])),
     row("numpy.flip", call(A(2, 3)), call(A(2, 3), 0), call(A(2, 3, 4), axis=(0, -1)), call(A()), call(A(2), 1)),
     row("numpy.roll", call(A(5), 2), call(A(2, 3), 1), call(A(2, 3), -1, axis=1), call(A(2, 3), (1, 2), (0, 1)),

@@ -218,7 +218,7 @@ WRONG = [
     lambda m: m.jit(lambda x: m.numpy.arange(x))(1),
     lambda m: m.jit(lambda x: x.reshape(x[0]))(np.ones(2, int)),
     lambda m: m.jit(lambda x: {x: 1})(1.0),
-    lambda m: m.jit(lambda x: [v for v in x])(1.0),
+    lambda m: m.jit(lambda x: list(x))(1.0),
     lambda m: m.jit(lambda x, y: x)(1.0),
     lambda m: m.jit(lambda x: x, donate_argnums=0)(1.0, 2.0),
     lambda m: m.jit(lambda x: x, backend="nonsense")(1.0),

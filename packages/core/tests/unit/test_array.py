@@ -40,8 +40,11 @@ def test_arrays_do_not_alias_what_they_are_made_of():
 
 
 def test_numbers():
-    x = jnp.array([[2.5]])
-    assert (float(x), int(x), bool(x), complex(x), x.item(), x.tolist()) == (2.5, 2, True, 2.5 + 0j, 2.5, [[2.5]])
+    x = jnp.array(2.5)
+    assert (float(x), int(x), bool(x), complex(x), x.item(), x.tolist()) == (2.5, 2, True, 2.5 + 0j, 2.5, 2.5)
+    assert (bool(x[None, None]), x[None, None].item(), x[None, None].tolist()) == (True, 2.5, [[2.5]])
+    with pytest.raises(phlox.errors.ShapeError, match=r"x\.item"):
+        float(x[None])
     assert [10, 20, 30][jnp.array(1)] == 20
     assert f"{jnp.array(2.5):.2f}" == "2.50"
     assert f"{jnp.array([1, 2])}" == "[1 2]"
@@ -67,7 +70,7 @@ def test_printing():
 def test_iteration_and_length():
     x = jnp.arange(6).reshape(3, 2)
     assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
-    a, b, c = x
+    _a, b, _c = x
     assert b.shape == (2,)
     assert len(x) == 3
     assert 4 in x.ravel()

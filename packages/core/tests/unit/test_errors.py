@@ -201,7 +201,7 @@ def test_derivatives_of_what_has_none():
     assert error.argument == "x"
     refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x.astype(int))(1.0))
     refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x)(1j))
-    refuse(errors.OptionError, lambda: phlox.grad(lambda x, y: x, argnums=1)(1.0))
+    refuse(errors.ArgumentError, lambda: phlox.grad(lambda x, y: x, argnums=1)(1.0))
     error = refuse(errors.ShapeError, lambda: phlox.jvp(jnp.sin, (1.0,), (jnp.ones(2),)))
     refuse(errors.DtypeError, lambda: phlox.jvp(jnp.sin, (1.0,), (1,)))
 

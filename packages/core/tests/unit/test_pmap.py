@@ -28,13 +28,13 @@ def test_results_are_ordinary_arrays():
     np.testing.assert_allclose(out.mean(0), (X + 1).mean(0))
     np.testing.assert_array_equal(jit(lambda a: a.sum(1))(out), (X + 1).sum(1))
     np.testing.assert_array_equal(pmap(lambda a: a - 1)(out), X)
-    assert [row.tolist() for row in out][0] == (X[0] + 1).tolist()
+    assert next(iter(out)).tolist() == (X[0] + 1).tolist()
 
 
 def test_results_stay_where_they_are():
     step = pmap(lambda x: x + 1, axis_name="i", donate_argnums=0)
     state = step(X)
-    for k in range(3):
+    for _k in range(3):
         before = state
         state = step(state)
         assert before.is_deleted()
@@ -73,7 +73,7 @@ def test_axes_of_arguments_and_results():
     tree = {"p": X, "q": (w, 2.0)}
     out = pmap(lambda t: t["p"] * t["q"][0] + t["q"][1], in_axes=({"p": 0, "q": None},))(tree)
     np.testing.assert_allclose(out, X * w + 2)
-    a, b = pmap(lambda x, *, k: (x, x + k))(X, k=X)
+    _a, b = pmap(lambda x, *, k: (x, x + k))(X, k=X)
     np.testing.assert_array_equal(b, X * 2)
 
 

@@ -117,7 +117,7 @@ def test_aux_and_argnums():
     assert [float(g) for g in pair] == [3.0, 2.0]
     assert grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0) == 2.0
     assert grad(lambda x, *, k: x * k)(2.0, k=5.0) == 5.0
-    out, pull, aux = vjp(lambda x: (x * 2, x), 3.0, has_aux=True)
+    out, _pull, aux = vjp(lambda x: (x * 2, x), 3.0, has_aux=True)
     assert (float(out), float(aux)) == (6.0, 3.0)
     assert jvp(lambda x: (x * 2, x), (3.0,), (1.0,), has_aux=True)[2] == 3.0
 

@@ -39,7 +39,7 @@ def test_names_that_are_not_listed_are_there_too():
 
 def test_unknown_names():
     with pytest.raises(AttributeError, match=r"no attribute 'adamm', and neither has optax \d"):
-        phlox_optim.adamm  # noqa: B018
+        phlox_optim.adamm
     with pytest.raises(ImportError):
         from phlox_optim import adamm  # noqa: F401
     assert not hasattr(phlox_optim, "__wrapped__")

@@ -78,7 +78,7 @@ def test_phlox_answers_under_jaxs_names():
 def test_missing_names_say_which():
     view = facade.View("view", "jax.lax", types.ModuleType("phlox.lax"))
     with pytest.raises(MissingNameError, match=r"needs jax.lax.cond, and phlox has no phlox.lax.cond yet") as excinfo:
-        view.cond  # noqa: B018
+        view.cond
     assert excinfo.value.jax_name == "jax.lax.cond"
     assert excinfo.value.where.file == __file__
     assert not hasattr(view, "cond"), "optax asks so whether jax has a function"

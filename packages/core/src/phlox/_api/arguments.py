@@ -82,6 +82,14 @@ def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: 
     return tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(all_names))
 
 
+def check_callable(function: str, fun: Any) -> None:
+    """Raises `ArgumentError` when `fun` is no function: most likely ``grad(f(x))`` was written for ``grad(f)(x)``."""
+    if not callable(fun):
+        raise ArgumentError(
+            f"{function} takes a function, got {fun!r}", instead=f"{function}(f)(x), not {function}(f(x))"
+        )
+
+
 def fun_name(fun: Callable[..., Any]) -> str:
     """What to call `fun` in programs and messages."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial

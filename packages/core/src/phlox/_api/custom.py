@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .._base import pytree
-from .._base.errors import DerivativeError, TreeError
+from .._base.errors import DerivativeError, MissingRuleError, TreeError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
@@ -42,10 +42,14 @@ def _positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 class _Custom:
     """What both kinds share: the function, and which of its arguments are not differentiated."""
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()):
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ):
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
+        numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
+        self.nondiff_argnums = arguments.complete(fun, numbers, names, "nondiff")[0]
 
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """(arguments that are not differentiated, the others)."""
@@ -74,6 +78,15 @@ class _Custom:
         jaxpr, consts = stage(flat, [typeof(x) for x in leaves], name=arguments.fun_name(self.fun))
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
+    def _refuse(self, rule: str, how: str) -> NoReturn:
+        name = arguments.fun_name(self.fun)
+        raise MissingRuleError(
+            f"{name} is a custom_{rule} function and never got its rule",
+            instead=f"{name}.{how}",
+            function=self.fun,
+            rule=rule,
+        )
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
@@ -87,6 +100,7 @@ class custom_jvp(_Custom):
     Args:
       fun: the function.
       nondiff_argnums: positional arguments that are not differentiated; the rule receives them first.
+      nondiff_argnames: the same by name.
 
     The rule, given by `defjvp`, takes (primals, tangents) and returns (out, tangent of out), and must be linear in the
     tangents. Reverse mode follows from it.
@@ -105,7 +119,7 @@ class custom_jvp(_Custom):
 
     jvp: Callable[..., Any] | None = None
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the derivative rule; returns it, so this is a decorator."""
         self.jvp = jvp
         return jvp
@@ -123,11 +137,10 @@ class custom_jvp(_Custom):
         self.defjvp(jvp)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            self._refuse("jvp", "defjvp(rule)")
         if current_trace.get() is None:
             return self.fun(*args, **kwargs)
-        name = arguments.fun_name(self.fun)
-        if self.jvp is None:
-            raise DerivativeError(f"custom_jvp function {name} has no derivative rule", instead=f"@{name}.defjvp")
         args = _positional(self.fun, args, kwargs)
         fixed, given = self._split(args)
         leaves, in_tree = flatten(tuple(given))
@@ -182,6 +195,7 @@ class custom_vjp(_Custom):
     Args:
       fun: the function.
       nondiff_argnums: positional arguments that are not differentiated; `bwd` receives them first, `fwd` in place.
+      nondiff_argnames: the same by name.
 
     `defvjp(fwd, bwd)` sets the rules: ``fwd(*args) -> (out, residuals)`` keeps what the way back needs,
     ``bwd(residuals, cotangent) -> cotangents`` returns a tuple with one for each differentiated argument (None: zero).
@@ -198,22 +212,16 @@ class custom_vjp(_Custom):
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
 
-    def defvjp(
-        self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
-        symbolic_zeros: bool = False,
-        optimize_remat: bool = False,
-    ) -> None:
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Sets the forward and the backward rule."""
         self.fwd, self.bwd = fwd, bwd
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            self._refuse("vjp", "defvjp(fwd, bwd)")
+        assert self.fwd is not None and self.bwd is not None
         if current_trace.get() is None:
             return self.fun(*args, **kwargs)
-        name = arguments.fun_name(self.fun)
-        if self.fwd is None or self.bwd is None:
-            raise DerivativeError(f"custom_vjp function {name} has no rules", instead=f"{name}.defvjp(fwd, bwd)")
         args = _positional(self.fun, args, kwargs)
         fixed, given = self._split(args)
         leaves, in_tree = flatten(tuple(given))

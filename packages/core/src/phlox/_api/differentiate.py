@@ -82,9 +82,11 @@ def jvp(
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         raise ArgumentError("jvp: primals and tangents must be tuples, one entry for each argument")
+    arguments.check_callable("jvp", fun)
     leaves, in_tree = flatten(tuple(primals))
-    given, tangent_tree = flatten(tuple(tangents))
-    pytree.check_same(in_tree, tangent_tree, "jvp: primals and tangents have different structures")
+    given = pytree.tree_leaves(tangents)
+    structures = pytree.tree_structure(primals), pytree.tree_structure(tangents)
+    pytree.check_same(*structures, "jvp: primals and tangents have different structures")
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)]
@@ -137,6 +139,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Array(3., dtype=float32, weak_type=True)
     """
     leaves, in_tree = flatten(primals)
+    arguments.check_callable("linearize", fun)
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     made = linearize_flat(flat, leaves)
@@ -219,6 +222,7 @@ pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
 
 def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
     """(flat outputs, pullback, aux): what vjp and grad have in common."""
+    arguments.check_callable(function, fun)
     leaves, in_tree = flatten(tuple(primals))
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import ArgumentError, DerivativeError, OptionError
+from .._base.errors import ArgumentError, DerivativeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
@@ -25,11 +25,13 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
     """`fun` as a function of the chosen arguments alone, and those arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(-len(args) <= n < len(args) for n in numbers):
-        raise OptionError(
+        raise ArgumentError(
             f"argnums={argnums}, but {arguments.fun_name(fun)} was called with {len(args)} positional arguments",
             instead="positional arguments for everything that is differentiated",
         )
     numbers = tuple(n % len(args) for n in numbers)
+    if len(set(numbers)) < len(numbers):
+        raise ArgumentError(f"argnums={argnums} names an argument of {arguments.fun_name(fun)} twice")
 
     @functools.wraps(fun)
     def partial(*chosen: Any) -> Any:
@@ -111,8 +113,7 @@ def value_and_grad(
 def _value_and_grad(
     fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, function: str
 ) -> Callable[..., Any]:
-    if not callable(fun):
-        raise ArgumentError(f"{function} takes a function, got {fun!r}", instead=f"{function}(f)(x)")
+    arguments.check_callable(function, fun)
 
     @functools.wraps(fun)
     @user_call
@@ -215,6 +216,7 @@ def jacfwd(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
+    arguments.check_callable("jacfwd", fun)
 
     @functools.wraps(fun)
     @user_call
@@ -255,6 +257,7 @@ def jacrev(
     Array([[1., 1., 1.],
            [1., 0., 0.]], dtype=float32)
     """
+    arguments.check_callable("jacrev", fun)
 
     @functools.wraps(fun)
     @user_call

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .._base import config, pytree
-from .._base.errors import ArgumentError, UnexpectedTracerError
+from .._base.errors import UnexpectedTracerError
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
@@ -530,9 +530,8 @@ def jit(
 
 
 def _make(fun: Any, options: Options) -> JitFunction:
-    if not callable(fun):
-        raise ArgumentError(f"jit takes a function, got {fun!r}", instead="jit(f)(x), not jit(f(x))")
+    arguments.check_callable("jit", fun)
     made = JitFunction(fun, options)
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
-        made.options  # noqa: B018  (wrong numbers and names are reported where jit is written)
+        _ = made.options  # raises for numbers and names that the function does not have
     return made

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionError
+from .._base.errors import AxisSizeError, DeviceError, OptionError
 from .._base.pytree import flatten
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ops import spmd
@@ -64,8 +64,7 @@ def pmap(
     >>> phlox.pmap(lambda x: x / phlox.lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
     Array([1.], dtype=float32)
     """
-    if not callable(fun):
-        raise ArgumentError(f"pmap takes a function, got {fun!r}", instead="pmap(f)(x)")
+    arguments.check_callable("pmap", fun)
     statics = arguments.as_ints(static_broadcasted_argnums, "static_broadcasted_argnums")
     donated = arguments.as_ints(donate_argnums, "donate_argnums")
     given = None if devices is None else tuple(devices)

@@ -41,6 +41,7 @@ def vmap(
     >>> vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
+    arguments.check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not all(isinstance(a, int) for a in pytree.tree_leaves((in_axes, out_axes))):

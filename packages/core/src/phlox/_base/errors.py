@@ -13,8 +13,8 @@
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
     ├── DeviceError (RuntimeError, ValueError) a device or backend that is not there, or too few
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
-    ├── DerivativeError (TypeError)            grad and friends asked of something without derivative
-    ├── MissingRuleError (NotImplementedError) a primitive has no rule for this transformation
+    ├── DerivativeError (TypeError, ValueError) grad and friends asked of something without derivative
+    ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
     ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
     ├── UnexpectedTracerError (TypeError)      a traced value outlived its trace
     ├── ConcretizationTypeError (TypeError)    Python asked for the value of a traced array
@@ -167,14 +167,14 @@ class DeletedArrayError(PhloxError, RuntimeError):
     """
 
 
-class DerivativeError(PhloxError, TypeError):
+class DerivativeError(PhloxError, TypeError, ValueError):
     """A derivative was asked of something that has none: integer inputs, outputs that are no scalar."""
 
 
 class MissingRuleError(PhloxError, NotImplementedError):
-    """A primitive states no rule for a transformation.
+    """A primitive states no rule for a transformation, or a custom derivative was never given its rule.
 
-    Attributes `primitive` and `rule` name them. See `phlox.extend` for how to add one.
+    Attributes `primitive` (or `function`) and `rule` name them. See `phlox.extend` for how to add one.
     """
 
 

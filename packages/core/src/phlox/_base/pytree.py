@@ -139,20 +139,24 @@ def tree_reduce_associative(
     identity: Any = _missing,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Leaf:
-    """Folds the leaves with an associative `operation` in the shape of a balanced tree.
+    """Folds the leaves with an associative `operation` in the shape of a balanced tree, halved again and again.
 
     >>> tree_reduce_associative(lambda x, y: f"({x}{y})", ["a", "b", "c"])
-    '((ab)c)'
+    '(a(bc))'
     """
     row = tree_leaves(tree, is_leaf)
     if not row:
         if identity is _missing:
             raise OptionError("tree_reduce_associative of a tree without leaves", instead="pass identity=...")
         return identity
-    while len(row) > 1:
-        pairs = [operation(a, b) for a, b in zip(row[0::2], row[1::2], strict=False)]
-        row = pairs + row[len(pairs) * 2 :]
-    return row[0]
+
+    def fold(start: int, stop: int) -> Leaf:
+        if stop - start == 1:
+            return row[start]
+        middle = (start + stop) // 2
+        return operation(fold(start, middle), fold(middle, stop))
+
+    return fold(0, len(row))
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
@@ -329,6 +333,8 @@ def register_dataclass(
             f"register_dataclass: {nodetype!r} is no dataclass", instead="name data_fields and meta_fields"
         )
     data, meta = tuple(data_fields), tuple(meta_fields)
+    if both := sorted({*data} & {*meta}):
+        raise OptionError(f"register_dataclass: {both} are both in data_fields and in meta_fields")
     registry.register_dataclass_node(nodetype, list(data), list(meta))
     return nodetype
 
@@ -339,9 +345,9 @@ def register_static(cls: Typ) -> Typ:
     return cls
 
 
-def is_tree_node(cls: type) -> bool:
-    """True when instances of `cls` are containers."""
-    return registry.is_node(cls)
+def is_tree_node(typ: type) -> bool:
+    """True when instances of `typ` are containers."""
+    return registry.is_node(typ)
 
 
 def _ordered_dict(x: OrderedDict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -376,7 +382,7 @@ class _Opaque(NamedTuple):
         return self.func(*args, **kwargs)
 
 
-@register_pytree_with_keys_class
+@register_pytree_node_class
 class Partial(functools.partial[Any]):
     """`functools.partial` whose bound arguments are children of a pytree; the function is structure.
 
@@ -391,8 +397,8 @@ class Partial(functools.partial[Any]):
         inner: Any = _Opaque(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, inner, *args, **kwargs)
 
-    def tree_flatten_with_keys(self) -> tuple[Any, Any]:
-        return ((GetAttrKey("args"), self.args), (GetAttrKey("keywords"), self.keywords)), self.func
+    def tree_flatten(self) -> tuple[Any, Any]:
+        return (self.args, self.keywords), self.func
 
     @classmethod
     def tree_unflatten(cls, func: Any, children: Any) -> Partial:
@@ -548,12 +554,12 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a single leaf.
+    """Whether a structure is a single node: a leaf, or (as JAX has it) a container without children.
 
-    >>> treedef_is_leaf(tree_structure(0))
-    True
+    >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure([0]))
+    (True, False)
     """
-    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+    return treedef.num_nodes == 1
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:

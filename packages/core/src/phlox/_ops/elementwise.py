@@ -25,6 +25,7 @@ from .families import (
     SIGNED_NUMBER,
     ZERO,
     binary,
+    check_kind,
     literal,
     repeat_to,
     same_dtype,
@@ -184,7 +185,7 @@ def _integer_pow_text(f: Function, x: Value, y: int) -> Value:
 def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
     if y == 0:
         return literal(x, 0)
-    return mul(literal(x, y), integer_pow(x, y=y - 1))
+    return mul(literal(x, y), x if y == 2 else integer_pow(x, y=y - 1))
 
 
 integer_pow = unary("integer_pow", _integer_pow_text, accepts=NUMBER, derivative=_integer_pow_derivative)
@@ -216,6 +217,7 @@ def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
 
 def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
     x, y = avals
+    check_kind("pow", x, INEXACT)
     whole = dtypes.kind(y.dtype) in INTEGER and dtypes.is_inexact(x.dtype)
     return x.dtype if whole else same_dtype(name, avals)
 
@@ -252,7 +254,7 @@ logistic = unary(
 # --- trigonometric and hyperbolic functions -------------------------------------------------------------
 
 sin = unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, out: cos(x))
-cos = unary("cos", "stablehlo.cosine", accepts=INEXACT, derivative=lambda x, out: neg(sin(x)))
+cos = unary("cos", "stablehlo.cosine", accepts=INEXACT, tangent=lambda t, x, out: neg(mul(t, sin(x))))
 tan = unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, out: add(literal(x, 1), square(out)))
 asin = unary("asin", "chlo.asin", accepts=INEXACT, derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))))
 acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))))

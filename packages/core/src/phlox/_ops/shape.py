@@ -133,8 +133,8 @@ def literal_of(x: Any, dtype: Any) -> Any:
 
 
 def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
-    old, new = (dtypes.bits(d) if d != dtypes.bool_ else 8 for d in (x.dtype, new_dtype))
-    if "c" in (dtypes.kind(x.dtype), dtypes.kind(new_dtype)) and x.dtype != new_dtype:
+    old, new = dtypes.bits(x.dtype), dtypes.bits(new_dtype)
+    if {"b", "c"} & {dtypes.kind(x.dtype), dtypes.kind(new_dtype)} and x.dtype != new_dtype:
         raise DtypeError(f"bitcast_convert_type: cannot reinterpret {x.short} as {new_dtype.name}")
     if old == new:
         return shaped(x.shape, new_dtype)
@@ -148,10 +148,7 @@ def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
 
 
 def _bitcast_text(f: Function, x: Value, new_dtype: Any) -> Value:
-    # A bool takes a byte in memory but has one bit here: its byte is 0 or 1.
-    if new_dtype == dtypes.bool_ != x.aval.dtype:
-        return f.compare("NE", x, f.constant(0, x.aval))
-    return f.unlike("stablehlo.convert" if x.aval.dtype == dtypes.bool_ else "stablehlo.bitcast_convert", x, f.out)
+    return x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out)
 
 
 def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:

@@ -87,16 +87,22 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 
     def _scalar(self, what: str) -> np.ndarray:
-        if self.aval.size != 1:
+        if self.aval.shape:
             raise errors.ShapeError(
-                f"{what} of an array of type {self.aval.short}: only one element has a truth value or number",
-                instead="any(), all(), or an index",
+                f"{what} of an array of type {self.aval.short}: only arrays without axes are numbers",
+                instead="x.item(), or an index",
                 shapes=[self.aval.shape],
             )
-        return np.asarray(self).reshape(())
+        return np.asarray(self)
 
     def __bool__(self) -> bool:
-        return bool(self._scalar("bool()"))
+        if self.aval.size != 1:
+            raise errors.ShapeError(
+                f"an array of type {self.aval.short} is neither true nor false",
+                instead="any() or all()",
+                shapes=[self.aval.shape],
+            )
+        return bool(np.asarray(self).reshape(()))
 
     def __int__(self) -> int:
         return int(self._scalar("int()"))
@@ -113,7 +119,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:
-        return format(np.asarray(self)[()], spec) if self.aval.ndim == 0 else format(str(self), spec)
+        return format(np.asarray(physical(self))[()], spec)
 
     def __str__(self) -> str:
         return str(np.asarray(physical(self)))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import numpy as jnp
 from .._base import pytree
-from .._base.errors import OptionError
+from .._base.errors import ArgumentError, OptionError
 from .._base.pytree import PyTreeDef
 
 __all__ = [
@@ -198,7 +198,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         return scalar_or_schedule
     if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
-    raise OptionError(f"a step size must be a number or a function of the step, got {scalar_or_schedule!r}")
+    raise ArgumentError(f"a step size must be a number or a function of the step, got {scalar_or_schedule!r}")
 
 
 def constant(step_size: Any) -> Schedule:

@@ -127,7 +127,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return e.integer_pow(x, y=power)
 
 
-def conj(x: Any, input_dtype: Any = None) -> Any:
+def conj(x: Any) -> Any:
     """Complex conjugate, elementwise; real arrays become complex.
 
     >>> conj(1j)

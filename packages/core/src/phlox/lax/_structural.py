@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.errors import ArgumentError
+from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
 from .._ops import (
     dot as _dot,
@@ -159,7 +159,7 @@ def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
            [0, 1]], dtype=int32)
     """
     wanted = dtypes.user_dtype(dtype, "iota")
-    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=canonical_axis(dimension, len(as_shape(shape))))
+    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=dimension)
 
 
 # --- slices ---------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def gather(
         slice_sizes=as_shape(slice_sizes),
         unique_indices=unique_indices,
         indices_are_sorted=indices_are_sorted,
-        mode=_indexing.GatherScatterMode.from_any(mode),
+        mode=_indexing.GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode),
         fill_value=fill_value,
     )
 
@@ -317,7 +317,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 def _cumulative(primitive: Any, name: str, what: str, result: str) -> Any:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         (operand,) = check(name, operand)
-        return primitive(operand, axis=canonical_axis(axis, type_of(operand).ndim, name), reverse=reverse)
+        return primitive(operand, axis=axis, reverse=reverse)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
@@ -337,8 +337,7 @@ cummin = _cumulative(_running.cummin, "cummin", "minima", "[1, 1, 1]")
 def _reduction(primitive: Any, name: str, what: str, example: str, result: str) -> Any:
     def function(operand: Any, axes: Ints) -> Any:
         (operand,) = check(name, operand)
-        rank = type_of(operand).ndim
-        return primitive(operand, axes=tuple(canonical_axis(a, rank, name) for a in axes))
+        return primitive(operand, axes=tuple(axes))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
@@ -389,6 +388,12 @@ def dot(lhs: Any, rhs: Any, *, precision: Any = None, preferred_element_type: An
     Array(2., dtype=float32)
     """
     lhs, rhs = check("dot", lhs, rhs)
+    if not (1 <= type_of(lhs).ndim <= 2 and 1 <= type_of(rhs).ndim <= 2):
+        raise ShapeError(
+            f"dot takes vectors and matrices, got {type_of(lhs).short} and {type_of(rhs).short}",
+            instead="dot_general, or numpy.dot",
+            shapes=[type_of(lhs).shape, type_of(rhs).shape],
+        )
     numbers = (((type_of(lhs).ndim - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, numbers, precision, preferred_element_type)
 

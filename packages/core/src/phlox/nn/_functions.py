@@ -12,7 +12,8 @@ from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
-from ..numpy._promote import canonical_axes, canonical_axis, check, promote_inexact, promoted_inexact, to_dtype, type_of
+from .._ops.shape import own
+from ..numpy._promote import canonical_axes, canonical_axis, check, promote_inexact, promoted_inexact, type_of
 
 
 @custom_jvp
@@ -56,9 +57,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     >>> elu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
-    # The exponential is kept away from large x, where its derivative would overflow.
-    safe = jnp.where(x > 0, 0.0, x)
-    return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
+    # The inner choice keeps the exponential away from large x, where its derivative would overflow.
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
 @jit
@@ -83,9 +83,9 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     (x,) = promote_inexact(*check("gelu", x))
     dtype = type_of(x).dtype
     if approximate:
-        root = to_dtype(np.sqrt(2 / np.pi), dtype)
+        root = np.sqrt(2 / np.pi).astype(dtype)
         return x * (0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
-    half_root = to_dtype(np.sqrt(0.5), dtype)
+    half_root = np.sqrt(0.5).astype(dtype)
     return 0.5 * x * lax.erfc(-x * half_root)
 
 
@@ -154,7 +154,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 
 @functools.partial(jit, inline=True)
-def tanh(x: Any) -> Any:
+def tanh(x: Any, /) -> Any:
     """Hyperbolic tangent, elementwise.
 
     >>> tanh(jnp.array([0.0]))
@@ -170,7 +170,7 @@ def identity(x: Any) -> Any:
     >>> identity(jnp.array([1.0]))
     Array([1.], dtype=float32)
     """
-    return jnp.asarray(x)
+    return own(*check("identity", x))
 
 
 # --- normalised exponentials ----------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from .. import numpy as jnp, random
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
@@ -138,6 +140,32 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     return fan_in * field, fan_out * field
 
 
+def _turned(key: Any, radius: Any) -> Any:
+    """Complex numbers of these moduli in random directions."""
+    angle = 2 * np.pi * random.uniform(key, radius.shape, dtypes.real_part(radius.dtype)).astype(radius.dtype)
+    return radius * jnp.exp(1j * angle)
+
+
+def _disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Complex numbers spread evenly over a disk, of variance 1."""
+    moduli, directions = random.split(key)
+    return _turned(
+        directions, jnp.sqrt(2 * random.uniform(moduli, shape, jnp.zeros(0, dtype).real.dtype)).astype(dtype)
+    )
+
+
+def _truncated_disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Complex normal numbers of modulus up to 2, of variance 1."""
+    moduli, directions = random.split(key)
+    share = random.uniform(moduli, shape, dtypes.real_part(dtype)).astype(dtype)
+    radius = jnp.sqrt(-jnp.log(1 - (1 - jnp.exp(jnp.array(-4, dtype))) * share))
+    # Cutting at a modulus of two lowers the deviation to this part of it.
+    return _turned(directions, radius) / jnp.array(0.95311164380491208, dtype)
+
+
+_IN_THE_PLANE = {"uniform": _disk, "truncated_normal": _truncated_disk}
+
+
 def variance_scaling(
     scale: Any,
     mode: str,
@@ -171,6 +199,8 @@ def variance_scaling(
         if mode not in choices:
             raise OptionError(f"variance_scaling: unknown mode {mode!r}", instead="one of " + ", ".join(choices))
         variance = jnp.array(scale / choices[mode], found)
+        if distribution in _IN_THE_PLANE and dtypes.kind(found) == "c":
+            return _IN_THE_PLANE[distribution](key, shape, found) * jnp.sqrt(variance)
         if distribution == "normal":
             return random.normal(key, shape, found) * jnp.sqrt(variance)
         if distribution == "uniform":

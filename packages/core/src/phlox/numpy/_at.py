@@ -257,7 +257,8 @@ def _scatter(
     shown = tuple(1 if k == "new" else None for k in layout.kinds)
     lengths = iter(layout.shape)
     full = tuple(1 if n == 1 else next(lengths) for n in shown)
-    y = reshape(broadcast_to(y, full), layout.shape)
+    if given.shape != layout.shape:
+        y = reshape(broadcast_to(y, full), layout.shape)
     unique_indices = unique_indices or 0 in layout.shape
     numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)
     out = _SCATTERS[kind](

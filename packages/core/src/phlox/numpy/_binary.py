@@ -13,6 +13,8 @@ from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
+from .._ops.keys import random_unwrap
+from .._ops.reduce import reduce_and, reduce_or
 from .._trace.trace import Tracer
 from ._define import binary, boolean, weak_f32, weak_i32
 from ._promote import check, promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype, type_of
@@ -56,7 +58,8 @@ nextafter = binary(
 def _remainder(x: Any, y: Any) -> Any:
     """The rest of x / y with the sign of x; of integers divided by 0, it is 0."""
     if is_kind(y, "iu"):
-        y = logic.select(logic.eq(y, literal(y, 0)), literal(y, 1), y)
+        one = to_dtype(1, type_of(y).dtype, type_of(y).weak_type)
+        y = logic.select(logic.eq(y, literal(y, 0)), one, y)
     return e.rem(x, y)
 
 
@@ -74,7 +77,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
         quotient = e.div(x, y)
         inexact = logic.ne(e.rem(x, y), literal(x, 0))
         below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
-        return logic.select(below, e.sub(quotient, literal(x, 1)), quotient)
+        return logic.select(below, subtract(quotient, 1), quotient)
     if is_kind(x, "c"):
         raise DtypeError(f"floor_divide does not accept {type_of(x).short}: complex numbers have no order")
     x, y = broadcast_arrays(x, y)
@@ -157,8 +160,20 @@ def _by_parts(primitive: Any) -> Apply:
     return apply
 
 
-equal = binary("equal", promoted, logic.eq, "Where x == y", "1, 1", boolean(True))
-not_equal = binary("not_equal", promoted, logic.ne, "Where x != y", "1, 1", boolean(False))
+def _of_keys(primitive: Any, reduce: Any) -> Apply:
+    """A comparison that also takes PRNG keys, which are compared word by word."""
+
+    def apply(x: Any, y: Any) -> Any:
+        if not dtypes.is_extended(type_of(x).dtype):
+            return primitive(x, y)
+        words = primitive(*(random_unwrap(k) for k in broadcast_arrays(x, y)))
+        return reduce(words, axes=(type_of(words).ndim - 1,))
+
+    return apply
+
+
+equal = binary("equal", promoted, _of_keys(logic.eq, reduce_and), "Where x == y", "1, 1", boolean(True))
+not_equal = binary("not_equal", promoted, _of_keys(logic.ne, reduce_or), "Where x != y", "1, 1", boolean(False))
 less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True))
 less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True))
 greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False))

@@ -36,7 +36,7 @@ def place(device: Any) -> Sharding | None:
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0, *, device: Any = None
+    object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0, device: Any = None
 ) -> Any:
     """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack.
 
@@ -82,7 +82,7 @@ def asarray(
     """
     if type(a) is Array and dtype is None and device is None and not copy:
         return a
-    return array(a, dtype, bool(copy), "K", device=device)
+    return array(a, dtype, copy=bool(copy), order=order, device=device)
 
 
 def _convert(x: Any, dtype: Any) -> Any:
@@ -139,6 +139,7 @@ def _on_device(value: np.ndarray, aval: Any) -> Any:
 
 
 def _from_list(x: Any, dtype: Any) -> Any:
+    x = list(x) if isinstance(x, range) else x
     leaves = pytree.tree_leaves(x, is_leaf=lambda v: v is None)
     if not leaves:
         return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))

@@ -27,7 +27,8 @@ from ._unary import floor
 
 @functools.partial(jit, inline=True, static_argnames=("shape", "dtype", "weak"))
 def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
-    return broadcast_to(ops.own(to_dtype(value, dtype, weak)), shape)
+    value = to_dtype(value, dtype, weak)
+    return broadcast_to(value, shape) if shape != type_of(value).shape else ops.own(value)
 
 
 def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:

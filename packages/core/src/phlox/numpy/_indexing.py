@@ -284,8 +284,7 @@ def from_front(i: Any, n: int) -> Any:
     if dtypes.bits(dtype) < 32:
         i, dtype = to_dtype(i, dtypes.int32), dtypes.int32
     below = logic.lt(i, to_dtype(0, dtype))
-    i = to_dtype(i, dtype)
-    return logic.select(below, e.add(i, to_dtype(n, dtype)), i)
+    return logic.select(below, e.add(to_dtype(i, dtype), to_dtype(n, dtype)), i)
 
 
 def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:

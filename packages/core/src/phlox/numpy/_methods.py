@@ -77,6 +77,25 @@ _COMPARISONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _equality(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """As `_operator`; but a list or dict is most likely meant as an array, and False would hide the mistake."""
+    compare = _operator(function)
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, list | tuple | dict | set):
+            raise ArgumentError(
+                f"an array and a {type(other).__name__} are not compared", instead="phlox.numpy.asarray(...) of it"
+            )
+        return compare(self, other)
+
+    return method
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """Like Python's `round`: integers without `ndigits`, else the nearest numbers with that many decimals."""
+    return astype(c.round(self), int) if ndigits is None else c.round(self, ndigits)
+
+
 def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return b.floor_divide(x, y), b.remainder(x, y)
 
@@ -172,7 +191,7 @@ def install() -> None:
         setattr(ArrayLike, f"__{name}__", _operator(function))
         setattr(ArrayLike, f"__r{name}__", _reflected(function))
     for name, function in _COMPARISONS.items():
-        setattr(ArrayLike, f"__{name}__", _operator(function))
+        setattr(ArrayLike, f"__{name}__", (_equality if name in ("eq", "ne") else _operator)(function))
     unary = {"neg": u.negative, "pos": u.positive, "abs": u.abs, "invert": u.invert}
     for name, function in unary.items():
         setattr(ArrayLike, f"__{name}__", _method(function, name))
@@ -182,7 +201,7 @@ def install() -> None:
         "__getitem__": lambda self, index: i.getitem(self, index),
         "__iter__": _iterate,
         "__setitem__": _refuse_assignment,
-        "__round__": lambda self, ndigits=0: c.round(self, ndigits or 0),
+        "__round__": _round,
         "__hash__": None,
         "astype": _astype,
         "reshape": _reshape,

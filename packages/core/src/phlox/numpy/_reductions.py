@@ -87,7 +87,7 @@ def _total(a: Any, kind: _Total, axis: Any, dtype: Any, keepdims: bool, initial:
     out = (kind.reduce_bools if truth else kind.reduce)(a, axes=axes)
     if initial is not None:
         combine = kind.combine_bools if truth else kind.combine
-        out = combine(out, _initial(kind.name, initial, type_of(out).dtype))
+        out = combine(_initial(kind.name, initial, type_of(out).dtype), out)
     return to_dtype(restore_axes(out, axes, keepdims), result)
 
 
@@ -104,7 +104,7 @@ def _sum_or_product(
     (a,) = check(kind.name, a)
     no_out(kind.name, out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, kind.name)
-    if not promote and wanted is None and not dtypes.is_inexact(type_of(a).dtype):
+    if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
     return _total(a, kind=kind, axis=_hashable(axis), dtype=wanted, keepdims=keepdims, initial=initial, where=where)
 
@@ -161,6 +161,7 @@ def prod(
 def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool) -> Any:
     name = "max" if largest else "min"
     aval = type_of(a)
+    a = to_dtype(a, aval.dtype)
     axes = canonical_axes(axis, aval.ndim, name)
     if initial is None:
         if math.prod(aval.shape[i] for i in axes) == 0:
@@ -172,7 +173,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, large
     reduce = ops.reduce_max if largest else ops.reduce_min
     out = reduce(_keep(a, where, (ops.lowest if largest else ops.highest)(aval.dtype)), axes=axes)
     if initial is not None:
-        out = (e.max_ if largest else e.min_)(out, _initial(name, initial, aval.dtype))
+        out = (e.max_ if largest else e.min_)(_initial(name, initial, aval.dtype), out)
     return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
 
 

@@ -13,15 +13,7 @@ from ._promote import canonical_axis, check, type_of
 from ._shapes import flip, ravel
 
 
-@functools.partial(jit, static_argnames=("axis", "stable", "descending"))
-def _sort(a: Any, axis: int | None, stable: bool, descending: bool) -> Any:
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "sort")
-    (out,) = sort_op(a, dimension=at, is_stable=stable, num_keys=1)
-    return flip(out, at) if descending else out
-
-
+@functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending"))
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -37,22 +29,15 @@ def sort(
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    return _sort(check("sort", a)[0], axis=axis, stable=stable, descending=descending)
-
-
-@functools.partial(jit, static_argnames=("axis", "stable", "descending"))
-def _argsort(a: Any, axis: int | None, stable: bool, descending: bool) -> Any:
+    (a,) = check("sort", a)
     if axis is None:
         a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "argsort")
-    # A stable descending order is an ascending one of the reversed array, read backwards.
-    a = flip(a, at) if descending else a
-    n = type_of(a).shape[at]
-    positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
-    _, order = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
-    return (n - 1) - flip(order, at) if descending else order
+    at = canonical_axis(axis, type_of(a).ndim, "sort")
+    (out,) = sort_op(a, dimension=at, is_stable=stable, num_keys=1)
+    return flip(out, at) if descending else out
 
 
+@functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending"))
 def argsort(
     a: Any,
     axis: int | None = -1,
@@ -68,4 +53,13 @@ def argsort(
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
-    return _argsort(check("argsort", a)[0], axis=axis, stable=stable, descending=descending)
+    (a,) = check("argsort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "argsort")
+    # A stable descending order is an ascending one of the reversed array, read backwards.
+    a = flip(a, at) if descending else a
+    n = type_of(a).shape[at]
+    positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
+    _, found = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
+    return (n - 1) - flip(found, at) if descending else found

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._api.vmap import vmap
 from .._base.errors import OptionError, ShapeError
+from .._ops.shape import own
 from ._promote import check, type_of
 from ._shapes import broadcast_shapes, squeeze
 
@@ -62,7 +63,7 @@ def vectorize(
             loops.append(shape[: len(shape) - len(core)])
         outer = broadcast_shapes(*loops)
         mapped = call
-        prepared = list(arrays)
+        prepared = [own(x) for x in arrays]
         for depth in range(len(outer)):  # from the innermost outer axis outwards
             axis = len(outer) - 1 - depth
             in_axes = []

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ...numpy._promote import promoted_inexact
+from ..._ops.families import literal
+from ...numpy._promote import promoted_inexact, type_of
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -19,7 +20,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = promoted_inexact("norm.logpdf", x, loc, scale)
     variance = jnp.square(scale)
-    return (jnp.log(2 * np.pi * variance) + jnp.square(x - loc) / variance) / -2
+    return (jnp.log(literal(x, 2 * np.pi) * variance) + jnp.square(x - loc) / variance) / literal(x, -2)
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -35,7 +36,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of numbers up to `x`.
 
     >>> cdf(0.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Array(0.5, dtype=float32)
     """
     x, loc, scale = promoted_inexact("norm.cdf", x, loc, scale)
-    return 0.5 * lax.erfc((loc - x) / scale * math.sqrt(0.5))
+    half = np.asarray(0.5, type_of(x).dtype)
+    return half * lax.erfc((loc - x) / scale * literal(x, math.sqrt(0.5)))
