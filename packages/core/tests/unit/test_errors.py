@@ -195,6 +195,12 @@ def test_values_that_are_not_known_yet(use, kind):
         assert "user_function" in error.what
 
 
+def test_numpy_arrays_of_what_is_no_number():
+    for x in (np.array(["a"]), np.array([object()]), np.array(["2020-01-01"], "datetime64[D]")):
+        for take in (phlox.device_put, phlox.numpy.asarray, phlox.jit(lambda x: x)):
+            assert "ndarray" in str(refuse(errors.ArgumentError, lambda take=take, x=x: take(x)))
+
+
 def test_derivatives_of_what_has_none():
     refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x * 2)(jnp.ones(3)))
     error = refuse(errors.DerivativeError, lambda: phlox.grad(lambda x: x * 2)(1))

@@ -10,7 +10,7 @@
 Four doors, one for each kind of source, give the same `Batches`: `batches`, `from_torch`, `from_tf`, `from_tfds`.
 """
 
-from phlox._base.source import hide_frames
+from phlox.extend import hide_frames
 
 from ._arrays import batches
 from ._batches import Batches

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
 
-from phlox._base.source import Location, user_location
 from phlox.errors import PhloxError
+from phlox.extend import Location, user_location
 
 _PATIENCE = 5.0  # seconds to wait for a thread that was told to stop; one stuck in a read must not hold up the program
 
@@ -49,8 +49,8 @@ def _fill(items: Iterator[Any], exchange: _Exchange, where: Location | None) -> 
     except StopIteration:
         exchange.ready.put(("end", None))
     except BaseException as error:
-        if isinstance(error, PhloxError) and error.where is not None and error.where.file == threading.__file__:
-            error.where = where  # below our own frames lies the start of the thread; the user's line is the loop
+        if isinstance(error, PhloxError) and error.where is None:
+            error.where = where  # the thread has no line of the user's; the loop has
         exchange.ready.put(("error", error))
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from phlox._base.source import user_location
+from phlox.extend import user_location
 
 from ._batches import Batches
 from ._extras import require

@@ -17,7 +17,7 @@ Inside `serial` a function of one array, such as `selu`, is a layer without para
 
 import os as _os
 
-from phlox._base.source import hide_frames as _hide_frames
+from phlox.extend import hide_frames as _hide_frames
 from phlox.nn import (
     elu as elu,
     gelu as gelu,

@@ -18,7 +18,7 @@ phlox has what it needs, and says what is missing otherwise.
 import os as _os
 from typing import Any as _Any
 
-from phlox._base.source import hide_frames as _hide_frames
+from phlox.extend import hide_frames as _hide_frames
 
 from . import checkpoint as checkpoint, errors as errors
 

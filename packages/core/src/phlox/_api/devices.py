@@ -34,7 +34,7 @@ def _put(x: Any, sharding: Sharding | None) -> Any:
         return x if sharding is None else move(x, sharding)
     aval = typeof_value(x)
     if aval is None:
-        if hasattr(x, "__array__"):
+        if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
             return _put(np.asarray(x), sharding)
         raise not_an_array(x, "a leaf given to device_put")
     return put(np.asarray(x, aval.dtype), aval, sharding, committed=sharding is not None)

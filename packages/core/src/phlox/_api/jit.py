@@ -118,7 +118,10 @@ def _caches_for(fun: Callable[..., Any], options: Options) -> _Caches:
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced and compiled in this process (the cache on disk stays)."""
+    """Forgets all that was traced and compiled in this process (the cache on disk stays).
+
+    >>> clear_caches()
+    """
     from .._ir.primitive import primitives
 
     for by_options in list(_caches.values()):

@@ -10,14 +10,19 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import threading
 from types import CodeType, FrameType
 
-_hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+# Where a thread begins is nobody's line: what runs in one of ours was asked for elsewhere.
+_hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, threading.__file__]
 _is_hidden: dict[str, bool] = {}
 
 
 def hide_frames(folder: str) -> None:
-    """Treats files below `folder` as internal, so that locations and errors point past them."""
+    """Treats files below `folder` as internal, so that locations and errors point past them.
+
+    A library calls it once, where it is imported: ``hide_frames(os.path.dirname(__file__))``.
+    """
     _hidden.append(os.path.abspath(folder) + os.sep)
     _is_hidden.clear()
 

@@ -180,6 +180,9 @@ def typeof(x: Any) -> ShapedArray:
     """The type of `x` as an array: shape, dtype and weak type.
 
     Raises `ArgumentError` when `x` cannot be an array.
+
+    >>> typeof(np.zeros((2, 3), np.float32))
+    ShapedArray(float32[2,3])
     """
     aval = typeof_value(x)
     if aval is None:

@@ -95,27 +95,47 @@ def local_devices(
 
 
 def default_backend() -> str:
-    """Name of the platform that computations run on: ``'cpu'``, ``'gpu'`` …"""
+    """Name of the platform that computations run on: ``'cpu'``, ``'gpu'`` …
+
+    >>> default_backend() == devices()[0].platform
+    True
+    """
     return client().platform
 
 
 def device_count(backend: str | None = None) -> int:
-    """Number of devices in all processes."""
+    """Number of devices in all processes.
+
+    >>> device_count() == len(devices())
+    True
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """Number of devices of this process."""
+    """Number of devices of this process.
+
+    >>> local_device_count() <= device_count()
+    True
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """Number of this process among those that work together; 0 when it works alone."""
+    """Number of this process among those that work together; 0 when it works alone.
+
+    >>> process_index()
+    0
+    """
     return client(backend).process_index()
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes work together."""
+    """How many processes work together.
+
+    >>> process_count()
+    1
+    """
     return max(device.process_index for device in devices(backend)) + 1
 
 

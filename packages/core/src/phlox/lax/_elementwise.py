@@ -44,7 +44,7 @@ def _i(value: int) -> str:
     return f"Array({value}, dtype=int32, weak_type=True)"
 
 
-_T, _F = "Array(True, dtype=bool)", "Array(False, dtype=bool)"
+_T, _F = (f"Array({value}, dtype=bool, weak_type=True)" for value in (True, False))
 
 abs = _unary(e.abs_, "abs", "Absolute value", "-1.0", _f("1."))
 acos = _unary(e.acos, "acos", "Inverse cosine", "1.0", _f("0."))

@@ -16,7 +16,7 @@ from .._ops.families import literal
 from .._ops.keys import random_unwrap
 from .._ops.reduce import reduce_and, reduce_or
 from .._trace.trace import Tracer
-from ._define import binary, boolean, weak_f32, weak_i32
+from ._define import binary, boolean, float_32, int_32
 from ._promote import check, promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, number
@@ -40,18 +40,18 @@ def _on_bools(logical: Any, numeric: Any) -> Apply:
     return lambda x, y: logical(x, y) if type_of(x).dtype == dtypes.bool_ else numeric(x, y)
 
 
-add = binary("add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", weak_i32("3"))
-subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", weak_i32("1"))
-multiply = binary("multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", weak_i32("6"))
-divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", weak_f32("1.5"))
-true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", weak_f32("1.5"))
-maximum = binary("maximum", promoted, e.max_, "The larger of x and y, or nan", "3, 2", weak_i32("3"))
-minimum = binary("minimum", promoted, e.min_, "The smaller of x and y, or nan", "3, 2", weak_i32("2"))
+add = binary("add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"))
+subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", int_32("1"))
+multiply = binary("multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"))
+divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
+true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
+maximum = binary("maximum", promoted, e.max_, "The larger of x and y, or nan", "3, 2", int_32("3"))
+minimum = binary("minimum", promoted, e.min_, "The smaller of x and y, or nan", "3, 2", int_32("2"))
 arctan2 = atan2 = binary(
-    "arctan2", promoted_inexact, e.atan2, "The angle of the point (y, x), in radians", "0.0, 1.0", weak_f32("0.")
+    "arctan2", promoted_inexact, e.atan2, "The angle of the point (y, x), in radians", "0.0, 1.0", float_32("0.")
 )
 nextafter = binary(
-    "nextafter", promoted_inexact, e.nextafter, "The next number after x towards y", "0.0, 0.0", weak_f32("0.")
+    "nextafter", promoted_inexact, e.nextafter, "The next number after x towards y", "0.0, 0.0", float_32("0.")
 )
 
 
@@ -88,11 +88,11 @@ def _floor_divide(x: Any, y: Any) -> Any:
     return e.round_(logic.select(below, subtract(whole, 1.0), whole), rounding_method=0)
 
 
-remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
-mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", weak_i32("2"))
-fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", weak_i32("-1"))
+remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"))
+mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"))
+fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", int_32("-1"))
 floor_divide = binary(
-    "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", weak_i32("-4")
+    "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", int_32("-4")
 )
 
 
@@ -141,9 +141,9 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 logaddexp = binary(
-    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", weak_f32("0.")
+    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
 )
-hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", weak_f32("5."))
+hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", float_32("5."))
 
 # --- comparison and logic -------------------------------------------------------------------------------
 
@@ -181,9 +181,9 @@ greater_equal = binary("greater_equal", promoted, _by_parts(logic.ge), "Where x 
 logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
 logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
 logical_xor = binary("logical_xor", _booleans, logic.xor, "Where one of x and y is not zero", "0, 2", boolean(True))
-bitwise_and = binary("bitwise_and", promoted, logic.and_, "The bits that both have", "6, 3", weak_i32("2"))
-bitwise_or = binary("bitwise_or", promoted, logic.or_, "The bits that either has", "6, 3", weak_i32("7"))
-bitwise_xor = binary("bitwise_xor", promoted, logic.xor, "The bits that one of them has", "6, 3", weak_i32("5"))
+bitwise_and = binary("bitwise_and", promoted, logic.and_, "The bits that both have", "6, 3", int_32("2"))
+bitwise_or = binary("bitwise_or", promoted, logic.or_, "The bits that either has", "6, 3", int_32("7"))
+bitwise_xor = binary("bitwise_xor", promoted, logic.xor, "The bits that one of them has", "6, 3", int_32("5"))
 
 
 def _shift_right(x: Any, y: Any) -> Any:
@@ -191,10 +191,10 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 
 left_shift = bitwise_left_shift = binary(
-    "left_shift", _numbers, logic.shift_left, "x with its bits moved y places up", "1, 3", weak_i32("8")
+    "left_shift", _numbers, logic.shift_left, "x with its bits moved y places up", "1, 3", int_32("8")
 )
 right_shift = bitwise_right_shift = binary(
-    "right_shift", _numbers, _shift_right, "x with its bits moved y places down", "8, 3", weak_i32("1")
+    "right_shift", _numbers, _shift_right, "x with its bits moved y places down", "8, 3", int_32("1")
 )
 
 # --- power ----------------------------------------------------------------------------------------------

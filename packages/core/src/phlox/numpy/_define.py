@@ -12,19 +12,23 @@ from .._api.jit import jit
 Prepare = Callable[..., list[Any]]
 
 
-def weak_f32(value: str) -> str:
-    """How a result printed as `value`, computed from Python floats, looks in an example."""
-    return f"Array({value}, dtype=float32, weak_type=True)"
+def _shown(value: Any, dtype: str, weak: bool) -> str:
+    return f"Array({value}, dtype={dtype}{', weak_type=True' if weak else ''})"
 
 
-def weak_i32(value: str) -> str:
+def float_32(value: str, weak: bool = True) -> str:
+    """How a result printed as `value`, computed from Python floats, looks in an example (`weak`: as most are)."""
+    return _shown(value, "float32", weak)
+
+
+def int_32(value: str) -> str:
     """The same for Python integers."""
-    return f"Array({value}, dtype=int32, weak_type=True)"
+    return _shown(value, "int32", weak=True)
 
 
-def boolean(value: bool) -> str:
+def boolean(value: bool, weak: bool = True) -> str:
     """The same for a truth value."""
-    return f"Array({value}, dtype=bool)"
+    return _shown(value, "bool", weak)
 
 
 def unary(name: str, prepare: Prepare, apply: Callable[[Any], Any], what: str, example: str, result: str) -> Any:

@@ -104,7 +104,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of `a` (as ``numpy.zeros_like``).
 
-    >>> zeros_like(array([1, 2]))
+    >>> zeros_like(np.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
     return _like("zeros_like", a, 0, dtype, shape, device)
@@ -113,7 +113,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
 
-    >>> ones_like(array([1.5]))
+    >>> ones_like(np.array([1.5]))
     Array([1.], dtype=float32)
     """
     return _like("ones_like", a, 1, dtype, shape, device)
@@ -122,7 +122,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Like `zeros_like`: values that do not matter (as ``numpy.empty_like``).
 
-    >>> empty_like(array([1, 2])).dtype
+    >>> empty_like(np.array([1, 2])).dtype
     dtype('int32')
     """
     return zeros_like(prototype, dtype, shape, device=device)
@@ -131,7 +131,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
 
-    >>> full_like(array([1, 2]), 9)
+    >>> full_like(np.array([1, 2]), 9)
     Array([9, 9], dtype=int32)
     """
     (fill_value,) = check("full_like", fill_value)

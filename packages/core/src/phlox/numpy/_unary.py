@@ -13,15 +13,15 @@ from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from .._ops.shape import bitcast_convert_type, broadcast_in_dim
 from .._transform.words import zeros
-from ._define import boolean, unary, weak_f32, weak_i32
+from ._define import boolean, float_32, unary, int_32
 from ._promote import check, promoted_inexact, to_dtype, type_of
 
 # --- functions of real numbers: integers and bools become floats ----------------------------------------
 
 
-def _inexact(name: str, apply: Callable[[Any], Any], what: str, example: str, result: str) -> Any:
+def _inexact(name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True) -> Any:
     what += "; integers and bools become floats"
-    return unary(name, promoted_inexact, apply, what, example, weak_f32(result))
+    return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
 
 
 def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -43,8 +43,8 @@ exp2 = _inexact("exp2", e.exp2, "2 to the power of x", "3.0", "8.")
 expm1 = _inexact("expm1", e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
 log = _inexact("log", e.log, "Natural logarithm", "1.0", "0.")
 log1p = _inexact("log1p", e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
-log2 = _inexact("log2", _log2, "Logarithm to base 2", "8.0", "3.")
-log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.")
+log2 = _inexact("log2", _log2, "Logarithm to base 2", "8.0", "3.", weak=False)
+log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.", weak=False)
 sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
 cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")
 sin = _inexact("sin", e.sin, "Sine of x in radians", "0.0", "0.")
@@ -107,24 +107,24 @@ def _real_absolute(x: Any) -> Any:
 
 
 _absolute = _or_itself("ifc", e.abs_)
-abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", weak_f32("2."))
-absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", weak_i32("2"))
+abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float_32("2."))
+absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", int_32("2"))
 fabs = _inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
-negative = unary("negative", check, e.neg, "-x", "3", weak_i32("-3"))
-positive = unary("positive", check, lambda x: x, "+x", "3", weak_i32("3"))
-sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", weak_f32("-1."))
-square = unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", weak_f32("9."))
-floor = unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", weak_f32("1."))
-ceil = unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", weak_f32("2."))
-trunc = unary("trunc", check, _whole(_truncate), "x without its fraction", "-1.5", weak_f32("-1."))
-real = unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", weak_f32("1."))
+negative = unary("negative", check, e.neg, "-x", "3", int_32("-3"))
+positive = unary("positive", check, lambda x: x, "+x", "3", int_32("3"))
+sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float_32("-1."))
+square = unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", float_32("9."))
+floor = unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float_32("1."))
+ceil = unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float_32("2."))
+trunc = unary("trunc", check, _whole(_truncate), "x without its fraction", "-1.5", float_32("-1."))
+real = unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float_32("1."))
 imag = unary(
     "imag",
     check,
     lambda x: e.imag(x) if is_kind(x, "c") else zeros(type_of(x)),
     "Imaginary part",
     "1 + 2j",
-    weak_f32("2."),
+    float_32("2."),
 )
 conjugate = conj = unary(
     "conjugate",
@@ -134,7 +134,7 @@ conjugate = conj = unary(
     "1 + 2j",
     "Array(1.-2.j, dtype=complex64, weak_type=True)",
 )
-invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All bits flipped", "0", weak_i32("-1"))
+invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All bits flipped", "0", int_32("-1"))
 
 # --- questions ------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def _infinite(x: Any) -> Any:
 
 isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
 isnan = unary("isnan", check, lambda x: logic.ne(x, x), "Where x is nan", "1.0", boolean(False))
-isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False))
+isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False, weak=False))
 
 
 def _sign_bit(x: Any) -> Any:
@@ -173,6 +173,6 @@ signbit = unary(
     _sign_bit,
     "Where the sign of x is negative, also for -0.0",
     "-0.0",
-    boolean(True),
+    boolean(True, weak=False),
 )
 logical_not = unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", boolean(True))

@@ -96,7 +96,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 
     >>> from phlox import random
     >>> random.uniform(random.PRNGKey(0), (2,))
-    Array([0.9479..., 0.9790...], dtype=float32)
+    Array([0.947667 , 0.9785799], dtype=float32)
     """
     key, _ = checked("uniform", key)
     wanted = _float("uniform", dtype)

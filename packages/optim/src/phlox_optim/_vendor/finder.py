@@ -11,7 +11,7 @@ from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
-from phlox._base.source import hide_frames
+from phlox.extend import hide_frames
 
 from ..errors import MissingExtraError
 from .facade import View, importing

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import phlox
-from phlox.tree_util import KeyPath, keystr, tree_flatten_with_path, treedef_is_leaf
+from phlox.tree_util import KeyPath, keystr, tree_flatten_with_path
 
 from ..errors import CheckpointError
 
@@ -52,7 +52,7 @@ def pack(tree: Any) -> Packed:
 
     def walk(path: KeyPath, node: Any) -> Any:
         children, structure = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
-        if treedef_is_leaf(structure):
+        if structure.num_nodes == structure.num_leaves == 1:
             _claim(filed, path)
             return _leaf(path, node, notes)
         return _container(node, [(key, walk((*path, key), child)) for (key,), child in children])

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import phlox
-from phlox._base.pytree import Difference, tree_error
 from phlox.errors import DtypeError, ShapeError
+from phlox.extend import Difference, tree_error
 from phlox.tree_util import DictKey, keystr, tree_flatten_with_path
 
 from ._pack import Names, is_key, names_of

@@ -1,0 +1,81 @@
+"""The examples of docstrings run, in every module of core; and public functions have one.
+
+An example need not import NumPy, phlox and phlox.numpy: np, phlox and jnp are there.
+"""
+
+import doctest
+import importlib
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+
+SOURCE = Path(phlox.__file__).parent
+FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
+
+
+def modules():
+    for file in sorted(SOURCE.rglob("*.py")):
+        parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def documented(module):
+    """(name, object) for what the module defines, methods included; functions under jit are found too."""
+    seen = set()
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", None) != module.__name__ or id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield name, value
+        if inspect.isclass(value):
+            for attribute, member in vars(value).items():
+                yield f"{name}.{attribute}", member
+
+
+def examples(name, value, module):
+    text = getattr(value, "__doc__", None)
+    if not isinstance(text, str) or ">>>" not in text:
+        return None
+    names = {"np": np, "phlox": phlox, "jnp": jnp, **vars(module)}
+    return doctest.DocTestParser().get_doctest(text, names, f"{module.__name__}.{name}", module.__file__, 0)
+
+
+@pytest.mark.parametrize("name", list(modules()))
+def test_examples_of_docstrings(name):
+    module = importlib.import_module(name)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
+    tests = [examples("", module, module), *(examples(n, value, module) for n, value in documented(module))]
+    for test in filter(None, tests):
+        runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+DOORS = ["phlox", "phlox.numpy", "phlox.lax", "phlox.nn", "phlox.random", "phlox.tree", "phlox.nn.initializers"]
+#: Settings, and what only describes: their uses are shown elsewhere.
+WITHOUT = {
+    "Array",
+    "Device",
+    "NamedSharding",
+    "P",
+    "Shard",
+    "ShapeDtypeStruct",
+    "cache",
+    "config",
+    "Initializer",
+    "DotDimensionNumbers",
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_public_functions_have_an_example(door):
+    module = importlib.import_module(door)
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    public = {name: getattr(module, name) for name in names}
+    functions = {n: v for n, v in public.items() if callable(v) and not inspect.isclass(v) and not n.endswith("_p")}
+    bare = [n for n, v in functions.items() if n not in WITHOUT and ">>>" not in (v.__doc__ or "")]
+    assert not bare, f"no example: {', '.join(bare)}"
