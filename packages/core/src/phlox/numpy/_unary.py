@@ -13,7 +13,7 @@ from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from .._ops.shape import bitcast_convert_type, broadcast_in_dim
 from .._transform.words import zeros
-from ._define import boolean, float_32, unary, int_32
+from ._define import boolean, float_32, int_32, unary
 from ._promote import check, promoted_inexact, to_dtype, type_of
 
 # --- functions of real numbers: integers and bools become floats ----------------------------------------
