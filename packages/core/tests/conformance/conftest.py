@@ -1,8 +1,42 @@
-"""The real jax compiles slowly: it may keep its programs on disk too, beside phlox's. Warm, it judges four times faster."""
+"""What the judge needs: a cache on disk, as jax compiles slowly, and the list of where one jax contradicts the other.
+
+phlox answers as jax 0.10.2 does. Where a later jax answers otherwise, it cannot judge: these cases run with 0.10.2 alone.
+"""
 
 import os
+import re
+
+import pytest
 
 _folder = os.path.join(os.path.dirname(os.environ["PHLOX_COMPILATION_CACHE_DIR"]), "judge-programs")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _folder)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+CHANGED = {
+    r"test_value\[numpy\.log2\(S": "log2 of a Python number is weak",
+    r"\[numpy\.hypot\(": "hypot is a primitive: weak beside Python numbers, with nan as derivative at (0, 0)",
+    r"test_gradient\[(numpy|lax)\.(arc|a)cosh\(Special": "the derivative of acosh outside of its domain is nan, not inf",
+    r"test_gradient\[(numpy\.(maximum|minimum)|lax\.(max|min)|lax\.cum(max|min)|nn\.softmax)\(.*(complex64|2j)": (
+        "the larger of complex numbers has no derivative"
+    ),
+    r"test_gradient\[lax\.sign\(.*complex64": "the sign of complex numbers has a derivative",
+    r"test_gradient\[numpy\.nextafter\(": "nextafter has a derivative",
+    r"\[numpy\.(broadcast_arrays|atleast_[123]d)\(": "several arrays come back as a tuple, not as a list",
+    r"test_64_bits\[numpy\.tri\(": "tri is of float64 in 64-bit mode",
+    r"test_initializer\[normal|test_variance_scaling\[normal-": "normal numbers of narrow floats are computed in float32",
+    r"test_program\[jit inline\]": "an inlined function is printed as a call",
+    r"test_program_of_(gradient|jvp)\[(clip|maximum|selu|one more use)\]": "the derivatives of max and expm1 are others",
+    r"test_signatures\[\]": "vjp and linearize have further options",
+}
+
+
+def pytest_collection_modifyitems(items):
+    import jax
+
+    if jax.__version_info__ < (0, 11):
+        return
+    for item in items:
+        for pattern, change in CHANGED.items():
+            if re.search(pattern, item.nodeid):
+                item.add_marker(pytest.mark.skip(reason=f"in jax {jax.__version__}, {change}"))

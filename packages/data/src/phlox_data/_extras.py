@@ -13,7 +13,7 @@ from typing import Any
 from .errors import MissingExtraError
 
 _COMMANDS = {
-    "torch": "pip install torch",
+    "torch": "pip install torch==2.13.0",  # of other versions pip may find builds that bring gigabytes of CUDA
     "tensorflow": "pip install tensorflow-cpu",
     "tensorflow_datasets": "pip install tensorflow-datasets array_record",
 }

@@ -19,8 +19,8 @@ class Mesh:
       axis_names: a name, or a tuple of names.
 
     >>> import phlox
-    >>> Mesh(np.array(phlox.devices()[:1]), ("data",)).shape
-    OrderedDict([('data', 1)])
+    >>> dict(Mesh(np.array(phlox.devices()[:1]), ("data",)).shape)
+    {'data': 1}
     """
 
     __slots__ = ("_hash", "axis_names", "devices")

@@ -1,0 +1,41 @@
+"""The data: pictures of handwritten digits that scikit-learn carries, split into a part to learn from and a test."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from .errors import ProgramError
+
+TESTS = 360
+
+
+class Digits(NamedTuple):
+    """Both parts as dicts: ``image``, float32 of shape (n, 64), and ``label``, int32 of shape (n,)."""
+
+    train: dict[str, Any]
+    test: dict[str, Any]
+
+
+def load(seed: int) -> Digits:
+    """The digits, split by `seed` with as many of each digit in both parts, mean 0 and deviation 1 over all pixels."""
+    images, labels = load_digits(return_X_y=True)
+    parts = train_test_split(images, labels.astype("int32"), test_size=TESTS, stratify=labels, random_state=seed)
+    train_images, test_images, train_labels, test_labels = parts
+    mean, deviation = np.mean(train_images), np.std(train_images)
+
+    def part(images: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+        return {"image": ((images - mean) / deviation).astype("float32"), "label": labels}
+
+    return Digits(part(train_images, train_labels), part(test_images, test_labels))
+
+
+def steps(digits: Digits, batch_size: int) -> int:
+    """How many full batches an epoch has. Raises `ProgramError` if there is none."""
+    count = len(digits.train["label"])
+    if batch_size > count:
+        raise ProgramError(f"--batch-size {batch_size}: there are only {count} pictures to learn from")
+    return count // batch_size
