@@ -39,7 +39,8 @@ def package(name):
 
     # What lies outside the named folders is a unit test.
     suite(name, "conformance", ["tests/conformance/**/test_*.py"])
-    suite(name, "processes", ["tests/processes/**/test_*.py"], alone=True)
+    # These name the package only inside the programs that they start.
+    suite(name, "processes", ["tests/processes/**/test_*.py"], alone=True, dependencies=[":src"])
     suite(name, "torch", ["tests/torch/**/test_*.py"])
     suite(name, "tensorflow", ["tests/tensorflow/**/test_*.py"])
     suite(

@@ -4,7 +4,8 @@
 """
 
 import pytest
-from fresh import BLOCK_JAX, run
+
+from core_processes import BLOCK_JAX, run
 
 CORE = """
 import numpy as np

@@ -4,7 +4,8 @@ import os
 import stat
 
 import pytest
-from fresh import run, start
+
+from core_processes import run, start
 
 PROGRAM = """
 import sys, warnings

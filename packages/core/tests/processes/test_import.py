@@ -2,7 +2,7 @@
 
 import json
 
-from fresh import run
+from core_processes import run
 
 
 def test_import_starts_nothing_and_writes_nothing(tmp_path):

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[1] / "src"
 
 BLOCK_JAX = """
 import sys

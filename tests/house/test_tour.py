@@ -1,0 +1,125 @@
+"""docs/tour.md and the READMEs hold: their examples run, their quotations are in the files, the names they give exist.
+
+In the tour, a block ```python runs, and a block ```py is quoted from the file that its first line names; `path.py:Name`
+means a definition in that file.
+"""
+
+import ast
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+TOUR = REPOSITORY / "docs" / "tour.md"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+FOLDERS = ("packages", "tests", "docs", "scripts", "3rdparty", "benchmarks")
+
+
+def blocks(text, language):
+    """(line number, content) of the fenced blocks in this language."""
+    for found in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield text.count("\n", 0, found.start()) + 1, found[1]
+
+
+def run(file):
+    """Runs the blocks of a page in order, in one namespace; returns what failed."""
+    names = {"__name__": "__main__"}
+    report = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
+    found = list(blocks(file.read_text(), "python"))
+    assert found, f"{file} has no blocks"
+    for line, block in found:
+        if ">>>" in block:
+            test = doctest.DocTestParser().get_doctest(block, {}, file.name, str(file), line)
+            test.globs = names  # the parser made a copy
+            runner.run(test, out=report.append, clear_globs=False)
+        else:
+            exec(compile("\n" * line + block, str(file), "exec"), names)
+    return "".join(report)
+
+
+@pytest.mark.parametrize("page", ["docs/tour.md", "README.md", "packages/core/README.md"])
+def test_examples_run(page, tmp_path):
+    # In a process of its own, as a reader would: the tour asks for two devices and states primitives.
+    done = subprocess.run(
+        [sys.executable, __file__, str(REPOSITORY / page)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def quotations():
+    for line, block in blocks(TOUR.read_text(), "py"):
+        head, _, quoted = block.partition("\n")
+        yield pytest.param(head.removeprefix("# "), quoted, id=f"line-{line}")
+
+
+def normal(text):
+    """The lines without indentation: quotations may begin deep inside a function."""
+    return [line.strip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("path, quoted", list(quotations()))
+def test_quotations_are_in_the_file(path, quoted):
+    lines = normal((REPOSITORY / path).read_text())
+    start = 0
+    for piece in re.split(r"^\.\.\.\n", quoted, flags=re.MULTILINE):
+        wanted = normal(piece)
+        places = [i for i in range(start, len(lines)) if lines[i : i + len(wanted)] == wanted]
+        assert places, f"{path} no longer has, at this place:\n{piece}"
+        start = places[0] + len(wanted)
+
+
+def references():
+    """(path, name or "") of what stands in backticks on the pages and begins like a path of the repository, and of links."""
+    found = set()
+    for page in (TOUR, REPOSITORY / "README.md", REPOSITORY / "packages" / "core" / "README.md"):
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for path, name in re.findall(r"`([\w.\-/]+)(?::([\w.]+))?`", text):
+            if path.split("/")[0] in FOLDERS and "/" in path:
+                found.add((path, name))
+        for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+            found.add((os.path.relpath(page.parent / path, REPOSITORY), ""))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("path, name", references())
+def test_files_and_names_exist(path, name):
+    file = REPOSITORY / path
+    parts = Path(path).parts
+    if parts[0] == "packages" and "tests" in parts and not (REPOSITORY / Path(*parts[:3])).exists():
+        pytest.skip("the tests of packages are not in the sandbox of this test")
+    assert file.exists(), f"there is no {path}"
+    if name:
+        assert defines(ast.parse(file.read_text()), name.split(".")), f"{path} defines no {name}"
+
+
+def defines(scope, names):
+    """Whether `names`, outermost first, lead to a definition in this module, class or function."""
+    for node in scope.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == names[0]:
+            if len(names) == 1 or defines(node, names[1:]):
+                return True
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and len(names) == 1:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(t, ast.Name) and t.id == names[0] for t in targets):
+                return True
+    return False
+
+
+def test_the_tour_names_functions():
+    named = [name for _, name in references() if name]
+    assert len(named) > 30, f"`path.py:Name` was found only {len(named)} times: does the pattern still fit?"
+
+
+if __name__ == "__main__":
+    sys.exit(run(Path(sys.argv[1])) or None)
