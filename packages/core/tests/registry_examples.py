@@ -147,6 +147,37 @@ def _calls() -> dict[str, list[Example]]:
             Example((x,), {"jaxpr": doubled, "mesh": mesh, "in_specs": (part,), "out_specs": (part,)}),
             Example((x,), {"jaxpr": summed, "mesh": mesh, "in_specs": (part,), "out_specs": (whole,)}, ((0,),)),
         ],
+        **_loops(x, y),
+    }
+
+
+def _loops(x: np.ndarray, y: np.ndarray) -> dict[str, list[Example]]:
+    index = np.int32(1)
+    curved = tuple(_jaxpr(f, x, y) for f in (lambda a, b: a * b, lambda a, b: jnp.sin(a) + b, lambda a, b: b))
+    straight = tuple(_jaxpr(f, x, y) for f in (lambda a, b: 2.0 * a, lambda a, b: a[::-1] - b))
+    row, scale = floats(2), np.float64(0.75)
+    go_on = _jaxpr(lambda i, a: i < 3, np.int32(0), x)
+    turn = _jaxpr(lambda c, i, a: (i + 1, jnp.sin(a) * c), scale, np.int32(0), x)
+    step = _jaxpr(lambda c, carry, a: (carry * c + jnp.sin(a), carry * a), scale, row, row)
+    linear = _jaxpr(lambda c, carry, a: (carry * c + a, carry[::-1]), scale, row, row)
+    scan = {"length": 3, "num_consts": 1, "num_carry": 1}
+    return {
+        "cond": [
+            Example((index, x, y), {"branches": curved}),
+            Example((index, x, y), {"branches": straight}, ((1, 2),)),
+        ],
+        "while": [
+            Example(
+                (scale, np.int32(0), x),
+                {"cond_jaxpr": go_on, "cond_nconsts": 0, "body_jaxpr": turn, "body_nconsts": 1},
+            )
+        ],
+        "scan": [
+            Example((scale, row, x), {"jaxpr": step, "reverse": False, "unroll": 1, **scan}),
+            Example((scale, row, x), {"jaxpr": step, "reverse": True, "unroll": 2, **scan}),
+            Example((scale, row, x), {"jaxpr": linear, "reverse": False, "unroll": 1, **scan}, ((1, 2),)),
+            Example((scale, row, x[:0]), {"jaxpr": step, "reverse": False, "unroll": 1, **scan, "length": 0}),
+        ],
     }
 
 

@@ -15,6 +15,7 @@ import phlox
 from conformance import (
     test_arrays,
     test_collectives,
+    test_control_flow,
     test_custom,
     test_dtypes,
     test_example_optimizers,
@@ -48,7 +49,7 @@ ROWS = {row.path for module in TABLES for row in module.TABLE}
 #: What has no rows has tests of its own, in these files.
 ELSEWHERE = {
     "numpy": [test_dtypes, test_arrays, test_transforms],
-    "lax": [test_collectives, test_lax_structural],
+    "lax": [test_collectives, test_control_flow, test_lax_structural],
     "nn.initializers": [test_nn],
     "random": [test_random],
     "tree": [test_trees],

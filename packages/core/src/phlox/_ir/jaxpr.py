@@ -210,6 +210,11 @@ def jaxprs_in(params: dict[str, Any]) -> Iterable[Jaxpr]:
                 yield item
 
 
+def hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program with its constants as leading inputs, and none of its own."""
+    return memoized(closed.jaxpr, "hoisted", lambda: ClosedJaxpr(hoist_consts(closed.jaxpr)))
+
+
 def memoized(jaxpr: Jaxpr, key: Any, make: Callable[[], Any]) -> Any:
     """The result of `make()`, computed once for `jaxpr` and `key` and kept on the Jaxpr."""
     try:

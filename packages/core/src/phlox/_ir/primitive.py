@@ -53,6 +53,8 @@ class Primitive:
         unknown = set(rules) - set(_RULES)
         if unknown:
             raise PhloxError(f"primitive {name}: no such rules {sorted(unknown)}", instead=f"one of {_RULES}")
+        if name in _registry:
+            raise PhloxError(f"a primitive {name!r} exists already", instead="another name")
         self.name = name
         self.multiple_results = multiple_results
         for rule in _RULES:

@@ -11,12 +11,12 @@ from typing import Any
 
 from .._base import config
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
+from .._ir.jaxpr import ClosedJaxpr, hoisted, memoized
 from .._ir.primitive import Primitive
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from .._transform.transpose import is_linear
-from .._transform.words import Zero
+from .._transform.words import Zero, fill
 from .._xla.hosts import as_array
 from .._xla.lower import function_for, lower_jaxpr
 from .._xla.program import lower
@@ -27,7 +27,7 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = 
     """Calls a Jaxpr as one unit; its constants become leading arguments."""
     if closed.consts:
         args = [*closed.consts, *args]
-        closed = memoized(closed.jaxpr, "hoisted", lambda: ClosedJaxpr(hoist_consts(closed.jaxpr)))
+        closed = hoisted(closed)
     return jit_p.bind(*args, jaxpr=closed, name=name, inline=inline)
 
 
@@ -61,13 +61,7 @@ def _jit_jvp(
     given = [t for t in tangents if type(t) is not Zero]
     results = call(derived, [*primals, *given], name=name, inline=inline)
     count = len(jaxpr.out_avals)
-    return results[:count], _fill(results[count:], present, jaxpr.out_avals)
-
-
-def _fill(values: Sequence[Any], present: Sequence[bool], avals: Sequence[ShapedArray]) -> list[Any]:
-    """`values` where `present`, zeros elsewhere."""
-    remaining = iter(values)
-    return [next(remaining) if there else Zero(a.tangent()) for there, a in zip(present, avals, strict=True)]
+    return results[:count], fill(results[count:], present, jaxpr.out_avals)
 
 
 def _jit_linearize(
@@ -80,7 +74,7 @@ def _jit_linearize(
     residuals = [sources[kind][i] for kind, i in split.residuals]
     given = [t for t in tangents if type(t) is not Zero]
     outs = call(split.linear, [*residuals, *given], name=name, inline=inline) if any(split.nonzero) else []
-    return results[: len(jaxpr.out_avals)], _fill(outs, split.nonzero, jaxpr.out_avals)
+    return results[: len(jaxpr.out_avals)], fill(outs, split.nonzero, jaxpr.out_avals)
 
 
 def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import DerivativeError, UnexpectedTracerError
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, hoist_consts
+from .._ir.jaxpr import ClosedJaxpr, hoisted
 from .._ir.primitive import Primitive
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
@@ -93,15 +93,11 @@ def _custom_jvp_batch(
     outs = custom_jvp_call.bind(
         *derived.consts,
         *args,
-        call_jaxpr=_hoisted(derived),
+        call_jaxpr=hoisted(derived),
         jvp=Rule(batched, jvp.name),
         num_consts=num_consts + len(derived.consts),
     )
     return outs, out_dims
-
-
-def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
-    return ClosedJaxpr(hoist_consts(closed.jaxpr)) if closed.consts else closed
 
 
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
@@ -182,7 +178,7 @@ def _custom_vjp_batch(
     outs = custom_vjp_call.bind(
         *derived.consts,
         *args,
-        call_jaxpr=_hoisted(derived),
+        call_jaxpr=hoisted(derived),
         fwd=Rule(batched_fwd, fwd.name),
         bwd=Rule(batched_bwd, bwd.name),
         num_consts=num_consts + len(derived.consts),

@@ -20,7 +20,7 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from .._transform.transpose import is_linear
-from .._transform.words import Zero, insert_axis
+from .._transform.words import Zero, fill, insert_axis
 from .._xla.lower import lower_jaxpr
 from .._xla.mesh import Mesh, PartitionSpec, axes_of, tiles
 from .._xla.program import spec_text
@@ -109,12 +109,7 @@ def _jvp(
     out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
     results = bind(derived, [*primals, *given], mesh, specs, out)
     count = len(out_specs)
-    return results[:count], _fill(results[count:], present, results[:count])
-
-
-def _fill(values: Sequence[Any], present: Sequence[bool], primals: Sequence[Any]) -> list[Any]:
-    rest = iter(values)
-    return [next(rest) if has else Zero(typeof(p).tangent()) for has, p in zip(present, primals, strict=True)]
+    return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
 
 
 def _linearize(
@@ -156,7 +151,7 @@ def _linearize(
     tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
     given = [t for t in tangents if type(t) is not Zero]
     outs = bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs) if tangent_specs else []
-    return results[:count], _fill(outs, split.nonzero, results[:count])
+    return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
 
 
 def _unmapped(mesh: Mesh, spec: PartitionSpec) -> tuple[Any, ...]:

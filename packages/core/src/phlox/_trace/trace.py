@@ -115,12 +115,12 @@ class Tracer(ArrayLike):
     owner: Any
 
     def _refuse(self, error: type[errors.ConcretizationTypeError], use: str, instead: str) -> NoReturn:
-        origin = self.owner.explain(self) if self.owner.live else ""
+        check_live(self)
+        origin = self.owner.explain(self)
         what = f"{use} needs the value of {self.aval.short}, which is traced and has none yet"
         raise error(what + (f" ({origin})" if origin else ""), instead=instead, aval=self.aval)
 
     def __bool__(self) -> bool:
-        check_live(self)
         self._refuse(
             errors.TracerBoolConversionError,
             "a Python condition (if, while, and, or, not)",

@@ -108,11 +108,11 @@ def linearize_jaxpr(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> Linearized
 
 
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], keep: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """A Jaxpr from (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of linear inputs.
 
-    Also returns which of the linear inputs get one.
+    `keep` says which of these must be there even when they are zero. Also returns which are there.
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
@@ -128,14 +128,15 @@ def transpose_jaxpr(
             ]
             results = backward_pass(closed.jaxpr, closed.consts, values, cotangents)
             asked = [ct for ct, is_lin in zip(results, linear, strict=True) if is_lin]
-            present[:] = [type(ct) is not Zero for ct in asked]
-            return [ct for ct in asked if type(ct) is not Zero]
+            wanted = keep or (False,) * len(asked)
+            present[:] = [want or type(ct) is not Zero for want, ct in zip(wanted, asked, strict=True)]
+            return [instantiate(ct) for ct, there in zip(asked, present, strict=True) if there]
 
         in_avals = [aval for aval, is_lin in zip(closed.in_avals, linear, strict=True) if not is_lin]
         in_avals += [aval for aval, has in zip(closed.out_avals, nonzero, strict=True) if has]
         return restage(fun, in_avals, closed.jaxpr), present
 
-    return memoized(closed.jaxpr, ("transpose", linear, nonzero, axis_env.get()), make)
+    return memoized(closed.jaxpr, ("transpose", linear, nonzero, keep, axis_env.get()), make)
 
 
 def batch_jaxpr(

@@ -6,6 +6,7 @@ when it runs instead of importing them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,12 @@ def weak_number(x: Any) -> Any:
     """A NumPy scalar as the Python number of the same type, if there is one: those are the weakly typed literals."""
     number = x.item()
     return number if typeof(number).dtype == x.dtype else x
+
+
+def fill(values: Sequence[Any], present: Sequence[bool], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Tangents of values of types `avals`: the given ones where `present`, zeros elsewhere."""
+    remaining = iter(values)
+    return [next(remaining) if there else Zero(a.tangent()) for there, a in zip(present, avals, strict=True)]
 
 
 def instantiate(x: Any) -> Any:

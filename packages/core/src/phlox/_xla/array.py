@@ -202,6 +202,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
     def copy_to_host_async(self) -> None:
         """Starts copying the elements to the host, so that a later `numpy.asarray` need not wait."""
         self._check_alive()
+        if len(self.devices()) == 1:
+            self._buf._copy_single_device_array_to_host_async()
+        else:
+            for shard in self.addressable_shards:
+                shard.data.copy_to_host_async()
 
     def _check_alive(self) -> None:
         if self._buf.is_deleted():

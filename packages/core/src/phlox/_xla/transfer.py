@@ -12,6 +12,7 @@ import numpy as np
 
 from .._base.errors import DeviceError
 from .._base.native import native
+from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .devices import Device
 from .guard import no_jax
@@ -66,6 +67,8 @@ def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarr
             value = buf._single_device_array_to_np_array_did_copy()[0]
         else:
             return _assemble_on_host(buf, aval, sharding)
+    if aval.dtype == dtypes.float0:  # has no bits; the device holds truth values in its place
+        return np.zeros(aval.shape, dtypes.float0)
     return value if value.dtype == aval.dtype else value.view(aval.dtype)
 
 

@@ -6,6 +6,7 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 
 from .._ir.primitive import primitives as _primitives
 from .._ops import custom as _custom, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
+from ._branches import cond as cond, switch as switch
 from ._elementwise import (
     abs as abs,
     acos as acos,
@@ -73,6 +74,13 @@ from ._elementwise import (
     sub as sub,
     tan as tan,
     tanh as tanh,
+)
+from ._loops import (
+    associative_scan as associative_scan,
+    fori_loop as fori_loop,
+    map as map,
+    scan as scan,
+    while_loop as while_loop,
 )
 from ._parallel import (
     axis_index as axis_index,

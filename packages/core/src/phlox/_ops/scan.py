@@ -1,0 +1,507 @@
+"""The `scan` primitive: one program for each slice of some arrays, with values that go from each step to the next.
+
+    (constants, carry, slices) -> (carry, slices of results)
+
+Its derivative in reverse is a scan too, backwards, over what the steps left behind. Of that as little is kept as is
+possible: constants, the arrays that were scanned, and the results are there already, and what depends on constants
+alone is computed once, outside of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, memoized, prune
+from .._ir.primitive import Primitive
+from .._trace.axes import axis_env
+from .._trace.interpret import eval_jaxpr
+from .._trace.staging import stage
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim, place_axis
+from .._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
+from .._transform.transpose import Linear, backward_pass, is_linear
+from .._transform.words import Zero, add, fill, instantiate, zeros
+from .._xla.lower import lower_jaxpr
+from .._xla.text import Function, Value
+from .call import axes_used
+from .elementwise import add as plus, sub
+from .keys import is_key, random_wrap
+from .logic import lt
+from .loop import spread_carry, while_p
+from .shape import reshape
+from .slicing import dynamic_slice, dynamic_update_slice
+
+Params = dict[str, Any]
+
+
+def stacked(aval: ShapedArray, length: int) -> ShapedArray:
+    """The type of `length` values of a type, one after the other along a new first axis."""
+    return shaped((length, *aval.shape), aval.dtype, aval.weak_type)
+
+
+def row_of(aval: ShapedArray) -> ShapedArray:
+    """The type of one slice along the first axis."""
+    return shaped(aval.shape[1:], aval.dtype, aval.weak_type)
+
+
+def _types(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
+) -> list[ShapedArray]:
+    outs = jaxpr.out_avals
+    return [*outs[:num_carry], *[stacked(a, length) for a in outs[num_carry:]]]
+
+
+# --- as a loop ------------------------------------------------------------------------------------------
+
+
+def _row(x: Any, i: Any) -> Any:
+    """``x[i]`` for an index that is known to be inside."""
+    shape = typeof(x).shape
+    index = [i, *[_ZERO] * (len(shape) - 1)]
+    return reshape(dynamic_slice(x, *index, slice_sizes=(1, *shape[1:])), new_sizes=shape[1:], dimensions=None)
+
+
+def _with_row(x: Any, row: Any, i: Any) -> Any:
+    shape = typeof(x).shape
+    row = reshape(row, new_sizes=(1, *shape[1:]), dimensions=None)
+    return dynamic_update_slice(x, row, i, *[_ZERO] * (len(shape) - 1))
+
+
+_ZERO, _ONE = (dtypes.int32.type(n) for n in (0, 1))
+
+
+def _as_loop(
+    *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
+) -> list[Any]:
+    """The scan in other primitives: a loop that counts, or its steps one after the other where it is unrolled."""
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    ys = [_blank(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
+
+    def step(i: Any, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]) -> Any:
+        at = sub(dtypes.int32.type(length - 1), i) if reverse else i
+        outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[_row(x, at) for x in xs])
+        return outs[:num_carry], [_with_row(y, row, at) for y, row in zip(ys, outs[num_carry:], strict=True)]
+
+    turns = length // unroll
+    if turns > 1:
+        nconst, nxs = len(consts), len(xs)
+
+        def body(*values: Any) -> list[Any]:
+            fixed, (i, *moving) = values[: nconst + nxs], values[nconst + nxs :]
+            inner_carry, inner_ys = moving[:num_carry], moving[num_carry:]
+            for _ in range(unroll):
+                inner_carry, inner_ys = step(i, inner_carry, inner_ys, fixed[nconst:], fixed[:nconst])
+                i = plus(i, _ONE)
+            return [i, *inner_carry, *inner_ys]
+
+        moving = [_ZERO, *carry, *ys]
+        avals = [typeof(_ZERO), *[a.update(weak_type=False) for a in map(typeof, [*carry, *ys])]]
+        fixed_avals = [typeof(x) for x in (*consts, *xs)]
+        limit = dtypes.int32.type(turns * unroll)
+        outs = while_p.bind(
+            *consts,
+            *xs,
+            *moving,
+            cond_jaxpr=restage(lambda i, *_: [lt(i, limit)], avals, jaxpr.jaxpr),
+            cond_nconsts=0,
+            body_jaxpr=hoisted(restage(body, [*fixed_avals, *avals], jaxpr.jaxpr)),
+            body_nconsts=nconst + nxs,
+        )
+        carry, ys = outs[1 : num_carry + 1], outs[num_carry + 1 :]
+    first = turns * unroll if turns > 1 else 0
+    for i in range(first, length):  # what is left over, or all of it
+        carry, ys = step(dtypes.int32.type(i), carry, ys, xs, consts)
+    return [*carry, *ys]
+
+
+def _blank(aval: ShapedArray) -> Any:
+    """An array of this type to write results into."""
+    if is_key(aval):
+        return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
+    return zeros(aval.update(weak_type=False))
+
+
+def _parts(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[Any], list[Any], list[Any]]:
+    """Constants, carry, and the arrays to scan."""
+    both = num_consts + num_carry
+    return list(args[:num_consts]), list(args[num_consts:both]), list(args[both:])
+
+
+def _bind(
+    closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
+) -> tuple[list[Any], list[Any]]:
+    """A scan of a program whose own constants are concrete; returns the last carry, and the results."""
+    outs = scan.bind(
+        *closed.consts,
+        *consts,
+        *carry,
+        *xs,
+        jaxpr=hoisted(closed),
+        num_consts=len(closed.consts) + len(consts),
+        num_carry=len(carry),
+        **how,
+    )
+    return outs[: len(carry)], outs[len(carry) :]
+
+
+# --- forward mode ---------------------------------------------------------------------------------------
+
+
+def _regrouped(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
+    """The program with its inputs in another order: `groups` lists their positions."""
+    order = [i for group in groups for i in group]
+
+    def fun(*args: Any) -> list[Any]:
+        values: list[Any] = [None] * len(args)
+        for i, x in zip(order, args, strict=True):
+            values[i] = x
+        return eval_jaxpr(derived.jaxpr, derived.consts, *values)
+
+    return restage(fun, [derived.in_avals[i] for i in order], name)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+) -> tuple[list[Any], list[Any]]:
+    has = [type(t) is not Zero for t in tangents]
+    const_has, carry_given, xs_has = map(tuple, _parts(has, num_consts, num_carry))
+    carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
+    outputs = len(jaxpr.out_avals)
+    keep = (*carry_has, *[False] * (outputs - num_carry))
+    derived, there = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
+
+    def make() -> ClosedJaxpr:
+        inputs = len(jaxpr.in_avals)
+        counts = [sum(const_has), sum(carry_has), sum(xs_has)]
+        starts = [inputs, inputs + counts[0], inputs + counts[0] + counts[1]]
+        plain = _parts(range(inputs), num_consts, num_carry)
+        groups = []
+        for mine, start, count in zip(plain, starts, counts, strict=True):
+            groups += [mine, list(range(start, start + count))]
+        grouped = _regrouped(derived, groups, jaxpr.jaxpr)
+        # Results: carry, its tangents, slices, their tangents.
+        order = [
+            *range(num_carry),
+            *range(outputs, outputs + counts[1]),
+            *range(num_carry, outputs),
+            *range(outputs + counts[1], len(derived.out_avals)),
+        ]
+        return grouped.replace(jaxpr=grouped.jaxpr.replace(outvars=[grouped.jaxpr.outvars[i] for i in order]))
+
+    step = memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make)
+    consts, carry, xs = _parts(primals, num_consts, num_carry)
+    const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
+    moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
+    last, rows = _bind(
+        step,
+        [*consts, *_present(const_tangents)],
+        [*carry, *moving],
+        [*xs, *_present(xs_tangents)],
+        how,
+    )
+    width = outputs - num_carry
+    outs = [*last[:num_carry], *rows[:width]]
+    return outs, fill([*last[num_carry:], *rows[width:]], there, [typeof(x) for x in outs])
+
+
+def _present(tangents: Sequence[Any]) -> list[Any]:
+    return [t for t in tangents if type(t) is not Zero]
+
+
+# --- reverse mode ---------------------------------------------------------------------------------------
+
+
+class _Halves(NamedTuple):
+    """A step split for reverse mode.
+
+    `invariant` computes, from the constants, residuals that are the same in each step. `primal` returns carry, slices,
+    and what the step leaves behind. `linear` takes residuals that are fixed, tangents of constants and of the carry,
+    residuals of the step, and tangents of slices; it returns tangents of the carry and of slices where `nonzero`.
+    `fixed` and `moving` say where residuals come from: ("const", i), ("invariant", i), ("xs", i), ("ys", i) or
+    ("left", i).
+    """
+
+    invariant: ClosedJaxpr
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    fixed: list[tuple[str, int]]
+    moving: list[tuple[str, int]]
+    nonzero: tuple[bool, ...]
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+) -> tuple[list[Any], list[Any]]:
+    wanted = [type(t) is not Zero for t in tangents]
+    const_has, carry_given, xs_has = map(tuple, _parts(wanted, num_consts, num_carry))
+    carry_has = spread_carry(
+        carry_given,
+        lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry],
+    )
+    key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
+    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
+    consts, carry, xs = _parts(primals, num_consts, num_carry)
+    outer = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
+    last, rows = _bind(halves.primal, consts, carry, xs, how)
+    width = len(jaxpr.out_avals) - num_carry
+    outs = [*last, *rows[:width]]
+    sources = {"const": consts, "invariant": outer, "xs": xs, "ys": rows[:width], "left": rows[width:]}
+    fixed = [sources[kind][i] for kind, i in halves.fixed]
+    moving = [sources[kind][i] for kind, i in halves.moving]
+    if not any(halves.nonzero):
+        return outs, [Zero(typeof(x).tangent()) for x in outs]
+    const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
+    going = [instantiate(t) for t, there in zip(carry_tangents, carry_has, strict=True) if there]
+    last_t, rows_t = _bind(
+        halves.linear, [*fixed, *_present(const_tangents)], going, [*moving, *_present(xs_tangents)], how
+    )
+    return outs, fill([*last_t, *rows_t], halves.nonzero, [typeof(x) for x in outs])
+
+
+def _split(
+    jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
+) -> _Halves:
+    nconst, ncarry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
+    s = linearize_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has))
+    steady = _steady(s.primal.jaxpr, nconst)
+    inner = s.primal.jaxpr
+    invariant_vars: list[Any] = []  # outputs of the primal half that depend on constants alone
+    left_vars: list[Any] = []  # what a step leaves behind for its derivative, and nothing else has
+    fixed: list[tuple[str, int]] = []
+    moving: list[tuple[str, int]] = []
+    places: list[tuple[bool, int]] = []  # for each residual: whether it is fixed, and its position there
+
+    def keep(row: list[tuple[str, int]], source: tuple[str, int]) -> None:
+        if source not in row:
+            row.append(source)
+        places.append((row is fixed, row.index(source)))
+
+    def position(row: list[Any], var: Any) -> int:
+        if var not in row:
+            row.append(var)
+        return row.index(var)
+
+    for kind, i in s.residuals:
+        if kind == "in" and i < nconst:
+            keep(fixed, ("const", i))
+        elif kind == "in" and i >= nconst + ncarry:
+            keep(moving, ("xs", i - nconst - ncarry))
+        elif kind == "in":
+            keep(moving, ("left", position(left_vars, inner.invars[i])))
+        elif ncarry <= i < outputs:
+            keep(moving, ("ys", i - ncarry))
+        elif inner.outvars[i] in steady:
+            keep(fixed, ("invariant", position(invariant_vars, inner.outvars[i])))
+        else:
+            keep(moving, ("left", position(left_vars, inner.outvars[i])))
+
+    invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady.eqns))
+    primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
+    nonzero = (*carry_has, *s.nonzero[ncarry:])
+    linear = _linear_step(jaxpr, s, places, fixed, moving, const_has, carry_has, xs_has)
+    return _Halves(
+        ClosedJaxpr(invariant, s.primal.consts),
+        ClosedJaxpr(primal, s.primal.consts),
+        linear,
+        fixed,
+        moving,
+        nonzero,
+    )
+
+
+class _Steady(set[Var]):
+    """Variables that depend on the first inputs and on constants alone, with the equations that compute them."""
+
+    eqns: list[JaxprEqn]
+
+
+def _steady(jaxpr: Jaxpr, count: int) -> _Steady:
+    found = _Steady([*jaxpr.constvars, *jaxpr.invars[:count]])
+    found.eqns = []
+    for eqn in jaxpr.eqns:
+        if not eqn.effects and all(v in found for v in eqn.invars if type(v) is Var):
+            found.update(eqn.outvars)
+            found.eqns.append(eqn)
+    return found
+
+
+def _linear_step(
+    jaxpr: ClosedJaxpr,
+    s: LinearizedJaxpr,
+    places: Sequence[tuple[bool, int]],
+    fixed: Sequence[Any],
+    moving: Sequence[Any],
+    const_has: tuple[bool, ...],
+    carry_has: tuple[bool, ...],
+    xs_has: tuple[bool, ...],
+) -> ClosedJaxpr:
+    """The derivative of a step, its inputs in the order of a scan: fixed residuals, tangents of constants, tangents of
+    the carry, moving residuals, tangents of slices."""
+    ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
+    avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
+    for (is_fixed, i), aval in zip(places, s.linear.in_avals, strict=False):
+        avals[is_fixed][i] = aval
+    tangent_avals = s.linear.in_avals[len(places) :]
+
+    def fun(*args: Any) -> list[Any]:
+        rows = [args[: len(fixed)], args[len(fixed) + nconst_t + ncarry_t :]]
+        residuals = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in places]
+        given = [*args[len(fixed) : len(fixed) + nconst_t + ncarry_t], *rows[1][len(moving) :]]
+        found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *given)
+        outs = fill(found, s.nonzero, jaxpr.out_avals)
+        return [
+            *[instantiate(t) for t, there in zip(outs[:ncarry], carry_has, strict=True) if there],
+            *[t for t in outs[ncarry:] if type(t) is not Zero],
+        ]
+
+    order = [
+        *avals[True],
+        *tangent_avals[: nconst_t + ncarry_t],
+        *avals[False],
+        *tangent_avals[nconst_t + ncarry_t :],
+    ]
+    return restage(fun, order, s.linear.jaxpr)
+
+
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    num_consts: int,
+    num_carry: int,
+    reverse: bool,
+    unroll: int,
+) -> list[Any]:
+    """The scan backwards: cotangents of the carry go round, those of constants add up, those of slices come out."""
+    linear = tuple(is_linear(x) for x in args)
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    given_carry, given_ys = list(cotangents[:num_carry]), list(cotangents[num_carry:])
+    # Known zeros among the cotangents of slices stay out of the loop.
+    ys_has = tuple(type(ct) is not Zero for ct in given_ys)
+    step = memoized(
+        jaxpr.jaxpr,
+        ("transposed step", linear, num_consts, num_carry, ys_has, axis_env.get()),
+        lambda: _backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
+    )
+    sums = [zeros(x.aval) for x in consts if is_linear(x)]
+    going = [instantiate(ct) for ct in given_carry]
+    last, rows = _bind(
+        step,
+        [x for x in consts if not is_linear(x)],
+        [*sums, *going],
+        [*[x for x in xs if not is_linear(x)], *_present(given_ys)],
+        {"length": length, "reverse": not reverse, "unroll": unroll},
+    )
+    total, came, out = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
+    return [
+        *(next(total) if is_linear(x) else None for x in consts),
+        *(ct if is_linear(x) else None for x, ct in zip(carry, came, strict=True)),
+        *(next(out) if is_linear(x) else None for x in xs),
+    ]
+
+
+def _backward_step(
+    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
+) -> ClosedJaxpr:
+    const_lin, _, xs_lin = _parts(linear, num_consts, num_carry)
+    const_avals, carry_avals, xs_avals = _parts(jaxpr.in_avals, num_consts, num_carry)
+    ys_avals = jaxpr.out_avals[num_carry:]
+    summed = [a for a, lin in zip(const_avals, const_lin, strict=True) if lin]
+
+    def split(args: Sequence[Any], *counts: int) -> list[list[Any]]:
+        result, start = [], 0
+        for count in counts:
+            result.append(list(args[start : start + count]))
+            start += count
+        return result
+
+    def fun(*args: Any) -> list[Any]:
+        known, sums, going, rows, cts = split(
+            args, num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
+        )
+        first, later, ys = iter(known), iter(rows), iter(cts)
+        values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
+        values += [Linear(a) for a in carry_avals]
+        values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
+        outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
+        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
+        const_cts, carry_cts, xs_cts = _parts(found, num_consts, num_carry)
+        added = [ct for ct, lin in zip(const_cts, const_lin, strict=True) if lin]
+        return [
+            *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
+            *[instantiate(ct) for ct in carry_cts],
+            *[instantiate(ct) for ct, lin in zip(xs_cts, xs_lin, strict=True) if lin],
+        ]
+
+    avals = [
+        *[a for a, lin in zip(const_avals, const_lin, strict=True) if not lin],
+        *[a.update(weak_type=False) for a in [*summed, *carry_avals]],
+        *[a for a, lin in zip(xs_avals, xs_lin, strict=True) if not lin],
+        *[a for a, has in zip(ys_avals, ys_has, strict=True) if has],
+    ]
+    return restage(fun, avals, jaxpr.jaxpr)
+
+
+# --- vmap -----------------------------------------------------------------------------------------------
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **how: Any,
+) -> tuple[list[Any], list[Dim]]:
+    const_dims, carry_given, xs_given = _parts(dims, num_consts, num_carry)
+    xs_dims = [None if d is None else 0 for d in xs_given]
+
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        carry_dims = [0 if there else None for there in known]
+        out_dims = batch_jaxpr(jaxpr, axis, (*const_dims, *carry_dims, *xs_dims))[1]
+        return [d is not None for d in out_dims[:num_carry]]
+
+    batched = spread_carry([d is not None for d in carry_given], after)
+    carry_dims = [0 if there else None for there in batched]
+    in_dims = (*const_dims, *carry_dims, *xs_dims)
+    must = (*batched, *[False] * (len(jaxpr.out_avals) - num_carry))
+    derived, out_dims = batch_jaxpr(jaxpr, axis, in_dims, must)
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    carry = [
+        place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(carry, carry_given, batched, strict=True)
+    ]
+    xs = [x if d is None else place_axis(x, d, 1, axis.size) for x, d in zip(xs, xs_given, strict=True)]
+    last, rows = _bind(derived, consts, carry, xs, how)
+    return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
+
+
+def _text(f: Function, *args: Value, **params: Any) -> list[Value]:
+    jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
+    avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
+    loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
+    return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c)) for c in consts), *args])
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return axes_used(params["jaxpr"])
+
+
+scan = Primitive(
+    "scan",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    axes=_axes,
+)

@@ -1,0 +1,137 @@
+"""`cond` and `switch`: branches that are part of the program.
+
+Python's own `if` is decided while a function is traced. These take the branches as functions, trace all of them, and
+leave the choice to the compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._api import arguments
+from .._api.flat import user_call
+from .._base import pytree
+from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
+from .._ir import dtypes
+from .._ir.jaxpr import ClosedJaxpr
+from .._ops import branch, logic
+from .._ops.shape import own
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import Tracer, typeof
+from ..numpy._promote import to_dtype
+from ._staged import Staged, missing, operands_of, paths, staged, strong_results
+
+
+@user_call
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = missing,
+) -> Any:
+    """``true_fun(*operands)`` if `pred`, else ``false_fun(*operands)`` (StableHLO case).
+
+    Both functions are traced; one of them runs. Under `vmap` with a batched `pred` both run, and results are selected.
+
+    Args:
+      pred: a number or truth value without axes.
+      operands: arguments, trees of arrays.
+
+    Raises `TreeError` when results differ in structure, and `ShapeError` or `DtypeError` when they differ in types.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
+    if operand is not missing:
+        if operands:
+            raise ArgumentError("cond: operand= together with further arguments", instead="arguments alone")
+        operands = (operand,)
+    leaves, tree = operands_of("cond", true_fun, operands)
+    return _branches("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), leaves, tree)
+
+
+def _truth(pred: Any) -> Any:
+    arguments.check_arrays("cond", cond, (pred,), {}, [pred])
+    aval = typeof(pred)
+    if aval.shape:
+        raise ShapeError(f"cond: pred must be one truth value, got {aval.short}", instead="pred.any() or pred.all()")
+    if dtypes.kind(aval.dtype) not in "biuf":
+        raise DtypeError(f"cond: pred must be a truth value or a number, got {aval.short}")
+    if not isinstance(pred, Tracer):
+        return np.int32(bool(pred))
+    truth = pred if aval.dtype == dtypes.bool_ else logic.ne(pred, to_dtype(0, aval.dtype))
+    return to_dtype(truth, dtypes.int32)
+
+
+@user_call
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = missing) -> Any:
+    """``branches[index](*operands)``, with `index` moved into range (StableHLO case).
+
+    >>> switch(1, [lambda x: x, lambda x: 10 * x], 2.0)
+    Array(20., dtype=float32, weak_type=True)
+    """
+    if operand is not missing:
+        operands = (*operands, operand)
+    branches = list(branches)
+    if not branches:
+        raise OptionError("switch needs at least one branch")
+    leaves, tree = operands_of("switch", branches[0], operands)
+    arguments.check_arrays("switch", switch, (index,), {}, [index])
+    aval = typeof(index)
+    if aval.shape:
+        raise ShapeError(f"switch: index must be one integer, got {aval.short}")
+    if dtypes.kind(aval.dtype) not in "iu":
+        raise DtypeError(f"switch: index must be an integer, got {aval.short}")
+    last = len(branches) - 1
+    if not isinstance(index, Tracer):
+        where: Any = np.int32(min(max(int(index), 0), last))
+    else:
+        where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
+    return _branches("switch", branches, [f"branch {i}" for i in range(len(branches))], where, leaves, tree)
+
+
+def _branches(
+    function: str, funs: Sequence[Callable[..., Any]], roles: Sequence[str], index: Any, leaves: list[Any], tree: Any
+) -> Any:
+    avals = [typeof(x) for x in leaves]
+    programs = [staged(function, role, fun, tree, avals) for role, fun in zip(roles, funs, strict=True)]
+    first = programs[0]
+    for role, other in zip(roles[1:], programs[1:], strict=True):
+        what = f"{function}: {role} ({other.name}) and {roles[0]} ({first.name}) must return the same structure"
+        pytree.check_same(first.out_tree, other.out_tree, what)
+    closed = _one_type(function, programs, roles)
+    if len(closed) == 1:
+        outs = eval_jaxpr(closed[0].jaxpr, [], *first.consts, *leaves)
+        return first.out_tree.unflatten([own(x) for x in outs])
+    consts = [c for one in programs for c in one.consts]
+    const_avals, start, branches = tuple(typeof(c) for c in consts), 0, []
+    for one, program in zip(programs, closed, strict=True):
+        width, invars = len(one.consts), program.jaxpr.invars
+        opened = ClosedJaxpr(program.jaxpr.replace(constvars=invars[:width], invars=invars[width:]), one.consts)
+        branches.append(branch.with_constants(opened, const_avals, start) if consts else program)
+        start += width
+    outs = branch.cond.bind(index, *consts, *leaves, branches=tuple(branches))
+    return first.out_tree.unflatten(outs)
+
+
+def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:
+    """The programs with results of one type: weak ones are made strong where the other branches' are."""
+    columns = list(zip(*[one.out_avals for one in programs], strict=True))
+    for i, column in enumerate(columns):
+        for role, aval in zip(roles[1:], column[1:], strict=True):
+            if (aval.shape, aval.dtype) != (column[0].shape, column[0].dtype):
+                path = pytree.keystr(paths(programs[0].out_tree)[i])
+                kind = ShapeError if aval.shape != column[0].shape else DtypeError
+                raise kind(
+                    f"{function}: {role} and {roles[0]} must return the same types, but result{path} is "
+                    f"{aval.short} and {column[0].short}",
+                    path=paths(programs[0].out_tree)[i],
+                    expected=column[0],
+                    got=aval,
+                )
+    strong = [not all(a.weak_type for a in column) for column in columns]
+    return [strong_results(one.closed, strong) for one in programs]

@@ -1,0 +1,295 @@
+"""`while_loop`, `fori_loop`, `scan`, `map` and `associative_scan`: loops that are part of the program.
+
+Python's own `for` is unrolled while a function is traced. These take the body as a function, trace it once, and leave
+the turns to the compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._api import arguments
+from .._api.flat import user_call
+from .._api.vmap import vmap
+from .._base import pytree
+from .._base.errors import ArgumentError, AxisError, DtypeError, OptionError, ShapeError
+from .._base.pytree import PyTreeDef, flatten
+from .._ir import dtypes
+from .._ir.avals import ShapedArray
+from .._ir.jaxpr import ClosedJaxpr
+from .._ops import loop, running, scan as scanning
+from .._trace.trace import Tracer, typeof
+from ..numpy._promote import to_dtype
+from ..numpy._shapes import concatenate, flip, moveaxis, reshape
+from ._staged import Staged, operands_of, paths, staged, strong_results
+
+Carry = Any
+Tree = Any
+
+
+def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]) -> tuple[list[ShapedArray], Staged]:
+    """Stages a step with carries of types `avals`; a weak carry may take the dtype that the step gives it."""
+    first = run(avals)
+    wider = [
+        out.update(weak_type=False) if a.weak_type and a.shape == out.shape and a.dtype != out.dtype else a
+        for a, out in zip(avals, first.out_avals, strict=False)
+    ]
+    return (wider, run(wider)) if wider != avals else (avals, first)
+
+
+def _check_carry(
+    function: str, role: str, in_tree: PyTreeDef, avals: Sequence[Any], s: Staged, out_tree: PyTreeDef
+) -> None:
+    """The carry that comes out of a step must have the structure and the types of the one that went in."""
+    pytree.check_same(
+        in_tree,
+        out_tree,
+        f"{function}: the carry that {role} ({s.name}) returns has another structure than the one it takes",
+    )
+    places = paths(in_tree)
+    for path, aval, out in zip(places, avals, s.out_avals, strict=False):
+        if (aval.shape, aval.dtype) != (out.shape, out.dtype):
+            kind = ShapeError if aval.shape != out.shape else DtypeError
+            raise kind(
+                f"{function}: carry{pytree.keystr(path)} goes into {role} ({s.name}) as {aval.short} "
+                f"and comes out as {out.short}",
+                instead=f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
+                path=path,
+                expected=aval,
+                got=out,
+            )
+
+
+def _weaken(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The step with carries that come out exactly as they went in: strong where they went in strong."""
+    return strong_results(closed, [not a.weak_type for a in avals] + [False] * (len(closed.out_avals) - len(avals)))
+
+
+@user_call
+def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
+    """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO while).
+
+    The value keeps its structure, shapes and dtypes. Derivatives in forward mode alone: how often the loop turns is not
+    known beforehand; see `scan` and `fori_loop`.
+
+    Raises `TreeError`, `ShapeError` or `DtypeError` with the path of the part that does not keep its type.
+
+    >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
+    Array(192, dtype=int32, weak_type=True)
+    """
+    leaves, tree = operands_of("while_loop", body_fun, (init_val,))
+    carry_tree = pytree.treedef_children(tree)[0]
+    avals, body = _settle(
+        [typeof(x) for x in leaves],
+        lambda types: staged("while_loop", "body_fun", body_fun, tree, types),
+    )
+    _check_carry("while_loop", "body_fun", carry_tree, avals, body, body.out_tree)
+    go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
+    if [a.update(weak_type=False) for a in go_on.out_avals] != [_BOOL] or go_on.out_tree.num_nodes != 1:
+        got = ", ".join(a.short for a in go_on.out_avals)
+        raise DtypeError(f"while_loop: cond_fun ({go_on.name}) must return one truth value, got {got or 'nothing'}")
+    leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
+    outs = loop.while_p.bind(
+        *go_on.consts,
+        *body.consts,
+        *leaves,
+        cond_jaxpr=go_on.closed,
+        cond_nconsts=len(go_on.consts),
+        body_jaxpr=_weaken(body.closed, avals),
+        body_nconsts=len(body.consts),
+    )
+    return carry_tree.unflatten(outs)
+
+
+_BOOL = typeof(np.bool_(True))
+
+
+def _as_type(x: Any, aval: ShapedArray) -> Any:
+    """A start value with the type that the carry has in the loop."""
+    return x if typeof(x).dtype == aval.dtype else to_dtype(x, aval.dtype, aval.weak_type)
+
+
+@user_call
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Carry], Carry], init_val: Carry, *, unroll: Any = None
+) -> Carry:
+    """``for i in range(lower, upper): val = body_fun(i, val)``, as a loop of the program.
+
+    With bounds that are Python numbers (or arrays whose values are known) it is a `scan`, which has derivatives in both
+    modes and can be unrolled; otherwise a `while_loop`.
+
+    >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    arguments.check_callable("fori_loop: body_fun", body_fun)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        arguments.check_arrays("fori_loop", fori_loop, (bound,), {}, [bound])
+        aval = typeof(bound)
+        if aval.shape or dtypes.kind(aval.dtype) not in "iu":
+            raise DtypeError(f"fori_loop: {name} must be one integer, got {aval.short}")
+    known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
+    both = [typeof(lower), typeof(upper)]
+    dtype = both[0].dtype if both[1].weak_type else both[1].dtype
+    weak = all(a.weak_type for a in both)
+    first = to_dtype(lower, dtype, weak)
+    if known:
+        length = max(0, int(upper) - int(lower))
+
+        def step(carry: Any, _: Any) -> Any:
+            i, x = carry
+            return (i + 1, body_fun(i, x)), None
+
+        step.__name__ = arguments.fun_name(body_fun)
+        return scan(step, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
+    if unroll is not None:
+        raise OptionError("fori_loop: unroll= needs bounds that are known when the program is traced")
+
+    def body(carry: Any) -> Any:
+        i, end, x = carry
+        return i + 1, end, body_fun(i, x)
+
+    body.__name__ = arguments.fun_name(body_fun)
+    return while_loop(lambda carry: carry[0] < carry[1], body, (first, to_dtype(upper, dtype, weak), init_val))[2]
+
+
+@user_call
+def scan(
+    f: Callable[[Carry, Any], tuple[Carry, Any]],
+    init: Carry,
+    xs: Tree = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Carry, Tree]:
+    """Runs `f` over the slices of `xs` along their first axes, with a carry that goes from step to step.
+
+        for x in xs: carry, y = f(carry, x)        ->   (carry, ys), the results stacked
+
+    Args:
+      f: ``f(carry, x) -> (carry, y)``; `x` and `y` are trees, or None.
+      init: the first carry; it keeps its structure, shapes and dtypes.
+      xs: arrays to scan, a tree; None if there is nothing but the carry.
+      length: the number of steps, needed when `xs` has no arrays.
+      reverse: from the last slice to the first.
+      unroll: how many steps stand in one turn of the loop; True for all.
+      _split_transpose: accepted as in JAX; the transposed loop is the same either way.
+
+    The derivative in reverse keeps, for each step, what it needs of it: memory grows with the number of steps.
+
+    >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
+    """
+    arguments.check_callable("scan", f)
+    leaves, tree = operands_of("scan", f, (init, xs))
+    carry_tree, xs_tree = pytree.treedef_children(tree)
+    count = carry_tree.num_leaves
+    steps = _length(leaves[count:], xs_tree, length)
+    if isinstance(unroll, bool):
+        unroll = max(steps, 1) if unroll else 1
+    if unroll < 1:
+        raise OptionError(f"scan: unroll must be at least 1, got {unroll}")
+    row_avals = [scanning.row_of(typeof(x)) for x in leaves[count:]]
+    avals, body = _settle(
+        [typeof(x) for x in leaves[:count]],
+        lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),
+    )
+    if body.out_tree.node_data() is None or body.out_tree.node_data()[0] not in (tuple, list):
+        raise ArgumentError(f"scan: f ({body.name}) must return a pair (carry, y)", instead="return carry, None")
+    parts = pytree.treedef_children(body.out_tree)
+    if len(parts) != 2:
+        raise ArgumentError(f"scan: f ({body.name}) must return a pair (carry, y), got {len(parts)} values")
+    _check_carry("scan", "f", carry_tree, avals, body, parts[0])
+    outs = scanning.scan.bind(
+        *body.consts,
+        *[_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)],
+        *leaves[count:],
+        jaxpr=_weaken(body.closed, avals),
+        length=steps,
+        num_consts=len(body.consts),
+        num_carry=count,
+        reverse=bool(reverse),
+        unroll=min(unroll, max(steps, 1)),
+    )
+    return carry_tree.unflatten(outs[:count]), parts[1].unflatten(outs[count:])
+
+
+def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
+    found: dict[int, str] = {}
+    for path, x in zip(paths(tree), arrays, strict=True):
+        aval = typeof(x)
+        if not aval.shape:
+            raise AxisError(f"scan: xs{pytree.keystr(path)} is {aval.short}, which has no axis to scan")
+        found.setdefault(aval.shape[0], f"xs{pytree.keystr(path)}: {aval.short}")
+    if length is not None:
+        found.setdefault(int(length), f"length={length}")
+    if not found:
+        raise OptionError("scan: xs has no arrays, so the number of steps is unknown", instead="length=...")
+    if len(found) > 1:
+        raise ShapeError(f"scan: first axes of different lengths: {'; '.join(found.values())}")
+    return next(iter(found))
+
+
+def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tree:
+    """``stack([f(x) for x in xs])``, one after the other: less memory than `vmap`, which does all at once.
+
+    With `batch_size`, so many at once.
+
+    >>> map(lambda x: x**2, jnp.arange(3))
+    Array([0, 1, 4], dtype=int32)
+    """
+    if batch_size is None:
+
+        def step(_: Any, x: Any) -> Any:
+            return (), f(x)
+
+        step.__name__ = arguments.fun_name(f)
+        return scan(step, (), xs)[1]
+    leaves, tree = operands_of("map", f, (xs,))
+    total = _length(leaves, pytree.treedef_children(tree)[0], None)
+    batches = total // batch_size
+    whole = batches * batch_size
+    in_batches = pytree.tree_map(lambda x: reshape(x[:whole], (batches, batch_size, *typeof(x).shape[1:])), xs)
+    out = map(vmap(f), in_batches) if batches else None
+    out = pytree.tree_map(lambda y: reshape(y, (whole, *typeof(y).shape[2:])), out)
+    if whole == total:
+        return out
+    rest = vmap(f)(pytree.tree_map(lambda x: x[whole:], xs))
+    if not batches:
+        return rest
+    return pytree.tree_map(lambda a, b: concatenate([a, b]), out, rest)
+
+
+@user_call
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Tree:
+    """All prefixes of `elems` along `axis` under an associative `fn`, in a logarithmic number of steps.
+
+    `fn` takes two trees like `elems`, of equal length along `axis`, and combines them element by element.
+
+    >>> associative_scan(lambda a, b: a + b, jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    arguments.check_callable("associative_scan", fn)
+    leaves, tree = operands_of("associative_scan", fn, (elems,))
+    elems_tree = pytree.treedef_children(tree)[0]
+    lengths = set()
+    for path, x in zip(paths(elems_tree), leaves, strict=True):
+        aval = typeof(x)
+        if not -aval.ndim <= axis < aval.ndim:
+            raise ShapeError(f"associative_scan: elems{pytree.keystr(path)} is {aval.short}, which has no axis {axis}")
+        lengths.add(aval.shape[axis])
+    if len(lengths) > 1:
+        raise ShapeError(f"associative_scan: elems have different lengths along axis {axis}: {sorted(lengths)}")
+    front = [moveaxis(flip(x, axis) if reverse else x, axis, 0) for x in leaves]
+
+    def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        out, out_tree = flatten(fn(elems_tree.unflatten(a), elems_tree.unflatten(b)))
+        pytree.check_same(elems_tree, out_tree, "associative_scan: fn returns another structure than it takes")
+        return out
+
+    found = running.associative_scan(combine, front, 0)
+    back = [moveaxis(x, 0, axis) for x in found]
+    return elems_tree.unflatten([flip(x, axis) if reverse else x for x in back])

@@ -1,0 +1,147 @@
+"""Control flow: what its errors say, what a derivative keeps, and how often a body is traced and compiled."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import errors, grad, jit, lax, make_jaxpr, vmap
+
+X = jnp.arange(3.0)
+
+
+def refused(kind, run, *said):
+    with pytest.raises(kind) as caught:
+        run()
+    text = str(caught.value)
+    assert caught.value.where is not None and caught.value.where.file == __file__
+    for part in said:
+        assert part in text, text
+    return caught.value
+
+
+def test_a_carry_of_another_type_is_named():
+    def step(carry, x):
+        return {"h": carry["h"].astype("float16"), "n": carry["n"] + 1}, x
+
+    start = {"h": jnp.zeros(3), "n": 0}
+    error = refused(errors.DtypeError, lambda: lax.scan(step, start, X), "carry['h']", "f32[3]", "f16[3]", "step")
+    assert (error.expected.short, error.got.short) == ("f32[3]", "f16[3]")
+    refused(errors.ShapeError, lambda: lax.while_loop(lambda c: c[0].any(), lambda c: (c[0][:2],), (X,)), "carry[0]")
+    refused(errors.TreeError, lambda: lax.fori_loop(0, 3, lambda i, c: (c, c), X), "another structure")
+
+
+def test_branches_of_different_types_are_named():
+    pick = lambda f, g: lax.cond(X.sum() > 0, f, g, X)
+    refused(errors.TreeError, lambda: pick(lambda x: {"a": x}, lambda x: {"b": x}), "'a'", "'b'")
+    refused(errors.ShapeError, lambda: pick(lambda x: (x, x), lambda x: (x, x[:2])), "result[1]", "f32[2]", "f32[3]")
+    refused(errors.DtypeError, lambda: pick(lambda x: x, lambda x: x > 0), "bool[3]", "f32[3]")
+
+
+def test_reverse_mode_of_a_while_loop_says_what_to_write():
+    f = lambda x: lax.while_loop(lambda c: c < 100, lambda c: c * 2, x)
+    assert float(phlox.jvp(f, (3.0,), (1.0,))[1]) == 64.0
+    refused(errors.DerivativeError, lambda: grad(f)(3.0), "while_loop", "scan", "fori_loop")
+
+
+def test_bodies_are_traced_once():
+    count = []
+
+    def step(carry, x):
+        count.append(1)
+        return carry + x, None
+
+    for _ in range(3):
+        lax.scan(step, 0.0, X)
+    jit(lambda xs: lax.scan(step, 0.0, xs))(X)
+    assert len(count) == 1
+
+
+def test_traced_bodies_die_with_their_functions():
+    from phlox.lax._staged import _known
+
+    def run():
+        lax.scan(lambda carry, x: (carry + x, None), jnp.float32(0), X)
+
+    gc.collect()
+    before = len(_known)
+    for _ in range(5):
+        run()
+    gc.collect()
+    assert len(_known) <= before + 1
+
+
+def test_one_compiled_loop_for_any_number_of_steps():
+    text = lambda n: jit(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) + x, c), 0.0, xs)).lower(jnp.zeros(n)).as_text()
+    assert text(10).count("\n") == text(10_000).count("\n")
+    assert text(10).count("stablehlo.while") == 1
+
+
+def test_only_what_a_step_leaves_behind_is_kept():
+    w = jnp.ones((7, 7))
+
+    def loss(w, xs):
+        return lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), jnp.zeros(7), xs)[0].sum()
+
+    program = str(make_jaxpr(grad(loss))(w, jnp.zeros((50, 7))))
+    assert "f32[50,7]" in program  # tanh of each step
+    assert "f32[50,7,7]" not in program  # never the matrix once for each
+
+    def scaled(w, xs):
+        return lax.scan(lambda c, x: (c * jnp.exp(w).sum(1) + x, None), jnp.zeros(7), xs)[0].sum()
+
+    outside = make_jaxpr(lambda w, xs: phlox.linearize(scaled, w, xs)[0])(w, jnp.zeros((50, 7)))
+    assert "f32[50,7,7]" not in str(make_jaxpr(grad(scaled))(w, jnp.zeros((50, 7)))) and outside is not None
+
+
+def test_memory_grows_with_the_residuals_and_no_faster():
+    def loss(x, n):
+        return lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=n)[0].sum()
+
+    def temporary(n):
+        compiled = jit(grad(loss), static_argnums=1).lower(jnp.zeros(100), n).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    short, long = temporary(1000), temporary(10_000)
+    one = 100 * 4
+    assert (long - short) / 9000 <= 2.5 * one, (short, long)
+
+
+def test_ten_thousand_steps():
+    f = lambda x: lax.fori_loop(0, 10_000, lambda i, c: c * 0.9999 + x, x)
+    slope = sum(0.9999**k for k in range(10_000)) + 0.9999**10_000
+    np.testing.assert_allclose(grad(f)(1.0), slope, rtol=1e-4)
+
+
+def test_a_batched_predicate_runs_both_branches():
+    f = vmap(lambda p, x: lax.cond(p, lambda x: x + 1, lambda x: -x, x))
+    np.testing.assert_array_equal(f(np.array([True, False]), np.array([1.0, 2.0])), [2.0, -2.0])
+    program = str(make_jaxpr(f)(np.array([True, False]), np.array([1.0, 2.0], np.float32)))
+    assert "select_n" in program and "cond" not in program
+    shared = str(make_jaxpr(vmap(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), (None, 0)))(True, np.zeros(2)))
+    assert "cond" in shared
+
+
+def test_closed_over_values_are_arguments():
+    def f(scale):
+        return lax.scan(lambda c, x: (c + scale * x, scale), 0.0, X)
+
+    (total, scales), pull_back = phlox.vjp(f, 2.0)
+    assert float(total) == 6.0 and scales.tolist() == [2.0] * 3
+    assert pull_back((1.0, jnp.ones(3)))[0] == 6.0
+
+
+def test_keys_go_through_loops():
+    keys = phlox.random.split(phlox.random.key(0), 4)
+    drawn = lax.map(phlox.random.uniform, keys)
+    np.testing.assert_array_equal(drawn, vmap(phlox.random.uniform)(keys))
+    last, stream = lax.scan(lambda k, _: tuple(phlox.random.split(k)), keys[0], None, length=3)
+    assert (last.dtype, stream.shape, stream.dtype) == (keys.dtype, (3,), keys.dtype)
+
+
+def test_collectives_inside_of_loops():
+    f = lambda x: lax.fori_loop(0, 3, lambda i, c: c + lax.psum(x, "i"), x)
+    np.testing.assert_array_equal(vmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
+    np.testing.assert_array_equal(phlox.pmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
