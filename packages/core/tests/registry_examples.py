@@ -141,6 +141,11 @@ def _calls() -> dict[str, list[Example]]:
             Example((x, y), {"jaxpr": body, "name": "f", "inline": False}),
             Example((x,), {"jaxpr": linear_body, "name": "g", "inline": False}, ((0,),)),
         ],
+        "remat2": [
+            Example((x, y), {"jaxpr": body, **_CHECKPOINT}),
+            Example((x,), {"jaxpr": linear_body, **_CHECKPOINT, "differentiated": True}, ((0,),)),
+        ],
+        "name": [Example((x,), {"name": "x"})],
         "custom_jvp_call": [Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0})],
         "custom_vjp_call": [Example((x,), {"call_jaxpr": square, "fwd": fwd, "bwd": bwd, "num_consts": 0})],
         "shard_map": [
@@ -182,6 +187,7 @@ def _loops(x: np.ndarray, y: np.ndarray) -> dict[str, list[Example]]:
 
 
 _EVEN, _AWAY = 1, 0
+_CHECKPOINT = {"prevent_cse": True, "differentiated": False, "policy": None}
 _DOT = {"precision": None, "preferred_element_type": None}
 
 

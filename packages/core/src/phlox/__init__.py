@@ -8,6 +8,8 @@ Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs w
 """
 
 from . import (
+    ad_checkpoint,
+    checkpoint_policies,
     dlpack,
     dtypes,
     errors,
@@ -39,6 +41,7 @@ from ._api.differentiate import jvp, linearize, vjp
 from ._api.grad import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from ._api.jit import clear_caches, jit
 from ._api.pmap import pmap
+from ._api.remat import checkpoint, checkpoint as remat
 from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
 from ._api.vmap import vmap
 from ._ir.dtypes import float0
@@ -68,8 +71,11 @@ __all__ = [
     "ShapeDtypeStruct",
     "Shard",
     "__version__",
+    "ad_checkpoint",
     "block_until_ready",
     "cache",
+    "checkpoint",
+    "checkpoint_policies",
     "clear_caches",
     "config",
     "copy_to_host_async",
@@ -112,6 +118,7 @@ __all__ = [
     "process_count",
     "process_index",
     "random",
+    "remat",
     "scipy",
     "sharding",
     "tree",

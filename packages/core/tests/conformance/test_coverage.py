@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import jax
+import jax.ad_checkpoint
 import jax.example_libraries.optimizers
 import jax.flatten_util
 import jax.scipy.special
@@ -30,6 +31,7 @@ from conformance import (
     test_numpy_reductions,
     test_numpy_shapes,
     test_random,
+    test_remat,
     test_transforms,
     test_trees,
 )
@@ -56,15 +58,26 @@ ELSEWHERE = {
     "tree_util": [test_trees],
     "dtypes": [test_dtypes],
     "flatten_util": [test_trees],
+    "ad_checkpoint": [test_remat],
+    "checkpoint_policies": [test_remat],
     "example_libraries.optimizers": [test_example_optimizers],
-    "": [test_transforms, test_custom, test_jaxprs, test_arrays, test_collectives, test_dtypes, test_indexing],
+    "": [
+        test_transforms,
+        test_custom,
+        test_jaxprs,
+        test_arrays,
+        test_collectives,
+        test_dtypes,
+        test_indexing,
+        test_remat,
+    ],
 }
 DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {
     "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "Optimizer", "OptimizerState", "Schedule", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
-    "cache", "clear_caches", "config", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
+    "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
     "broadcast_prefix", "itemsize_bits",  # not in jax
 }  # fmt: skip
@@ -124,6 +137,7 @@ ABSENT_OF = {
     "around": {"out"},
     "bernoulli": {"mode"},
     "device_put": {"src", "donate", "may_alias"},
+    "checkpoint": {"concrete"},
     "dot": {"dimension_numbers"},
     "dynamic_slice": {"allow_negative_indices"},
     "dynamic_slice_in_dim": {"allow_negative_indices"},
@@ -133,6 +147,7 @@ ABSENT_OF = {
     "key": {"dtype"},
     "mul": {"out_dtype"},
     "nextafter": {"x", "y", "x1", "x2"},
+    "remat": {"concrete", "static_argnames"},
     "result_type": {"return_weak_type_flag"},
     "round": {"out"},
     "std": {"mean"},

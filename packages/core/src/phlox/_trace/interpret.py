@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._ir.jaxpr import Atom, Jaxpr, Literal, Var
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
-    """Evaluates `jaxpr` on `args`; the results are concrete when no trace is current."""
+def eval_jaxpr(
+    jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, run: Callable[[JaxprEqn, list[Any]], Any] | None = None
+) -> list[Any]:
+    """Evaluates `jaxpr` on `args`; the results are concrete when no trace is current.
+
+    ``run(eqn, values)`` gives the results of an equation, where that is not to bind its primitive again.
+    """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -17,7 +22,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         return v.val if isinstance(v, Literal) else env[v]
 
     for eqn in jaxpr.eqns:
-        out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
+        values = [read(v) for v in eqn.invars]
+        out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:

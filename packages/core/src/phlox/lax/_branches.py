@@ -13,6 +13,7 @@ import numpy as np
 
 from .._api import arguments
 from .._api.flat import user_call
+from .._api.staged import Staged, missing, operands_of, paths, staged, strong_results
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
@@ -22,7 +23,6 @@ from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Tracer, typeof
 from ..numpy._promote import to_dtype
-from ._staged import Staged, missing, operands_of, paths, staged, strong_results
 
 
 @user_call

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._api import arguments
 from .._api.flat import user_call
+from .._api.staged import Staged, operands_of, paths, staged, strong_results
 from .._api.vmap import vmap
 from .._base import pytree
 from .._base.errors import ArgumentError, AxisError, DtypeError, OptionError, ShapeError
@@ -24,7 +25,6 @@ from .._ops import loop, running, scan as scanning
 from .._trace.trace import Tracer, typeof
 from ..numpy._promote import to_dtype
 from ..numpy._shapes import concatenate, flip, moveaxis, reshape
-from ._staged import Staged, operands_of, paths, staged, strong_results
 
 Carry = Any
 Tree = Any

@@ -6,16 +6,16 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._api import arguments
 from .._base import config, pytree
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
+from .._ops.shape import convert_element_type
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
 from .._trace.staging import stage
 from .._trace.trace import Tracer, typeof
-from ..numpy._promote import to_dtype
+from . import arguments
 
 missing: Any = object()
 
@@ -85,7 +85,10 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
     def make() -> ClosedJaxpr:
         def fun(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *xs)
-            return [to_dtype(x, typeof(x).dtype) if ask else x for x, ask in zip(outs, strong, strict=True)]
+            return [
+                convert_element_type(x, new_dtype=typeof(x).dtype, weak_type=False) if ask else x
+                for x, ask in zip(outs, strong, strict=True)
+            ]
 
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
 

@@ -1,0 +1,157 @@
+"""`checkpoint` (or `remat`): derivatives that compute again instead of keeping, and policies of what they keep."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .._base import pytree
+from .._ir.jaxpr import Var
+from .._ir.primitive import Primitive, current_trace
+from .._ops.dot import dot_general
+from .._ops.remat import Policy, checkpoint as checkpoint_p, name_p, without_calls
+from .._trace.trace import typeof
+from . import arguments
+from .differentiate import vjp
+from .flat import user_call
+from .stage_out import make_jaxpr
+from .staged import operands_of, staged
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[..., Any]:
+    """`fun`, but its derivative keeps the arguments alone and computes the values between again when it needs them.
+
+    Less memory for more time: apply it to the layers of a deep network.
+
+    Args:
+      fun: function of trees of arrays.
+      prevent_cse: keep the compiler from finding out that it computes things twice. In a `scan` it does not, and
+        False saves some time.
+      policy: says of which operations the results are kept all the same; see `checkpoint_policies`.
+      static_argnums, static_argnames: arguments that are Python values.
+
+    >>> phlox.grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(1.0)
+    Array(0.36003..., dtype=float32, weak_type=True)
+    """
+    arguments.check_callable("checkpoint", fun)
+    statics, static_names = arguments.complete(
+        fun,
+        arguments.as_ints(static_argnums, "static_argnums"),
+        arguments.as_names(static_argnames, "static_argnames"),
+        "static",
+    )
+
+    @functools.wraps(fun)
+    @user_call
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        if current_trace.get() is None:
+            return fun(*args, **kwargs)
+        fixed = {n: args[n] for n in statics if n < len(args)}
+        known = {name: x for name, x in kwargs.items() if name in static_names}
+        names = sorted(kwargs.keys() - known.keys())
+        # Without statics and names the function itself is what is traced, once for types of arguments.
+        called = fun
+        if fixed or kwargs:
+            called = functools.partial(_fill, functools.partial(fun, **known), fixed, len(args), names)
+        operands = [*(x for i, x in enumerate(args) if i not in fixed), *(kwargs[name] for name in names)]
+        leaves, tree = operands_of("checkpoint", fun, operands)
+        program = staged("checkpoint", arguments.fun_name(fun), called, tree, [typeof(x) for x in leaves])
+        outs = checkpoint_p.bind(
+            *program.consts,
+            *leaves,
+            jaxpr=program.closed,
+            prevent_cse=prevent_cse,
+            differentiated=False,
+            policy=policy,
+        )
+        return program.out_tree.unflatten(outs)
+
+    return checkpointed
+
+
+def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *given: Any) -> Any:
+    """Calls `fun` with static arguments in their places, the others around them, and the last ones by name."""
+    positional = iter(given[: len(given) - len(names)])
+    args = [fixed[i] if i in fixed else next(positional) for i in range(count)]
+    return fun(*args, **dict(zip(names, given[len(given) - len(names) :], strict=True)))
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x` (a tree) under a name by which policies of `checkpoint` speak of it.
+
+    >>> checkpoint_name(jnp.ones(2), "activation")
+    Array([1., 1.], dtype=float32)
+    """
+    return pytree.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Prints what the derivative of `f` in reverse would keep: each value's type, and where it comes from.
+
+    >>> print_saved_residuals(jnp.sin, 1.0)
+    f32[] output of cos ...
+    """
+    closed = make_jaxpr(lambda *xs: pytree.tree_leaves(vjp(functools.partial(f, **kwargs), *xs)[1]))(*args)
+    names = arguments.leaf_names(f, args, {})
+    jaxpr = without_calls(closed).jaxpr
+    producers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    for v in dict.fromkeys(v for v in jaxpr.outvars if type(v) is Var):
+        if v in producers:
+            eqn = producers[v]
+            where = f" from {eqn.source_info}" if eqn.source_info is not None else ""
+            print(f"{v.aval.short} output of {eqn.primitive.name}{where}")
+        elif v in jaxpr.invars:
+            print(f"{v.aval.short} from the argument {names[jaxpr.invars.index(v)]}")
+        else:
+            print(f"{v.aval.short} from a constant")
+
+
+# --- policies -------------------------------------------------------------------------------------------
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keeps all results, as without `checkpoint`."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keeps nothing but the arguments: the default."""
+    return False
+
+
+def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
+    """Keeps the results of matrix products, which cost most to compute again."""
+    return prim is dot_general
+
+
+def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
+    """Keeps the results of matrix products without batch dimensions: weights times activations."""
+    return prim is dot_general and not params["dimension_numbers"][1][0]
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keeps all results but those under these names (see `checkpoint_name`)."""
+    return lambda prim, *_, **params: not (prim is name_p and params["name"] in names_not_to_save)
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keeps all results that have a name, but those under these."""
+    return lambda prim, *_, **params: prim is name_p and params["name"] not in names_not_to_save
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keeps the results under these names and nothing else."""
+    return lambda prim, *_, **params: prim is name_p and params["name"] in names_which_can_be_saved
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keeps what either policy keeps."""
+    return lambda prim, *avals, **params: bool(policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params))

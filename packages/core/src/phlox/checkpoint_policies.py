@@ -1,0 +1,30 @@
+"""``phlox.checkpoint_policies``: what `checkpoint` keeps for the derivative, as in ``jax.checkpoint_policies``.
+
+A policy is any function ``policy(primitive, *avals, **params) -> bool``; these are the usual ones.
+"""
+
+from ._api.remat import (
+    dots_saveable,
+    dots_saveable as checkpoint_dots,
+    dots_with_no_batch_dims_saveable,
+    dots_with_no_batch_dims_saveable as checkpoint_dots_with_no_batch_dims,
+    everything_saveable,
+    nothing_saveable,
+    save_any_names_but_these,
+    save_anything_except_these_names,
+    save_from_both_policies,
+    save_only_these_names,
+)
+
+__all__ = [
+    "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
+    "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+]
