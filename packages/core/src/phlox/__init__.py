@@ -10,6 +10,7 @@ Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs w
 from . import (
     ad_checkpoint,
     checkpoint_policies,
+    custom_derivatives,
     dlpack,
     dtypes,
     errors,
@@ -26,6 +27,7 @@ from . import (
     tree_util,
     typing,
 )
+from ._api.closures import closure_convert, custom_gradient, linear_transpose
 from ._api.configuration import (
     config,
     default_device,
@@ -77,8 +79,11 @@ __all__ = [
     "checkpoint",
     "checkpoint_policies",
     "clear_caches",
+    "closure_convert",
     "config",
     "copy_to_host_async",
+    "custom_derivatives",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "default_backend",
@@ -106,6 +111,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "linear_transpose",
     "linearize",
     "local_device_count",
     "local_devices",

@@ -1,5 +1,7 @@
 """``phlox.tree``: functions on pytrees, under short names, as in ``jax.tree``."""
 
+from typing import Any
+
 from ._base.pytree import (
     tree_all as all,
     tree_broadcast as broadcast,
@@ -27,7 +29,27 @@ __all__ = [
     "map_with_path",
     "reduce",
     "reduce_associative",
+    "static",
     "structure",
     "transpose",
     "unflatten",
 ]
+
+
+def static(**options: Any) -> Any:
+    """A field of a dataclass that is part of the structure, for `tree_util.register_dataclass`.
+
+    Takes the options of ``dataclasses.field``.
+
+    >>> import dataclasses
+    >>> @phlox.tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     w: float
+    ...     name: str = static(default="dense")
+    >>> leaves(Layer(2.0))
+    [2.0]
+    """
+    import dataclasses  # only programs that have dataclasses pay for this import
+
+    return dataclasses.field(metadata={**options.pop("metadata", {}), "static": True}, **options)

@@ -1,5 +1,8 @@
 """``phlox.tree_util``: functions on pytrees, registration of containers, and paths, as in ``jax.tree_util``."""
 
+from typing import Any
+
+from ._base.errors import ArgumentError
 from ._base.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -19,6 +22,7 @@ from ._base.pytree import (
     register_pytree_with_keys,
     register_pytree_with_keys_class,
     register_static,
+    registry as default_registry,
     tree_all,
     tree_broadcast,
     tree_flatten,
@@ -48,6 +52,9 @@ __all__ = [
     "SequenceKey",
     "all_leaves",
     "broadcast_prefix",
+    "default_registry",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
     "is_tree_node",
     "keystr",
     "register_dataclass",
@@ -73,3 +80,29 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+
+def flatten_one_level(tree: Any) -> tuple[Any, Any]:
+    """The children of a container, as they are, and what else belongs to it.
+
+    Raises `ArgumentError` for a leaf.
+
+    >>> flatten_one_level([1, (2, 3)])
+    ([1, (2, 3)], None)
+    """
+    found = default_registry.flatten_one_level(tree)
+    if found is None:
+        raise ArgumentError(f"flatten_one_level: {tree!r} of type {type(tree).__name__} is no container")
+    return found
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
+    """Like `flatten_one_level`, with (key, child) pairs.
+
+    >>> flatten_one_level_with_keys({"a": 1})
+    (((DictKey(key='a'), 1),), ('a',))
+    """
+    found = default_registry.flatten_one_level_with_keys(tree)
+    if found is None:
+        raise ArgumentError(f"flatten_one_level_with_keys: {tree!r} of type {type(tree).__name__} is no container")
+    return found

@@ -15,6 +15,7 @@ import pytest
 import phlox
 from conformance import (
     test_arrays,
+    test_closures,
     test_collectives,
     test_control_flow,
     test_custom,
@@ -28,9 +29,12 @@ from conformance import (
     test_numpy_create,
     test_numpy_elementwise,
     test_numpy_linear,
+    test_numpy_more,
     test_numpy_reductions,
     test_numpy_shapes,
+    test_numpy_statistics,
     test_random,
+    test_random_distributions,
     test_remat,
     test_transforms,
     test_trees,
@@ -43,17 +47,19 @@ TABLES = [
     test_numpy_create,
     test_numpy_elementwise,
     test_numpy_linear,
+    test_numpy_more,
     test_numpy_reductions,
     test_numpy_shapes,
+    test_numpy_statistics,
 ]
 ROWS = {row.path for module in TABLES for row in module.TABLE}
 
 #: What has no rows has tests of its own, in these files.
 ELSEWHERE = {
-    "numpy": [test_dtypes, test_arrays, test_transforms],
+    "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more],
     "lax": [test_collectives, test_control_flow, test_lax_structural],
     "nn.initializers": [test_nn],
-    "random": [test_random],
+    "random": [test_random, test_random_distributions],
     "tree": [test_trees],
     "tree_util": [test_trees],
     "dtypes": [test_dtypes],
@@ -70,6 +76,7 @@ ELSEWHERE = {
         test_dtypes,
         test_indexing,
         test_remat,
+        test_closures,
     ],
 }
 DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
@@ -132,13 +139,13 @@ ABSENT = {
 #: The same for single functions: options that come with the whole array language, and names that differ among jax's own
 #: doors to one function.
 ABSENT_OF = {
-    "argsort": {"dtype"},
     "array": {"args"},
-    "around": {"out"},
-    "bernoulli": {"mode"},
     "device_put": {"src", "donate", "may_alias"},
     "checkpoint": {"concrete"},
     "dot": {"dimension_numbers"},
+    "dynamic_index_in_dim": {"allow_negative_indices"},
+    "dynamic_update_index_in_dim": {"allow_negative_indices"},
+    "dynamic_update_slice_in_dim": {"allow_negative_indices"},
     "dynamic_slice": {"allow_negative_indices"},
     "dynamic_slice_in_dim": {"allow_negative_indices"},
     "dynamic_update_slice": {"allow_negative_indices"},
@@ -149,12 +156,8 @@ ABSENT_OF = {
     "nextafter": {"x", "y", "x1", "x2"},
     "remat": {"concrete", "static_argnames"},
     "result_type": {"return_weak_type_flag"},
-    "round": {"out"},
-    "std": {"mean"},
+    "static": {"options", "kwargs"},
     "trunc": {"x"},
-    "take_along_axis": {"wrap_negative_indices"},
-    "var": {"mean"},
-    "where": {"size", "fill_value"},
     "wrap_key_data": {"dtype"},
 }
 #: Functions that jax keeps as objects, which show no names of their arguments.
@@ -166,6 +169,7 @@ UFUNCS = {
     "maximum",
     "minimum",
     "logaddexp",
+    "logaddexp2",
     "bitwise_and",
     "bitwise_or",
     "bitwise_xor",

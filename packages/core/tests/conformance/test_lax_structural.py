@@ -117,7 +117,29 @@ PRODUCTS = [
         call(A(2, 3), A(3, 2), NUMBERS, precision=("high", "default")), twice=True),
 ]  # fmt: skip
 
-TABLE = SHAPES + SLICES + ORDER + REDUCTIONS + PRODUCTS
+SHORT = [
+    row("lax.full", call((2, 3), S(1.5)), call((2,), S(3), "float16"), call((), S(2.0)), call((2,), A(), "int32"),
+        call((2,), A(2)), call((0, 2), S(1))),
+    row("lax.full_like", call(A(2, 3), S(2)), call(A(2), S(2.5), "float16"), call(A(2), S(1.0), shape=(3,)),
+        call(S(1.0), S(2)), call(A(2), A())),
+    row("lax.empty", call((2, 3), "float32"), call((0,), "int8")),
+    row("lax.broadcast_to_rank", call(A(3), 3), call(A(2, 3), 2), call(A(), 0), call(A(2, 3), 1), call(S(1.0), 2)),
+    row("lax.collapse", call(A(2, 3, 4), 1), call(A(2, 3, 4), 0, 2), call(A(2, 3, 4), 0, -1), call(A(3), 0)),
+    row("lax.index_in_dim", call(A(4, 5), 1), call(A(4, 5), -2, 1), call(A(4, 5), 0, axis=-1, keepdims=False),
+        call(A(4), 4), exact=True),
+    row("lax.dynamic_index_in_dim", call(A(4, 5), I(low=0)), call(A(4, 5), I(), 1), call(A(4, 5), S(9), -1, False),
+        exact=True),
+    row("lax.dynamic_update_slice_in_dim", call(A(5), A(2), I(low=0), 0), call(A(4, 5), A(4, 2), S(1), -1),
+        call(A(5), A(6), 0, 0), exact=True),
+    row("lax.dynamic_update_index_in_dim", call(A(5), A(), I(low=0), 0), call(A(4, 5), A(5), S(1), 0),
+        call(A(4, 5), A(4, 1), S(2), 1), call(A(4, 5), A(4, 2), 0, 1), exact=True),
+    row("lax.batch_matmul", call(A(2, 3), A(3, 2)), call(A(5, 2, 3), A(5, 3, 4)), call(A(2, 3), A(5, 3, 4)),
+        call(A(3), A(3)), twice=True),
+    row("lax.top_k", call(A(7), 3), call(A(3, 5), 2), call(A(5, 3), 2, axis=0), call(A(6, whole=True), 6), call(A(4), 0),
+        call(A(4), 5), dtypes=judge.INTS + judge.FLOATS),
+]  # fmt: skip
+
+TABLE = SHAPES + SLICES + ORDER + REDUCTIONS + PRODUCTS + SHORT
 
 test_value = values(TABLE)
 test_gradient = gradients(TABLE)
@@ -161,3 +183,9 @@ def test_gather(name, mode):
 
         mine, theirs = outcome(case, phlox, [x]), outcome(case, jax, [x])
         agree(mine, theirs, row("lax.gather"), f"{name}, {mode}")
+
+
+def test_shapes_and_dtypes_of_arguments():
+    for m in (phlox, jax):
+        assert m.lax.broadcast_shapes((2, 1), (3,)) == (2, 3)
+        assert m.lax.dtype(np.ones(2, np.int16)) == np.int16 and m.lax.dtype(1.0) == np.float32

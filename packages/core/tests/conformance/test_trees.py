@@ -185,7 +185,7 @@ def test_transpose_and_broadcast():
 
 
 def test_names_in_tree_util_are_those_of_tree():
-    for name in phlox.tree.__all__:
+    for name in sorted({*phlox.tree.__all__} - {"static"}):  # which makes a field, and is no function of trees
         twin = getattr(phlox.tree_util, f"tree_{name}")
         assert twin is getattr(phlox.tree, name), name
     alike(lambda m: m.tree_util.tree_map(abs, {"a": [-1, (-2,)]}))
@@ -281,6 +281,26 @@ def test_trees_through_transformations():
 
         (mine, theirs) = run(phlox), run(jax)
         assert repr(phlox.tree.map(np.asarray, mine)) == repr(jax.tree.map(np.asarray, theirs)), name
+
+
+@trees
+def test_one_level(name):
+    alike(lambda m: m.tree_util.flatten_one_level(tree_of(name, m)))
+    alike(lambda m: m.tree_util.flatten_one_level_with_keys(tree_of(name, m)))
+
+
+def test_static_fields():
+    for m in (phlox, jax):
+
+        @dataclasses.dataclass
+        class Layer:
+            w: object
+            name: str = m.tree.static(default="dense", metadata={"doc": "what it is"})
+
+        m.tree_util.register_dataclass(Layer)
+        assert m.tree.leaves(Layer(2.0)) == [2.0] and Layer(1).name == "dense"
+        assert str(m.tree.map(lambda x: x + 1, Layer(2.0, "a"))).endswith("Layer(w=3.0, name='a')")
+        assert isinstance(m.tree_util.default_registry, object)
 
 
 # --- ravel_pytree

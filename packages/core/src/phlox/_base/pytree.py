@@ -350,13 +350,13 @@ def is_tree_node(typ: type) -> bool:
     return registry.is_node(typ)
 
 
-def _ordered_dict(x: OrderedDict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return tuple(x.values()), tuple(x)
+def _ordered_dict(x: OrderedDict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    return list(x.values()), tuple(x)
 
 
-def _default_dict(x: defaultdict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _default_dict(x: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
     keys = tuple(sorted(x))
-    return tuple(x[key] for key in keys), (x.default_factory, keys)
+    return [x[key] for key in keys], (x.default_factory, keys)
 
 
 register_pytree_node(

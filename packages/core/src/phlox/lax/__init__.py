@@ -7,6 +7,21 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 from .._ir.primitive import primitives as _primitives
 from .._ops import custom as _custom, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
 from ._branches import cond as cond, switch as switch
+from ._conveniences import (
+    batch_matmul as batch_matmul,
+    broadcast_shapes as broadcast_shapes,
+    broadcast_to_rank as broadcast_to_rank,
+    collapse as collapse,
+    dtype as dtype,
+    dynamic_index_in_dim as dynamic_index_in_dim,
+    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
+    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
+    empty as empty,
+    full as full,
+    full_like as full_like,
+    index_in_dim as index_in_dim,
+    top_k as top_k,
+)
 from ._elementwise import (
     abs as abs,
     acos as acos,

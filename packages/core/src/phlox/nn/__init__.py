@@ -1,6 +1,19 @@
 """``phlox.nn``: activation functions, normalised exponentials, and initializers, as in ``jax.nn``."""
 
 from . import initializers
+from ._activations import (
+    celu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    log1mexp,
+    logmeanexp,
+    mish,
+    sparse_plus,
+    sparse_sigmoid,
+    squareplus,
+)
 from ._functions import (
     elu,
     gelu,
@@ -25,15 +38,23 @@ from ._functions import (
 )
 
 __all__ = [
+    "celu",
     "elu",
     "gelu",
     "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
     "identity",
     "initializers",
     "leaky_relu",
+    "log1mexp",
     "log_sigmoid",
     "log_softmax",
+    "logmeanexp",
     "logsumexp",
+    "mish",
     "one_hot",
     "relu",
     "relu6",
@@ -43,6 +64,9 @@ __all__ = [
     "soft_sign",
     "softmax",
     "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
     "standardize",
     "swish",
     "tanh",

@@ -5,6 +5,23 @@ import numpy as _np
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from . import _methods as _methods, linalg as linalg
+from ._angles import (
+    angle as angle,
+    deg2rad as deg2rad,
+    degrees as degrees,
+    rad2deg as rad2deg,
+    radians as radians,
+    sinc as sinc,
+    unwrap as unwrap,
+)
+from ._apply import (
+    apply_along_axis as apply_along_axis,
+    apply_over_axes as apply_over_axes,
+    choose as choose,
+    fromfunction as fromfunction,
+    piecewise as piecewise,
+    select as select,
+)
 from ._binary import (
     add as add,
     arctan2 as arctan2,
@@ -42,6 +59,13 @@ from ._binary import (
     subtract as subtract,
     true_divide as true_divide,
 )
+from ._calculus import (
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    interp as interp,
+    trapezoid as trapezoid,
+)
 from ._choose import (
     around as around,
     clip as clip,
@@ -51,12 +75,24 @@ from ._choose import (
     where as where,
 )
 from ._compare import allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, isclose as isclose
+from ._convolve import (
+    convolve as convolve,
+    correlate as correlate,
+)
+from ._covariance import (
+    corrcoef as corrcoef,
+    cov as cov,
+)
 from ._create import (
     array as array,
     asarray as asarray,
     astype as astype,
     copy as copy,
     from_dlpack as from_dlpack,
+)
+from ._cumulative import (
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
 )
 from ._dtypes import (
     bfloat16 as bfloat16,
@@ -101,6 +137,13 @@ from ._dtypes import (
     uint64 as uint64,
     unsignedinteger as unsignedinteger,
 )
+from ._edit import (
+    append as append,
+    delete as delete,
+    insert as insert,
+    resize as resize,
+    trim_zeros as trim_zeros,
+)
 from ._fill import (
     arange as arange,
     empty as empty,
@@ -116,7 +159,46 @@ from ._fill import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from ._flat_places import (
+    ravel_multi_index as ravel_multi_index,
+)
+from ._floats import (
+    copysign as copysign,
+    fmax as fmax,
+    fmin as fmin,
+    frexp as frexp,
+    heaviside as heaviside,
+    iscomplex as iscomplex,
+    isneginf as isneginf,
+    isposinf as isposinf,
+    isreal as isreal,
+    ldexp as ldexp,
+    logaddexp2 as logaddexp2,
+    modf as modf,
+    spacing as spacing,
+)
+from ._grids import (
+    geomspace as geomspace,
+    indices as indices,
+    ix_ as ix_,
+    logspace as logspace,
+    meshgrid as meshgrid,
+    mgrid as mgrid,
+    ogrid as ogrid,
+)
+from ._histogram import (
+    histogram as histogram,
+    histogram_bin_edges as histogram_bin_edges,
+)
 from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
+from ._integers import (
+    bitwise_count as bitwise_count,
+    divmod as divmod,
+    gcd as gcd,
+    lcm as lcm,
+    packbits as packbits,
+    unpackbits as unpackbits,
+)
 from ._linear import (
     dot as dot,
     einsum as einsum,
@@ -126,6 +208,76 @@ from ._linear import (
     tensordot as tensordot,
     trace as trace,
     vdot as vdot,
+)
+from ._matrices import (
+    diag_indices as diag_indices,
+    diag_indices_from as diag_indices_from,
+    diagflat as diagflat,
+    fill_diagonal as fill_diagonal,
+    tril as tril,
+    tril_indices as tril_indices,
+    tril_indices_from as tril_indices_from,
+    triu as triu,
+    triu_indices as triu_indices,
+    triu_indices_from as triu_indices_from,
+    vander as vander,
+)
+from ._nan import (
+    nanargmax as nanargmax,
+    nanargmin as nanargmin,
+    nancumprod as nancumprod,
+    nancumsum as nancumsum,
+    nanmax as nanmax,
+    nanmean as nanmean,
+    nanmin as nanmin,
+    nanprod as nanprod,
+    nanstd as nanstd,
+    nansum as nansum,
+    nanvar as nanvar,
+)
+from ._orders import (
+    argpartition as argpartition,
+    lexsort as lexsort,
+    partition as partition,
+    sort_complex as sort_complex,
+)
+from ._pad import (
+    pad as pad,
+)
+from ._places import (
+    argwhere as argwhere,
+    compress as compress,
+    extract as extract,
+    flatnonzero as flatnonzero,
+    nonzero as nonzero,
+    place as place,
+    put as put,
+    put_along_axis as put_along_axis,
+)
+from ._polynomials import (
+    poly as poly,
+    polyadd as polyadd,
+    polyder as polyder,
+    polydiv as polydiv,
+    polyint as polyint,
+    polymul as polymul,
+    polysub as polysub,
+    polyval as polyval,
+)
+from ._products import (
+    cross as cross,
+    kron as kron,
+    matvec as matvec,
+    vecdot as vecdot,
+    vecmat as vecmat,
+)
+from ._quantile import (
+    median as median,
+    nanmedian as nanmedian,
+    nanpercentile as nanpercentile,
+    nanquantile as nanquantile,
+    percentile as percentile,
+    quantile as quantile,
 )
 from ._reductions import (
     all as all,
@@ -148,6 +300,25 @@ from ._reductions import (
     var as var,
 )
 from ._repeat import repeat as repeat, roll as roll, tile as tile
+from ._searching import (
+    bincount as bincount,
+    digitize as digitize,
+    searchsorted as searchsorted,
+)
+from ._setops import (
+    intersect1d as intersect1d,
+    setdiff1d as setdiff1d,
+    setxor1d as setxor1d,
+)
+from ._sets import (
+    isin as isin,
+    union1d as union1d,
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
 from ._shapes import (
     array_split as array_split,
     atleast_1d as atleast_1d,
@@ -176,6 +347,20 @@ from ._shapes import (
     vstack as vstack,
 )
 from ._sorting import argsort as argsort, sort as sort
+from ._stacks import (
+    atleast_3d as atleast_3d,
+    block as block,
+    column_stack as column_stack,
+    dsplit as dsplit,
+    dstack as dstack,
+    fliplr as fliplr,
+    flipud as flipud,
+    hsplit as hsplit,
+    rollaxis as rollaxis,
+    rot90 as rot90,
+    unstack as unstack,
+    vsplit as vsplit,
+)
 from ._unary import (
     abs as abs,
     absolute as absolute,
@@ -229,6 +414,14 @@ from ._unary import (
     trunc as trunc,
 )
 from ._vectorize import vectorize as vectorize
+from ._windows import (
+    bartlett as bartlett,
+    blackman as blackman,
+    hamming as hamming,
+    hanning as hanning,
+    i0 as i0,
+    kaiser as kaiser,
+)
 
 pi = _np.pi
 e = _np.e

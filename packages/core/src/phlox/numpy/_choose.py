@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, DtypeError
+from .._base.errors import ArgumentError, DtypeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
@@ -24,18 +24,26 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return logic.select_n(condition, y, x)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """`x` where `condition` is true, `y` elsewhere (as ``numpy.where``).
 
     The three are broadcast, `x` and `y` promoted. Both are computed everywhere: a nan in the branch that is not
     taken does not show in the value, but does in the derivative.
 
+    With `condition` alone: the positions where it is true, as from `nonzero`, whose `size` and `fill_value` it takes.
+
     >>> import phlox.numpy as jnp
     >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
     Array([1., 2.], dtype=float32, weak_type=True)
     """
+    if x is None and y is None:
+        from ._places import nonzero
+
+        return nonzero(*check("where", condition), size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ArgumentError("where needs three arguments: condition, x, y", instead="numpy.where(condition, x, y)")
+        raise ArgumentError("where needs one argument or three", instead="numpy.where(condition, x, y)")
+    if size is not None or fill_value is not None:
+        raise ArgumentError("where: size and fill_value are for positions", instead="numpy.where(condition, size=...)")
     return _where(*check("where", condition, x, y))
 
 
@@ -57,15 +65,17 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     return arr
 
 
-@jit(inline=True, static_argnames="decimals")
-def round(a: Any, decimals: int = 0) -> Any:
-    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``).
+@jit(inline=True, static_argnames=("decimals", "out"))
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``). `out` must be None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
     Array([0.5, 1.5, 2.2], dtype=float32)
     """
     (a,) = check("round", a)
+    if out is not None:
+        raise UnsupportedError(f"round: out={type(out).__name__} is not supported", instead="x = round(...)")
     aval = type_of(a)
     if is_kind(a, "c"):
         return e.complex_(round(e.real(a), decimals), round(e.imag(a), decimals))

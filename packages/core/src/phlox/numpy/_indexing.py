@@ -464,24 +464,12 @@ def take(
     )
 
 
-@functools.partial(jit, static_argnames=("axis", "mode", "fill_value"))
-def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
-) -> Any:
-    """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
-
-    >>> import phlox.numpy as jnp
-    >>> x = jnp.array([[3, 1, 2]])
-    >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
-    Array([[1, 2, 3]], dtype=int32)
-    """
-    arr, indices = check("take_along_axis", arr, indices)
-    if axis is None:
-        arr, indices, axis = ravel(arr), ravel(indices), 0
+def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, ...]:
+    """The index that goes to ``indices[place]`` along `axis`, and along the others to the place itself."""
     rank = type_of(arr).ndim
     if type_of(indices).ndim != rank:
-        raise ShapeError(f"take_along_axis: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
-    at = canonical_axis(axis, rank, "take_along_axis")
+        raise ShapeError(f"{function}: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
+    at = canonical_axis(axis, rank, function)
     others = broadcast_shapes(*[(*s[:at], 1, *s[at + 1 :]) for s in (type_of(arr).shape, type_of(indices).shape)])
     index: list[Any] = []
     for i in range(rank):
@@ -491,7 +479,42 @@ def take_along_axis(
             length = type_of(arr).shape[i]
             positions = np.arange(others[i], dtype=np.int32) if length > 1 else np.zeros(others[i], np.int32)
             index.append(reshape(positions, tuple(others[i] if k == i else 1 for k in range(rank))))
-    plan, dynamic = parse(tuple(index), type_of(arr).shape)
+    return tuple(index)
+
+
+def _outside(indices: Any, length: int) -> Any:
+    """Negative indices moved outside of the axis, so that they do not count from its end."""
+    below = logic.lt(indices, to_dtype(0, type_of(indices).dtype))
+    return logic.select(below, to_dtype(broadcast_to(length, type_of(indices).shape), type_of(indices).dtype), indices)
+
+
+@functools.partial(jit, static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Any:
+    """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
+
+    Negative indices count from the end unless `wrap_negative_indices` is False.
+
+    >>> import phlox.numpy as jnp
+    >>> x = jnp.array([[3, 1, 2]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
+    Array([[1, 2, 3]], dtype=int32)
+    """
+    arr, indices = check("take_along_axis", arr, indices)
+    if axis is None:
+        arr, indices, axis = ravel(arr), ravel(indices), 0
+    if wrap_negative_indices is False:
+        length = type_of(arr).shape[canonical_axis(axis, type_of(arr).ndim, "take_along_axis")]
+        indices = _outside(indices, length)
+    index = grid_index("take_along_axis", arr, indices, axis)
+    plan, dynamic = parse(index, type_of(arr).shape)
     how = "fill" if mode is None else mode
     return read(
         arr,

@@ -14,7 +14,7 @@ from .._base.errors import DtypeError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic, reduce as ops, running
 from .._ops.shape import broadcast_in_dim, reshape, transpose
-from ._binary import divide, multiply
+from ._binary import divide, multiply, subtract
 from ._choose import where as choose
 from ._promote import canonical_axes, canonical_axis, check, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, ravel
@@ -45,7 +45,7 @@ def _keep(a: Any, where_: Any, neutral: Any) -> Any:
     return a if where_ is None else choose(where_, a, to_dtype(neutral, type_of(a).dtype))
 
 
-def _accumulator(dtype: Any) -> Any:
+def accumulator(dtype: Any) -> Any:
     """The dtype in which NumPy sums: bools and small integers as the default integers."""
     kind = dtypes.kind(dtype)
     default = dtypes.canonical(dtypes.uint64 if kind == "u" else dtypes.int64)
@@ -81,7 +81,7 @@ _PRODUCT = _Total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1)
 @functools.partial(jit, inline=True, static_argnames=("kind", *_STATIC))
 def _total(a: Any, kind: _Total, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, kind.name)
-    result = _accumulator(type_of(a).dtype) if dtype is None else dtype
+    result = accumulator(type_of(a).dtype) if dtype is None else dtype
     a = _keep(to_dtype(a, _wide(result) if dtype is None else dtype), where, kind.neutral)
     truth = type_of(a).dtype == dtypes.bool_
     out = (kind.reduce_bools if truth else kind.reduce)(a, axes=axes)
@@ -308,10 +308,10 @@ def mean(
 
 
 @functools.partial(jit, static_argnames=("computed", *_STATIC))
-def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any) -> Any:
+def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "var")
     a = to_dtype(a, computed)
-    centered = e.sub(a, mean(a, axes, computed, keepdims=True, where=where))
+    centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
@@ -319,7 +319,7 @@ def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool
     return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.asarray(np.nan, dtype))
 
 
-def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
+def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
     """In which dtype to compute a variance, and that of the result."""
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
@@ -339,11 +339,13 @@ def var(
     keepdims: bool = False,
     *,
     where: Any = None,
+    mean: Any = None,
     correction: int | None = None,
 ) -> Any:
     """The variance of `a` over `axis`: the mean square distance from the mean (as ``numpy.var``).
 
-    The sum of squares is divided by the number of elements less `ddof` (or `correction`).
+    The sum of squares is divided by the number of elements less `ddof` (or `correction`). A `mean` that is known
+    already, of a shape that broadcasts with `a`, is taken.
 
     >>> import phlox.numpy as jnp
     >>> jnp.var(jnp.array([1.0, 3.0]))
@@ -352,8 +354,10 @@ def var(
     (a,) = check("var", a)
     no_out("var", out)
     freedom = ddof if correction is None else correction
-    computed, wanted = _variance_dtypes(type_of(a), dtype)
-    return _var(a, axis=_hashable(axis), computed=computed, dtype=wanted, ddof=freedom, keepdims=keepdims, where=where)
+    computed, wanted = variance_dtypes(type_of(a), dtype)
+    middle = None if mean is None else check("var", mean)[0]
+    options = {"computed": computed, "dtype": wanted, "ddof": freedom, "keepdims": keepdims}
+    return _var(a, axis=_hashable(axis), where=where, middle=middle, **options)
 
 
 def std(
@@ -365,6 +369,7 @@ def std(
     keepdims: bool = False,
     *,
     where: Any = None,
+    mean: Any = None,
     correction: int | None = None,
 ) -> Any:
     """The standard deviation of `a` over `axis`: the square root of `var` (as ``numpy.std``).
@@ -373,7 +378,7 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    return e.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction))
+    return e.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
@@ -453,10 +458,10 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     if axis is None or not type_of(a).shape:
         a, axis = ravel(a), axis or 0
     have = type_of(a).dtype
-    result = dtype if dtype is not None else _accumulator(have) if have == dtypes.bool_ else have
+    result = dtype if dtype is not None else accumulator(have) if have == dtypes.bool_ else have
     if result == dtypes.bool_:
         a = as_bool(a)  # in a sum of numbers 1 and -1 would cancel
-    a = to_dtype(a, _accumulator(result) if result == dtypes.bool_ else result)
+    a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else result)
     at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
     return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
 

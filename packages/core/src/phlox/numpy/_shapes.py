@@ -301,7 +301,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 # --- joining and splitting ------------------------------------------------------------------------------
 
 
-def _rows(function: str, arrays: Any) -> list[Any]:
+def rows_of(function: str, arrays: Any) -> list[Any]:
     if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
         from ._indexing import unstack_rows
 
@@ -325,7 +325,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
-    checked = _rows("concatenate", arrays)
+    checked = rows_of("concatenate", arrays)
     if axis is None:
         checked, axis = [ravel(x) for x in checked], 0
     rank = type_of(checked[0]).ndim
@@ -364,7 +364,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     >>> jnp.stack([1.0, 2.0])
     Array([1., 2.], dtype=float32, weak_type=True)
     """
-    checked = _rows("stack", arrays)
+    checked = rows_of("stack", arrays)
     stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
     return stacked if dtype is None else stacked.astype(dtype)
 
@@ -376,7 +376,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
     (2, 2)
     """
-    return concatenate([atleast_2d(x) for x in _rows("vstack", tup)], 0, dtype)
+    return concatenate([atleast_2d(x) for x in rows_of("vstack", tup)], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
@@ -386,7 +386,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
-    rows = [atleast_1d(x) for x in _rows("hstack", tup)]
+    rows = [atleast_1d(x) for x in rows_of("hstack", tup)]
     return concatenate(rows, 0 if type_of(rows[0]).ndim == 1 else 1, dtype)
 
 

@@ -9,7 +9,7 @@ from .._api.jit import jit
 from .._ir import dtypes
 from .._ops import shape as shape_ops
 from .._ops.sort import sort as sort_op
-from ._promote import canonical_axis, check, type_of
+from ._promote import canonical_axis, check, to_dtype, type_of
 from ._shapes import flip, ravel
 
 
@@ -37,7 +37,7 @@ def sort(
     return flip(out, at) if descending else out
 
 
-@functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending"))
+@functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
 def argsort(
     a: Any,
     axis: int | None = -1,
@@ -46,8 +46,11 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
+    dtype: Any = None,
 ) -> Any:
     """The positions that sort `a` along `axis` (as ``numpy.argsort``); equal elements keep their order.
+
+    `dtype` is that of the positions, by default int32 (int64 in x64 mode).
 
     >>> import phlox.numpy as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
@@ -62,4 +65,5 @@ def argsort(
     n = type_of(a).shape[at]
     positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
     _, found = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
-    return (n - 1) - flip(found, at) if descending else found
+    found = (n - 1) - flip(found, at) if descending else found
+    return found if dtype is None else to_dtype(found, dtypes.user_dtype(dtype, "argsort"))

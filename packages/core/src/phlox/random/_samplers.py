@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api.jit import jit
-from .._base.errors import DtypeError, ShapeError
+from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, keys as ops, logic
 from .._ops.shape import bitcast_convert_type, convert, iota
@@ -32,6 +32,15 @@ def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     if broadcast_shapes(wanted, common) != wanted:
         raise ShapeError(f"{function}: parameters of shape {common} do not broadcast to shape {wanted}")
     return wanted
+
+
+def precise(function: str, mode: str | None) -> bool:
+    """Whether a `mode` asks for twice as many random bits."""
+    if mode == "highest":
+        raise UnsupportedError(f"{function}: mode='highest'", instead="mode='high'")
+    if mode not in (None, "low", "high"):
+        raise OptionError(f"{function}: unknown mode {mode!r}", instead="'low' or 'high'")
+    return mode == "high"
 
 
 def _float(function: str, dtype: Any) -> Any:
@@ -216,8 +225,10 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
     return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), wanted)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Any:
+def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None, mode: str = "low") -> Any:
     """Random bools that are True with probability `p`.
+
+    With ``mode="high"`` twice as many random bits are drawn, which tells apart smaller probabilities.
 
     >>> from phlox import random
     >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
@@ -227,12 +238,16 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Any:
     aval = type_of(check("bernoulli", p)[0])
     if dtypes.kind(aval.dtype) != "f":
         raise DtypeError(f"bernoulli: p must be of floats, got {aval.short}", instead="a probability, as in 0.5")
-    return _bernoulli(key, p, _shape("bernoulli", shape, p), aval.dtype)
+    return _bernoulli(key, p, _shape("bernoulli", shape, p), aval.dtype, precise("bernoulli", mode))
 
 
-@functools.partial(jit, static_argnums=(2, 3))
-def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    return uniform(key, shape, dtype) < to_dtype(p, dtype)
+@functools.partial(jit, static_argnums=(2, 3, 4))
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, high: bool) -> Any:
+    p = to_dtype(p, dtype)
+    if not high:
+        return uniform(key, shape, dtype) < p
+    coarse, fine = uniform(key, (2, *shape), dtype)
+    return fine * 2 ** -dtypes.finfo(dtype).nmant < p - coarse
 
 
 @functools.partial(jit, static_argnums=2)

@@ -1,0 +1,123 @@
+"""Functions taken apart: what they close over, their transpose, and derivatives written where the value is computed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._base import pytree
+from .._base.errors import DerivativeError, PhloxError, TreeError
+from .._base.pytree import flatten
+from .._ir import dtypes
+from .._ir.jaxpr import ClosedJaxpr
+from .._ops.shape import own
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import Tracer, typeof
+from .._transform.transpose import Linear, backward_pass
+from .._transform.words import instantiate
+from .custom import custom_vjp
+from .flat import user_call
+from .staged import Staged, operands_of
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """`fun` with the traced floats that it closes over as further arguments, and those.
+
+    For rules of `custom_vjp` that take functions: what such a function closes over must come in as an argument to have
+    a derivative. ``converted(*args, *values)`` computes what ``fun(*args)`` does.
+
+    >>> converted, values = closure_convert(lambda x: 2 * x, 1.0)
+    >>> converted(3.0, *values)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    leaves, tree = operands_of("closure_convert", fun, example_args)
+    program = Staged("closure_convert", "fun", fun, tree, [typeof(x) for x in leaves])
+    moving = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in program.consts]
+    hoisted = [c for c, moves in zip(program.consts, moving, strict=True) if moves]
+    fixed = [c for c, moves in zip(program.consts, moving, strict=True) if not moves]
+
+    def converted(*args: Any) -> Any:
+        count = len(args) - len(hoisted)
+        flat, given = flatten(tuple(args[:count]))
+        pytree.check_same(tree, given, "the function that closure_convert made got arguments of another structure")
+        first, second = iter(args[count:]), iter(fixed)
+        consts = [next(first) if moves else next(second) for moves in moving]
+        return program.out_tree.unflatten(eval_jaxpr(program.closed.jaxpr, [], *consts, *flat))
+
+    return converted, hoisted
+
+
+class _Rule:
+    """A reverse rule as a program; as the fixed part of a `Partial`, it travels among residuals."""
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any):
+        self.closed = closed
+        self.out_tree = out_tree
+
+    def __call__(self, *consts_and_cotangents: Any) -> Any:
+        return self.out_tree.unflatten(eval_jaxpr(self.closed.jaxpr, [], *consts_and_cotangents))
+
+
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for functions that return (value, rule): the rule maps a cotangent of the value to those of arguments.
+
+    For one argument the rule returns its cotangent, for several a tuple. See `custom_vjp` for two separate rules.
+
+    >>> f = custom_gradient(lambda x: (x**2, lambda ct: 3 * ct))
+    >>> phlox.grad(f)(1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    @custom_vjp
+    def wrapped(*args: Any) -> Any:
+        return fun(*args)[0]
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        out, rule = fun(*args)
+        leaves, tree = operands_of("custom_gradient", fun, (out,))
+        program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
+        return out, pytree.Partial(_Rule(program.closed, program.out_tree), *program.consts)
+
+    def backward(rule: Any, cotangent: Any) -> Any:
+        found = rule(*pytree.tree_leaves(cotangent))
+        return found if isinstance(found, tuple) else (found,)
+
+    wrapped.defvjp(forward, backward)
+    return functools.update_wrapper(wrapped, fun)
+
+
+@user_call
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """The transpose of a linear function: of ``x -> A x``, the function ``ct -> (Aᵀ ct,)``.
+
+    Args:
+      fun: a function that is linear in its arguments.
+      primals: examples of arguments; their types alone matter, so `ShapeDtypeStruct` will do.
+
+    Raises `DerivativeError` when `fun` uses an operation that is not linear.
+
+    >>> linear_transpose(lambda x: 2 * x, 1.0)(3.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    leaves, tree = operands_of("linear_transpose", fun, primals)
+    avals = [typeof(x) for x in leaves]
+    program = Staged("linear_transpose", "fun", fun, tree, avals)
+
+    @user_call
+    def transposed(cotangent: Any) -> Any:
+        given, ct_tree = flatten(cotangent)
+        if ct_tree != program.out_tree:
+            raise TreeError(f"linear_transpose: a cotangent of structure {program.out_tree} is needed, got {ct_tree}")
+        linear = [Linear(a) for a in avals]
+        try:
+            found = backward_pass(program.closed.jaxpr, [], [*program.consts, *linear], given)
+        except (TypeError, AttributeError) as error:  # a rule met a placeholder where it needs a value
+            if isinstance(error, PhloxError):
+                raise
+            raise DerivativeError(
+                f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
+            ) from error
+        return tree.unflatten([own(instantiate(ct)) for ct in found[len(program.consts) :]])
+
+    return transposed

@@ -1,0 +1,204 @@
+"""Short forms of common uses: one index along an axis, a constant array, the largest elements."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._base.errors import DtypeError, IndexingError, OptionError, ShapeError
+from .._ir import dtypes
+from .._ops import shape as ops
+from ..numpy._promote import canonical_axis, check, to_dtype, type_of
+from ..numpy._shapes import as_shape
+from ._structural import (
+    broadcast_in_dim,
+    dot_general,
+    dynamic_slice_in_dim,
+    dynamic_update_slice,
+    reshape,
+    slice_in_dim,
+)
+
+# --- constants ------------------------------------------------------------------------------------------
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of `shape` with one value everywhere; a Python number without `dtype` stays weakly typed.
+
+    >>> full((2,), 1.5)
+    Array([1.5, 1.5], dtype=float32, weak_type=True)
+    """
+    (value,) = check("full", fill_value)
+    aval = type_of(value)
+    if aval.shape:
+        raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="numpy.full")
+    lengths = as_shape(shape, "full")
+    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
+    made = to_dtype(value, wanted, aval.weak_type and dtype is None)
+    return jnp.asarray(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), device=sharding)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+    """`full` with the shape and dtype of `x`, unless told otherwise.
+
+    >>> full_like(np.ones(2, np.float32), 3)
+    Array([3., 3.], dtype=float32)
+    """
+    (x,) = check("full_like", x)
+    aval = type_of(x)
+    (value,) = check("full_like", fill_value)
+    value = to_dtype(value, aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like"))
+    made = full(aval.shape if shape is None else shape, value, sharding=sharding)
+    return ops.convert(made, type_of(made).dtype, aval.weak_type and dtype is None)
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """An array of `shape` whose values do not matter; they are zeros.
+
+    >>> empty((2,), "int8").dtype
+    dtype('int8')
+    """
+    return full(shape, 0, dtype)
+
+
+def dtype(x: Any) -> Any:
+    """The element type of `x`, as an array.
+
+    >>> dtype(1.0)
+    dtype('float32')
+    """
+    return type_of(*check("dtype", x)).dtype
+
+
+# --- shapes ---------------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to, as in NumPy.
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return jnp.broadcast_shapes(*shapes)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with axes of length 1 in front until it has at least `rank` axes.
+
+    >>> broadcast_to_rank(np.ones(3), 3).shape
+    (1, 1, 3)
+    """
+    (x,) = check("broadcast_to_rank", x)
+    shape = type_of(x).shape
+    if rank <= len(shape):
+        return ops.own(x)
+    missing = rank - len(shape)
+    return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, rank)))
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """`operand` with the axes from `start_dimension` to before `stop_dimension` made one.
+
+    >>> collapse(np.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    (operand,) = check("collapse", operand)
+    shape = type_of(operand).shape
+    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    return reshape(operand, (*shape[:first], math.prod(shape[first:last]), *shape[max(first, last) :]))
+
+
+# --- one index along an axis ----------------------------------------------------------------------------
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """The part of `operand` at `index`, a Python integer, along `axis`.
+
+    >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1)
+    Array([[2],
+           [5]], dtype=int32)
+    """
+    (operand,) = check("index_in_dim", operand)
+    at = canonical_axis(axis, type_of(operand).ndim, "index_in_dim")
+    size = type_of(operand).shape[at]
+    place = index + size if index < 0 else index
+    if not 0 <= place < size:
+        raise IndexingError(f"index_in_dim: {index} is outside of an axis of length {size}", index=index)
+    part = slice_in_dim(operand, place, place + 1, axis=at)
+    return part if keepdims else ops.squeeze(part, dimensions=(at,))
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+    """The part of `operand` at a computed `index` along `axis`; indices outside are moved to the edge.
+
+    >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
+    Array(2, dtype=int32)
+    """
+    (operand,) = check("dynamic_index_in_dim", operand)
+    part = dynamic_slice_in_dim(operand, index, 1, axis)
+    at = canonical_axis(axis, type_of(operand).ndim, "dynamic_index_in_dim")
+    return part if keepdims else ops.squeeze(part, dimensions=(at,))
+
+
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+    """`operand` with `update` written from `start_index` on along `axis`.
+
+    >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
+    Array([0., 1., 1., 0.], dtype=float32)
+    """
+    operand, update = check("dynamic_update_slice_in_dim", operand, update)
+    rank = type_of(operand).ndim
+    at = canonical_axis(axis, rank, "dynamic_update_slice_in_dim")
+    return dynamic_update_slice(operand, update, [start_index if i == at else 0 for i in range(rank)])
+
+
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+    """`operand` with `update` (which lacks `axis`, or has it) written at `index` along `axis`.
+
+    >>> dynamic_update_index_in_dim(np.zeros(3), 5.0, 1, 0)
+    Array([0., 5., 0.], dtype=float32)
+    """
+    operand, update = check("dynamic_update_index_in_dim", operand, update)
+    at = canonical_axis(axis, type_of(operand).ndim, "dynamic_update_index_in_dim")
+    shape = type_of(update).shape
+    if len(shape) != type_of(operand).ndim:
+        update = reshape(ops.own(update), (*shape[:at], 1, *shape[at:]))
+    return dynamic_update_slice_in_dim(operand, ops.own(update), index, at)
+
+
+# --- products and order ---------------------------------------------------------------------------------
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Matrix products of the last two axes; the axes in front must be the same.
+
+    >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    lhs, rhs = check("batch_matmul", lhs, rhs)
+    left, right = type_of(lhs), type_of(rhs)
+    if min(left.ndim, right.ndim) < 2 or left.ndim != right.ndim:
+        raise ShapeError(f"batch_matmul: {left.short} and {right.short} need as many axes, and two at least")
+    front = tuple(range(left.ndim - 2))
+    return dot_general(lhs, rhs, (((left.ndim - 1,), (right.ndim - 2,)), (front, front)), precision)
+
+
+@functools.partial(jit, static_argnames=("k", "axis"))
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+    """The `k` largest elements along `axis`, largest first, and where they are; equal ones in order of their place.
+
+    >>> top_k(np.array([3, 1, 2]), 2)
+    [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
+    """
+    (operand,) = check("top_k", operand)
+    aval = type_of(operand)
+    if dtypes.kind(aval.dtype) in "c":
+        raise DtypeError(f"top_k: {aval.short} has no order")
+    at = canonical_axis(axis, aval.ndim, "top_k")
+    if not 0 <= k <= aval.shape[at]:
+        raise OptionError(f"top_k: k={k} of an axis of length {aval.shape[at]}")
+    places = slice_in_dim(jnp.argsort(operand, axis=at, descending=True), 0, k, axis=at)
+    return [jnp.take_along_axis(operand, places, axis=at), places.astype(dtypes.int32)]

@@ -1,0 +1,144 @@
+"""Further activation functions: cheap ones made of straight pieces, and smooth relatives of relu."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import numpy as jnp
+from .._api.custom import custom_jvp
+from .._api.jit import jit
+from ..numpy._promote import canonical_axes, check, type_of
+from ._functions import logsumexp, relu6, softplus
+
+# --- of straight pieces ---------------------------------------------------------------------------------
+
+
+@jit
+def hard_tanh(x: Any) -> Any:
+    """x cut off at -1 and 1, elementwise.
+
+    >>> hard_tanh(jnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
+    (x,) = check("hard_tanh", x)
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+
+
+@jit
+def hard_sigmoid(x: Any) -> Any:
+    """A sigmoid of straight pieces, relu6(x + 3) / 6, elementwise.
+
+    >>> hard_sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return relu6(x + 3.0) / 6.0
+
+
+@jit
+def hard_silu(x: Any) -> Any:
+    """x times `hard_sigmoid` of x, elementwise (Howard et al., 2019).
+
+    >>> hard_silu(jnp.array([3.0]))
+    Array([3.], dtype=float32)
+    """
+    (x,) = check("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+@jit
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, x from 1 on, and a parabola between, elementwise.
+
+    >>> sparse_plus(jnp.array([-1.0, 0.0, 1.0]))
+    Array([0.  , 0.25, 1.  ], dtype=float32)
+    """
+    (x,) = check("sparse_plus", x)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@jit
+def sparse_sigmoid(x: Any) -> Any:
+    """The derivative of `sparse_plus`: from 0 at -1 straight to 1 at 1, elementwise.
+
+    >>> sparse_sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+
+
+# --- smooth ---------------------------------------------------------------------------------------------
+
+
+@jit
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """x where positive, else alpha (exp(x / alpha) - 1), elementwise: an `elu` without a kink (Barron, 2017).
+
+    >>> celu(jnp.array([2.0]))
+    Array([2.], dtype=float32)
+    """
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+
+
+@jit
+def mish(x: Any) -> Any:
+    """x times tanh(softplus(x)), elementwise (Misra, 2019).
+
+    >>> mish(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    (x,) = check("mish", x)
+    return x * jnp.tanh(softplus(x))
+
+
+@jit
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x² + b)) / 2, elementwise: a smooth relu without exponentials (Barron, 2021).
+
+    >>> squareplus(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    x, b = check("squareplus", x, b)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+
+
+# --- logarithms of sums ---------------------------------------------------------------------------------
+
+
+@custom_jvp
+@jit
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)), elementwise, for positive x; exact near 0 and far from it (Mächler, 2012).
+
+    >>> log1mexp(jnp.array([50.0]))
+    Array([-1.9287499e-22], dtype=float32)
+    """
+    (x,) = check("log1mexp", x)
+    return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
+
+
+@functools.partial(jit, static_argnames=("axis", "keepdims"))
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) over `axis`, without overflow; with `where`, over the elements chosen.
+
+    >>> logmeanexp(jnp.array([1.0, 1.0]))
+    Array(1., dtype=float32)
+    """
+    (x,) = check("logmeanexp", x)
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    if where is None:
+        shape = type_of(x).shape
+        axes = canonical_axes(tuple(axis) if isinstance(axis, list) else axis, len(shape), "logmeanexp")
+        count: Any = jnp.asarray(1, total.dtype)
+        for i in axes:
+            count = count * shape[i]
+    else:
+        chosen = jnp.broadcast_to(where, type_of(x).shape)
+        count = jnp.sum(chosen, axis=axis, keepdims=keepdims, dtype=total.dtype)
+    return total - jnp.log(count)

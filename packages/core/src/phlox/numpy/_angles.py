@@ -1,0 +1,80 @@
+"""Angles: degrees and radians, the angle of a complex number, turns taken out of a signal; and the sinc function."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import DtypeError
+from .._ir import dtypes
+from .._ops import elementwise as e, logic
+from .._ops.families import literal
+from .._ops.running import along
+from ._binary import arctan2, remainder
+from ._choose import where
+from ._define import float_32, unary
+from ._promote import canonical_axis, check, promote_dtypes, promoted_inexact, to_dtype, type_of
+from ._reductions import cumsum
+from ._shapes import concatenate
+from ._unary import abs, imag, is_kind, real
+
+
+def _scaled(factor: float) -> Any:
+    return lambda x: e.mul(x, literal(x, factor))
+
+
+def _sinc(x: Any) -> Any:
+    turned = e.mul(x, literal(x, np.pi))
+    at_zero = logic.eq(turned, literal(x, 0))
+    safe = where(at_zero, literal(x, 1), turned)
+    # At 0 the series, whose first derivatives are right there too.
+    series = e.sub(literal(x, 1), e.div(e.square(turned), literal(x, 6)))
+    return where(at_zero, series, e.div(e.sin(safe), safe))
+
+
+degrees = unary("degrees", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))
+rad2deg = unary("rad2deg", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))
+radians = unary("radians", promoted_inexact, _scaled(np.pi / 180), "Degrees as radians", "0.0", float_32("0."))
+deg2rad = unary("deg2rad", promoted_inexact, _scaled(np.pi / 180), "Degrees as radians", "0.0", float_32("0."))
+sinc = unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at 0", "0.0", float_32("1."))
+
+
+@functools.partial(jit, static_argnames="deg", inline=True)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle of complex numbers in radians, or degrees if `deg`, elementwise (as ``numpy.angle``).
+
+    >>> angle(1j, deg=True)
+    Array(90., dtype=float32, weak_type=True)
+    """
+    (z,) = check("angle", z)
+    if not is_kind(z, "c"):
+        z = to_dtype(z, dtypes.to_inexact(type_of(z).dtype))
+    turned = arctan2(imag(z), real(z))
+    return turned * (180 / np.pi) if deg else turned
+
+
+@functools.partial(jit, static_argnames="axis")
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+    """`p` with multiples of `period` added so that neighbours along `axis` differ by at most half of it.
+
+    Jumps smaller than `discont` are left (as ``numpy.unwrap``). Raises `DtypeError` for complex numbers.
+
+    >>> unwrap(np.array([0, 3, 5, 0]), period=6)
+    Array([0, 3, 5, 6], dtype=int32)
+    """
+    p, period = promote_dtypes(*check("unwrap", p, period))
+    if is_kind(p, "c"):
+        raise DtypeError(f"unwrap does not accept {type_of(p).short}", instead="angle(p) first")
+    at = canonical_axis(axis, type_of(p).ndim, "unwrap")
+    n = type_of(p).shape[at]
+    if n == 0:
+        return p
+    jumps = along(p, at, 1, n) - along(p, at, 0, n - 1)
+    half = period // 2 if is_kind(p, "iu") else period / 2
+    within = remainder(jumps + half, period) - half
+    within = where((within == -half) & (jumps > 0), half, within)
+    turns = where(abs(jumps) < (half if discont is None else discont), 0, within - jumps)
+    return concatenate([along(p, at, 0, 1), along(p, at, 1, n) + cumsum(turns, at)], at)

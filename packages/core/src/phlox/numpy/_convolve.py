@@ -1,0 +1,113 @@
+"""Convolution and correlation of vectors: windows of the longer one times the shorter one, as products of matrices."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import OptionError, ShapeError
+from .._ops import shape as ops
+from ._linear import matmul
+from ._promote import check, promote_inexact, to_dtype, type_of
+from ._shapes import flip, reshape
+from ._unary import conj
+
+#: So many elements of the shorter vector are taken at once: windows need memory for as many copies of the longer one.
+_CHUNK = 64
+
+
+def _windows(a: Any, count: int, width: int) -> Any:
+    """The elements a[i], …, a[i + width - 1] for each of the first `count` places i."""
+    from ._indexing import take
+
+    return take(a, np.arange(count, dtype=np.int32)[:, None] + np.arange(width, dtype=np.int32), mode="clip")
+
+
+@functools.partial(jit, static_argnames=("before", "after", "precision", "preferred"))
+def _slide(a: Any, v: Any, before: int, after: int, precision: Any, preferred: Any) -> Any:
+    """The sums of products of `v` with what lies under it, as it moves over `a` with zeros around."""
+    width = type_of(v).shape[0]
+    count = type_of(a).shape[0] + before + after - width + 1
+    zero = to_dtype(0, type_of(a).dtype)
+    times = functools.partial(matmul, precision=precision, preferred_element_type=preferred)
+    if width <= _CHUNK:
+        a = ops.pad(a, zero, padding_config=((before, after, 0),))
+        return times(_windows(a, count, width), v)
+    from ..lax import dynamic_slice_in_dim, scan
+
+    more = -width % _CHUNK
+    a = ops.pad(a, zero, padding_config=((before, after + more, 0),))
+    v = reshape(ops.pad(v, zero, padding_config=((0, more, 0),)), (-1, _CHUNK))
+    starts = np.arange(0, width, _CHUNK, dtype=np.int32)
+
+    def part(at: Any, chunk: Any) -> Any:
+        return times(_windows(dynamic_slice_in_dim(a, at, count + _CHUNK - 1), count, _CHUNK), chunk)
+
+    first = part(starts[0], v[0])
+    return scan(lambda total, x: (total + part(*x), None), first, (starts[1:], v[1:]))[0]
+
+
+def _checked(function: str, a: Any, v: Any, mode: str) -> list[Any]:
+    a, v = check(function, a, v)
+    for x in (a, v):
+        if type_of(x).ndim != 1:
+            raise ShapeError(f"{function} takes vectors, got {type_of(x).short}", instead="x.ravel(), or phlox.vmap")
+        if not type_of(x).shape[0]:
+            raise ShapeError(f"{function} of a vector without elements: {type_of(a).short} and {type_of(v).short}")
+    if mode not in ("full", "same", "valid"):
+        raise OptionError(f"{function}: mode={mode!r}", instead="'full', 'same' or 'valid'")
+    return promote_inexact(a, v)
+
+
+def _padding(mode: str, short: int) -> tuple[int, int]:
+    if mode == "full":
+        return short - 1, short - 1
+    return (short // 2, short - 1 - short // 2) if mode == "same" else (0, 0)
+
+
+def _weaken(out: Any, weak: bool) -> Any:
+    return to_dtype(out, type_of(out).dtype, weak)
+
+
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The convolution of two vectors: entry k is the sum of ``a[i] * v[k - i]`` over i (as ``numpy.convolve``).
+
+    Args:
+      mode: 'full' gives all ``len(a) + len(v) - 1`` entries, 'same' as many of their middle as the longer vector has,
+        'valid' those for which the shorter vector lies wholly over the longer one.
+      precision, preferred_element_type: as for `matmul`.
+
+    Integers become floats. Raises `ShapeError` unless both are vectors with elements.
+
+    >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0, 3.0]))
+    Array([1., 2., 3., 6.], dtype=float32)
+    """
+    a, v = _checked("convolve", a, v, mode)
+    if type_of(a).shape < type_of(v).shape:
+        a, v = v, a
+    before, after = _padding(mode, type_of(v).shape[0])
+    weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
+    out = _slide(a, flip(v), before, after, precision=precision, preferred=preferred_element_type)
+    return _weaken(out, weak)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The cross-correlation of two vectors: sums of ``a[i + k] * conj(v[i])`` over i (as ``numpy.correlate``).
+
+    Arguments, results and errors as for `convolve`.
+
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]))
+    Array([21., 42.], dtype=float32)
+    """
+    a, v = _checked("correlate", a, v, mode)
+    weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
+    v = conj(v)
+    swapped = type_of(a).shape < type_of(v).shape
+    if swapped:
+        a, v = v, a
+    before, after = _padding(mode, type_of(v).shape[0])
+    out = _slide(a, v, before, after, precision=precision, preferred=preferred_element_type)
+    return _weaken(flip(out) if swapped else out, weak)

@@ -1,0 +1,117 @@
+"""How variables vary together: covariances, and correlations, which are covariances in units of the deviations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._ir import dtypes
+from . import _reductions as r
+from ._binary import divide, multiply, subtract
+from ._choose import clip
+from ._create import astype
+from ._indexing import diagonal
+from ._linear import matmul
+from ._promote import check, promote_inexact, type_of
+from ._shapes import atleast_2d, concatenate, squeeze, transpose
+from ._unary import abs, conj, imag, is_kind, real, sqrt
+
+
+class _CountError(ArgumentError, RuntimeError):
+    """Weights that are not one for each observation: a `RuntimeError` too, as NumPy has it."""
+
+
+def _variables(function: str, x: Any, rowvar: bool) -> Any:
+    """A matrix with a variable in each row."""
+    if type_of(x).ndim > 2:
+        raise ShapeError(f"{function}: at most 2 axes, variables and observations, got {type_of(x).short}")
+    x = atleast_2d(x)
+    return x if rowvar or type_of(x).shape[0] == 1 else transpose(x)
+
+
+def _one_each(name: str, weights: Any, count: int) -> Any:
+    (weights,) = check("cov", weights)
+    if type_of(weights).ndim != 1:
+        raise _CountError(f"cov: {name} must be a vector, got {type_of(weights).short}")
+    if type_of(weights).shape[0] != count:
+        raise _CountError(f"cov: {type_of(weights).short} as {name} of {count} observations")
+    return weights
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The covariances of variables, each observed as often as the others (as ``numpy.cov``).
+
+    Args:
+      m: a vector, or a matrix with a variable in each row (in each column if not `rowvar`).
+      y: more variables, laid out alike.
+      bias: divide by the number of observations, not by one less; `ddof` says how many less.
+      fweights: integers, how often each observation occurred; aweights: how much each counts.
+      dtype: of the computation; by default that of the variables, or a float.
+
+    The result has a row and a column for each variable, and no axes for a single one.
+
+    >>> jnp.cov(jnp.array([[0.0, 2.0], [1.0, 5.0]]))
+    Array([[2., 4.],
+           [4., 8.]], dtype=float32)
+    """
+    given = check("cov", m) if y is None else check("cov", m, y)
+    given = promote_inexact(*given)
+    if dtype is not None:
+        given = [astype(x, dtypes.user_dtype(dtype, "cov")) for x in given]
+    rows = [_variables("cov", x, rowvar) for x in given]
+    x = rows[0] if len(rows) == 1 else concatenate(rows)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    count = type_of(x).shape[1]
+    weights = None
+    if fweights is not None:
+        weights = _one_each("fweights", fweights, count)
+        if not is_kind(weights, "iu"):
+            raise DtypeError(f"cov: fweights must be integers, got {type_of(weights).short}", instead="aweights=...")
+        weights = abs(weights)
+    if aweights is not None:
+        extra = abs(_one_each("aweights", aweights, count))
+        weights = extra if weights is None else multiply(weights, extra)
+    middle, total = r.average(x, 1, weights, True)
+    total = total[0]
+    if weights is None:
+        freedom: Any = count - ddof
+    elif ddof == 0:
+        freedom = total
+    elif aweights is None:
+        freedom = subtract(total, ddof)
+    else:
+        freedom = subtract(total, divide(multiply(ddof, r.sum(multiply(weights, extra))), total))
+    centered = subtract(x, middle[:, None])
+    other = centered if weights is None else multiply(centered, weights[None, :])
+    return squeeze(divide(matmul(centered, conj(transpose(other))), freedom))
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation coefficients of variables: `cov` divided by the deviations (as ``numpy.corrcoef``).
+
+    `x`, `y`, `rowvar` and `dtype` as for `cov`. Coefficients lie between -1 and 1; complex ones in both parts.
+
+    >>> jnp.corrcoef(jnp.array([[0.0, 2.0], [1.0, 5.0]])).round(3)
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not type_of(c).shape:
+        return divide(c, c)
+    deviations = sqrt(real(diagonal(c)))
+    c = divide(divide(c, deviations[:, None]), deviations[None, :])
+    if is_kind(c, "c"):
+        from .._ops.elementwise import complex_
+
+        return complex_(clip(real(c), -1, 1), clip(imag(c), -1, 1))
+    return clip(c, -1, 1)

@@ -1,0 +1,236 @@
+"""Reductions that leave nan out: in data with gaps a nan says that nothing was measured there.
+
+Each puts something neutral in the place of nan and reduces as usual; counts are of the elements that remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._ir import dtypes
+from . import _reductions as r
+from ._binary import divide, less_equal, multiply, subtract
+from ._choose import where as choose
+from ._promote import check, to_dtype, type_of
+from ._unary import conj, is_kind, isnan, logical_not, real, sqrt
+
+
+def _replaced(a: Any, value: Any) -> Any:
+    """`a` with a number of its dtype in the place of nan."""
+    return choose(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
+
+
+def nansum(
+    a: Any,
+    axis: r.Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The sum of the elements of `a` that are not nan over `axis` (as ``numpy.nansum``). Arguments as for `sum`.
+
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(3., dtype=float32)
+    """
+    (a,) = check("nansum", a)
+    return r.sum(_replaced(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: r.Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The product of the elements of `a` that are not nan over `axis` (as ``numpy.nanprod``). Arguments as for `sum`.
+
+    >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
+    Array(6., dtype=float32)
+    """
+    (a,) = check("nanprod", a)
+    return r.prod(_replaced(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _extremum(
+    reduce: Callable[..., Any], worst: float, a: Any, axis: r.Axis, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """The largest or smallest element, nan only where there is nothing else and no number to begin with."""
+    if not is_kind(a, "fc"):
+        return reduce(a, axis, None, keepdims, initial, where)
+    found = reduce(_replaced(a, worst), axis, None, keepdims, initial, where)
+    if initial is not None:
+        return found
+    nothing = r.all(isnan(a), axis, keepdims=keepdims)
+    return choose(nothing, to_dtype(np.nan, type_of(found).dtype), found)
+
+
+def nanmax(
+    a: Any,
+    axis: r.Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element of `a` that is not nan over `axis` (as ``numpy.nanmax``); nan where all are.
+
+    `where` selects the elements that take part and needs `initial`, as for `max`.
+
+    >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2., dtype=float32)
+    """
+    (a,) = check("nanmax", a)
+    r.no_out("nanmax", out)
+    return _extremum(r.max, -np.inf, a, axis, keepdims, initial, where)
+
+
+def nanmin(
+    a: Any,
+    axis: r.Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element of `a` that is not nan over `axis` (as ``numpy.nanmin``); nan where all are.
+
+    `where` selects the elements that take part and needs `initial`, as for `min`.
+
+    >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(1., dtype=float32)
+    """
+    (a,) = check("nanmin", a)
+    r.no_out("nanmin", out)
+    return _extremum(r.min, np.inf, a, axis, keepdims, initial, where)
+
+
+def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
+    """How many elements are not nan."""
+    return to_dtype(r.sum(logical_not(isnan(a)), axis, np.int32, keepdims=keepdims, where=where), dtype)
+
+
+def nanmean(
+    a: Any, axis: r.Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """The mean of the elements of `a` that are not nan over `axis` (as ``numpy.nanmean``); nan where all are.
+
+    The result has `dtype`, by default that of `a`, or a float for integers and bools.
+
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(1.5, dtype=float32)
+    """
+    (a,) = check("nanmean", a)
+    r.no_out("nanmean", out)
+    if not is_kind(a, "fc"):
+        return r.mean(a, axis, dtype, None, keepdims, where=where)
+    wanted = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
+    total = nansum(a, axis, wanted, keepdims=keepdims, where=where)
+    return to_dtype(divide(total, _counted(a, axis, keepdims, where, wanted)), wanted)
+
+
+def nanvar(
+    a: Any,
+    axis: r.Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The variance of the elements of `a` that are not nan over `axis` (as ``numpy.nanvar``).
+
+    The sum of squared distances from the mean is divided by the number of elements less `ddof`; where nothing is
+    left to divide by, the result is nan. A `mean` that is known already, of a shape that broadcasts with `a`, is taken.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    (a,) = check("nanvar", a)
+    r.no_out("nanvar", out)
+    computed, wanted = r.variance_dtypes(type_of(a), dtype)
+    a = to_dtype(a, computed)
+    middle = nanmean(a, axis, computed, keepdims=True, where=where) if mean is None else check("nanvar", mean)[0]
+    centered = choose(isnan(a), to_dtype(0, computed), subtract(a, middle))
+    squares = real(multiply(centered, conj(centered))) if is_kind(centered, "c") else multiply(centered, centered)
+    dtype = type_of(squares).dtype
+    freedom = subtract(_counted(a, axis, keepdims, where, dtype), to_dtype(ddof, dtype))
+    found = divide(r.sum(squares, axis, dtype, keepdims=keepdims, where=where), freedom)
+    return to_dtype(choose(less_equal(freedom, to_dtype(0, dtype)), to_dtype(np.nan, dtype), found), wanted)
+
+
+def nanstd(
+    a: Any,
+    axis: r.Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The standard deviation of the elements of `a` that are not nan over `axis`: the square root of `nanvar`, with
+    its arguments (as ``numpy.nanstd``).
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, keepdims: bool) -> Any:
+    """Where the extremum is, -1 where all elements are nan."""
+    if not is_kind(a, "fc"):
+        return find(a, axis, None, keepdims)
+    found = find(_replaced(a, worst), axis, None, keepdims)
+    return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(found).dtype), found)
+
+
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the first largest element that is not nan, -1 if all are (as ``numpy.nanargmax``).
+
+    >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2, dtype=int32)
+    """
+    (a,) = check("nanargmax", a)
+    r.no_out("nanargmax", out)
+    return _position(r.argmax, -np.inf, a, axis, bool(keepdims))
+
+
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the first smallest element that is not nan, -1 if all are (as ``numpy.nanargmin``).
+
+    >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(0, dtype=int32)
+    """
+    (a,) = check("nanargmin", a)
+    r.no_out("nanargmin", out)
+    return _position(r.argmin, np.inf, a, axis, bool(keepdims))
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running sums along `axis`, or of the flattened array, in which nan counts as 0 (as ``numpy.nancumsum``).
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
+    (a,) = check("nancumsum", a)
+    return r.cumsum(_replaced(a, 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running products along `axis`, or of the flattened array, in which nan counts as 1 (as ``numpy.nancumprod``).
+
+    >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
+    Array([3., 3., 6.], dtype=float32)
+    """
+    (a,) = check("nancumprod", a)
+    return r.cumprod(_replaced(a, 1), axis, dtype, out)

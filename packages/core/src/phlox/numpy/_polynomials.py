@@ -1,0 +1,181 @@
+"""Polynomials as vectors of coefficients, the highest power first: values, sums, products, quotients, derivatives."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import ArgumentError, ShapeError, UnsupportedError
+from ..lax._loops import scan
+from ._binary import add, divide, multiply
+from ._convolve import convolve
+from ._create import asarray
+from ._edit import trim_zeros
+from ._fill import ones, zeros
+from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
+from ._shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
+
+
+def _length(p: Any) -> int:
+    return type_of(p).shape[0]
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The values at `x` of the polynomial with coefficients `p` along its first axis (as ``numpy.polyval``).
+
+    `unroll` has no effect on them: it says how many steps of the loop are written out.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
+    Array([ 3, 11], dtype=int32)
+    """
+    return _polyval(*check("polyval", p, x), unroll=unroll)
+
+
+@functools.partial(jit, static_argnames="unroll")
+def _polyval(p: Any, x: Any, unroll: int) -> Any:
+    p, x = promote_dtypes(p, x)
+    shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
+    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype, type_of(x).weak_type)
+    return scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)[0]
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials (as ``numpy.polyadd``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([10, 20, 30]))
+    Array([10, 21, 32], dtype=int32)
+    """
+    a1, a2 = promote_dtypes(*check("polyadd", a1, a2))
+    short, long = sorted((a1, a2), key=_length)
+    n = _length(long) - _length(short)
+    return concatenate([long[:n], add(long[n:], short)])
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials (as ``numpy.polysub``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polysub(jnp.array([10, 20, 30]), jnp.array([1, 2]))
+    Array([10, 19, 28], dtype=int32)
+    """
+    a1, a2 = promote_dtypes(*check("polysub", a1, a2))
+    return polyadd(a1, -asarray(a2))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials (as ``numpy.polymul``); integers become floats.
+
+    `trim_leading_zeros` takes zeros off the front of both first, whose values must be known then.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
+    factors = promote_inexact(*check("polymul", a1, a2))
+    if trim_leading_zeros and any(_length(x) > 1 for x in factors):
+        factors = [trim_zeros(x, "f") for x in factors]
+    first, second = (x if _length(x) else zeros(1, type_of(x).dtype) for x in factors)
+    return convolve(first, second)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """(quotient, rest) of two polynomials (as ``numpy.polydiv``); integers become floats.
+
+    The rest is as long as `u`. ``trim_leading_zeros=True`` is not supported.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -4.0]), jnp.array([1.0, 2.0]))
+    (Array([ 1., -2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    if trim_leading_zeros:
+        raise UnsupportedError("polydiv: trim_leading_zeros is not supported", instead="numpy.trim_zeros(rest, 'f')")
+    return _polydiv(*check("polydiv", u, v))
+
+
+@jit
+def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    rest, v = promote_inexact(u, v)
+    steps = _length(rest) - _length(v) + 1
+    quotient = []
+    scale = divide(1.0, v[0])
+    for k in range(steps):
+        quotient.append(multiply(scale, rest[k]))
+        rest = rest.at[k : k + _length(v)].add(-quotient[-1] * v)
+    none = zeros(1, type_of(rest).dtype)
+    return (concatenate([q[None] for q in quotient]) if quotient else none), rest
+
+
+def _order(function: str, m: int) -> int:
+    times = m.__index__()
+    if times < 0:
+        raise ArgumentError(f"{function}: m={times} times", instead="a number that is not negative")
+    return times
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The `m`-th derivative of a polynomial (as ``numpy.polyder``); integers become floats.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
+    (p,) = promote_inexact(*check("polyder", p))
+    times = _order("polyder", m)
+    if times == 0:
+        return asarray(p)
+    factors = [math.perm(k, times) for k in reversed(range(times, _length(p)))]
+    return multiply(p[: _length(p) - times], np.asarray(factors, np.float64).astype(type_of(p).dtype))
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The `m`-fold integral of a polynomial, with constants of integration `k` (as ``numpy.polyint``).
+
+    `k` is a number for all or a vector of `m`; 0 unless given. Integers become floats.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyint(jnp.array([2.0, 2.0]))
+    Array([1., 2., 0.], dtype=float32)
+    """
+    p, k = promote_inexact(*check("polyint", p, 0 if k is None else k))
+    times = _order("polyint", m)
+    constants = atleast_1d(k)
+    if _length(constants) == 1:
+        constants = broadcast_to(constants, (times,))
+    if type_of(constants).shape != (times,):
+        raise ShapeError(f"polyint: {type_of(k).short} constants for {times} integrals")
+    if times == 0:
+        return asarray(p)
+    total = _length(p) + times
+    divisors = [math.perm(power, min(power, times)) for power in reversed(range(total))]
+    return divide(concatenate([p, constants]), np.asarray(divisors, np.float64).astype(type_of(p).dtype))
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``); integers become floats.
+
+    Raises `UnsupportedError` for matrices, of which it would be the characteristic polynomial.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.poly(jnp.array([2.0, -2.0]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
+    (roots,) = promote_inexact(*check("poly", seq_of_zeros))
+    roots = atleast_1d(roots)
+    shape = type_of(roots).shape
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
+        raise UnsupportedError("poly: matrices are not supported", instead="their eigenvalues")
+    if len(shape) != 1:
+        raise ShapeError(f"poly: takes a vector, got {type_of(roots).short}", shapes=[shape])
+    dtype = type_of(roots).dtype
+    if not shape[0]:
+        return ones((), dtype)
+    product = ones(1, dtype)
+    for i in range(shape[0]):
+        product = convolve(product, concatenate([ones(1, dtype), -roots[i : i + 1]]))
+    return to_dtype(product, dtype)

@@ -1,0 +1,153 @@
+"""Window functions: weights that fall off towards the ends of a signal, and the Bessel function that one needs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._api.jit import jit
+from .._base.errors import DtypeError, ShapeError
+from .._ir import dtypes
+from .._ops import elementwise as e, logic, shape as ops
+from .._ops.families import literal
+from ._choose import where
+from ._promote import check, promoted_inexact, to_dtype, type_of
+from ._unary import abs, cos, is_kind, sqrt
+
+
+def _length(function: str, M: Any) -> int:
+    if not hasattr(M, "__index__"):
+        raise ShapeError(f"{function}: the number of points must be an integer, got {M!r}")
+    return max(M.__index__(), 0)
+
+
+@functools.partial(jit, inline=True, static_argnames=("M", "weight"))
+def _window(parameters: tuple[Any, ...], M: int, weight: Callable[..., Any]) -> Any:
+    """``weight(n, M - 1, *parameters)`` of the positions n; a window of one point is 1."""
+    dtype = dtypes.canonical(dtypes.float64)
+    if M < 2:
+        return ops.broadcast_in_dim(np.ones((), dtype), shape=(M,), broadcast_dimensions=())
+    return weight(ops.iota(dtype=dtype, shape=(M,), dimension=0), M - 1, *parameters)
+
+
+def _cosines(*coefficients: float) -> Callable[[Any, int], Any]:
+    """A sum of cosines of whole periods over the window."""
+
+    def weight(n: Any, last: int) -> Any:
+        waves = [c * cos(2 * np.pi * k * n / last) for k, c in enumerate(coefficients) if k]
+        return functools.reduce(lambda x, y: x + y, waves, coefficients[0])
+
+    return weight
+
+
+def _triangle(n: Any, last: int) -> Any:
+    return 1 - abs(2 * n - last) / last
+
+
+def _kaiser(n: Any, last: int, beta: Any) -> Any:
+    return i0(beta * sqrt(1 - ((n - last / 2) / (last / 2)) ** 2)) / i0(beta)
+
+
+_HANNING, _HAMMING, _BLACKMAN = _cosines(0.5, -0.5), _cosines(0.54, -0.46), _cosines(0.42, -0.5, 0.08)
+
+
+def bartlett(M: int) -> Any:
+    """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
+
+    >>> bartlett(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window((), M=_length("bartlett", M), weight=_triangle)
+
+
+def hanning(M: int) -> Any:
+    """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
+
+    >>> hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window((), M=_length("hanning", M), weight=_HANNING)
+
+
+def hamming(M: int) -> Any:
+    """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
+
+    >>> hamming(3).round(2)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
+    return _window((), M=_length("hamming", M), weight=_HAMMING)
+
+
+def blackman(M: int) -> Any:
+    """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
+
+    >>> abs(blackman(3).round(2))
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window((), M=_length("blackman", M), weight=_BLACKMAN)
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """The Kaiser window over `M` points; the larger `beta`, the narrower (as ``numpy.kaiser``).
+
+    >>> kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
+    return _window((*check("kaiser", beta),), M=_length("kaiser", M), weight=_kaiser)
+
+
+# --- a Bessel function ----------------------------------------------------------------------------------
+
+
+@functools.cache
+def _series(far: bool) -> list[float]:
+    """Chebyshev coefficients of exp(-x) I0(x): up to 8 in x, beyond it, times sqrt(x), in 1 / x."""
+    interpolate = np.polynomial.chebyshev.chebinterpolate
+
+    def near(y: Any) -> Any:
+        return np.exp(-4 * (y + 1)) * np.i0(4 * (y + 1))
+
+    def beyond(y: Any) -> Any:
+        u = (y + 1) / 16
+        # For large x NumPy's function overflows, and a few terms of the expansion at infinity are exact.
+        x = 1 / np.maximum(u, 1 / 500)
+        expansion = (1 + u / 8 * (1 + u * 9 / 16 * (1 + u * 25 / 24 * (1 + u * 49 / 32)))) / np.sqrt(2 * np.pi)
+        return np.where(u < 1 / 500, expansion, np.sqrt(x) * np.exp(-x) * np.i0(x))
+
+    return [float(c) for c in (interpolate(beyond, 24) if far else interpolate(near, 29))]
+
+
+def _sum_series(y: Any, coefficients: list[float]) -> Any:
+    """A Chebyshev series at `y`, by Clenshaw's recurrence."""
+    twice = e.add(y, y)
+    ahead = behind = e.mul(y, literal(y, 0))
+    for c in coefficients[:0:-1]:
+        ahead, behind = e.add(e.sub(e.mul(twice, ahead), behind), literal(y, c)), ahead
+    return e.add(e.sub(e.mul(y, ahead), behind), literal(y, coefficients[0]))
+
+
+@jit
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
+
+    Raises `DtypeError` for complex numbers.
+
+    >>> i0(np.float32(0.0))
+    Array(1., dtype=float32)
+    """
+    (x,) = promoted_inexact("i0", x)
+    if is_kind(x, "c"):
+        raise DtypeError(f"i0 does not accept {type_of(x).short}", instead="x.real")
+    aval = type_of(x)
+    wide = to_dtype(x, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else x
+    size = e.abs_(wide)
+    one, four, eight, sixteen = (literal(size, n) for n in (1, 4, 8, 16))
+    small = logic.le(size, eight)
+    near = _sum_series(e.sub(e.div(where(small, size, eight), four), one), _series(far=False))
+    large = where(small, eight, size)
+    far = e.div(_sum_series(e.sub(e.div(sixteen, large), one), _series(far=True)), e.sqrt(large))
+    scaled = where(small, near, far)
+    return to_dtype(e.mul(e.exp(size), scaled), aval.dtype, aval.weak_type)

@@ -1,0 +1,171 @@
+"""Random choices: signs, counts, categories by their logits, elements of an array."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
+from .._ir import dtypes
+from ..numpy._promote import canonical_axis, check, promote_inexact, type_of
+from ..numpy._shapes import as_shape, expand_dims
+from ._distributions import gumbel
+from ._keys import checked
+from ._samplers import Shape, _shape, bernoulli, permutation, precise, randint, uniform
+
+
+def _dtype(function: str, dtype: Any) -> Any:
+    return dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, function)
+
+
+@functools.partial(jit, static_argnums=(1, 2))
+def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return (2 * bernoulli(key, 0.5, shape).astype(dtype) - 1).astype(dtype)
+
+
+def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random signs: -1 or 1, equally likely; int32 by default.
+
+    >>> from phlox import random
+    >>> int(abs(random.rademacher(random.key(0), (100,))).sum())
+    100
+    """
+    key, _ = checked("rademacher", key)
+    return _rademacher(key, as_shape(shape, "rademacher"), _dtype("rademacher", dtype))
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    (p,) = promote_inexact(p)
+    u = uniform(key, shape, type_of(p).dtype)
+    u = jnp.where(u == 0, 1, u)  # 0 has no logarithm
+    return (jnp.floor(jnp.log(u) / jnp.broadcast_to(jnp.log1p(-p), shape)) + 1).astype(dtype)
+
+
+def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random counts of trials until the first success, of probability `p`; int32 by default.
+
+    >>> from phlox import random
+    >>> bool((random.geometric(random.key(0), 0.3, (100,)) >= 1).all())
+    True
+    """
+    key, _ = checked("geometric", key)
+    (p,) = check("geometric", p)
+    return _geometric(key, p, _shape("geometric", shape, p), _dtype("geometric", dtype))
+
+
+def _best(values: Any, count: int) -> Any:
+    """Positions of the `count` largest along the last axis, largest first."""
+    return jnp.argsort(values, axis=-1, descending=True)[..., :count]
+
+
+@functools.partial(jit, static_argnames=("shape", "axis", "replace", "mode"))
+def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, replace: bool, mode: str | None) -> Any:
+    aval = type_of(logits)
+    front = shape[: len(shape) - (aval.ndim - 1)]
+    if replace:
+        own = list(shape[len(front) :])
+        own.insert(axis, aval.shape[axis])
+        noise = gumbel(key, (*front, *own), aval.dtype, mode)
+        return jnp.argmax(noise + expand_dims(logits, tuple(range(len(front)))), axis=axis - aval.ndim)
+    count = math.prod(front)
+    if count > aval.shape[axis]:
+        raise OptionError(
+            f"categorical: {count} samples without replacement from {aval.shape[axis]} categories", instead="fewer"
+        )
+    found = _best(jnp.moveaxis(logits + gumbel(key, aval.shape, aval.dtype, mode), axis, -1), count)
+    return jnp.reshape(jnp.moveaxis(found, -1, 0), shape)
+
+
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Shape = None, replace: bool = True, mode: str | None = None
+) -> Any:
+    """Random categories: index i along `axis` has probability softmax(logits)[i].
+
+    Args:
+      logits: unnormalised logarithms of probabilities; further axes are independent distributions.
+      shape: of the result; its last axes are those of `logits` without `axis`.
+      replace: False draws different categories (the Gumbel top-k trick).
+      mode: 'low' or 'high', see `gumbel`.
+
+    >>> from phlox import random
+    >>> random.categorical(random.key(0), jnp.log(jnp.array([0.0, 1.0])), shape=(3,))
+    Array([1, 1, 1], dtype=int32)
+    """
+    key, _ = checked("categorical", key)
+    (logits,) = check("categorical", logits)
+    precise("categorical", mode)
+    aval = type_of(logits)
+    at = canonical_axis(axis, aval.ndim, "categorical")
+    batch = (*aval.shape[:at], *aval.shape[at + 1 :])
+    wanted = batch if shape is None else as_shape(shape, "categorical")
+    if wanted[len(wanted) - len(batch) :] != batch and jnp.broadcast_shapes(wanted, batch) != wanted:
+        raise ShapeError(f"categorical: shape {wanted} does not end in {batch}, the shape of logits without axis {at}")
+    return _categorical(key, logits, shape=wanted, axis=at, replace=replace, mode=mode)
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Shape = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Random elements of `a` along `axis`; of range(a) if `a` is an integer.
+
+    Args:
+      shape: of what is drawn; it takes the place of `axis` in the shape of `a`.
+      replace: whether an element may be drawn twice.
+      p: probabilities, one for each element; equal ones by default.
+      mode: 'low' or 'high', see `gumbel`; for `p` without replacement.
+
+    >>> from phlox import random
+    >>> sorted(random.choice(random.key(0), 4, (4,), replace=False).tolist())
+    [0, 1, 2, 3]
+    """
+    key, _ = checked("choice", key)
+    if not isinstance(shape, tuple | list):
+        raise ArgumentError(f"choice: shape must be a tuple, got {shape!r}")
+    (arr,) = (jnp.asarray(x) for x in check("choice", a))
+    shape = as_shape(shape, "choice")
+    count = math.prod(shape)
+    if arr.ndim:
+        axis = canonical_axis(axis, arr.ndim, "choice")
+        size = arr.shape[axis]
+    elif dtypes.kind(arr.dtype) in "iu":
+        size = int(a)
+    else:
+        raise DtypeError(f"choice: a must be an integer or have axes, got {type_of(arr).short}")
+    if not count:
+        return jnp.zeros(shape, arr.dtype)
+    if size <= 0:
+        raise OptionError("choice: there is nothing to choose from")
+    if not replace and count > size:
+        raise OptionError(f"choice: {count} elements without replacement from {size}", instead="replace=True, or fewer")
+    if p is None and not replace:
+        drawn = permutation(key, arr if arr.ndim else size, axis if arr.ndim else 0)
+        result = drawn[(slice(None),) * (axis if arr.ndim else 0) + (slice(count),)]
+    else:
+        where = randint(key, shape, 0, size) if p is None else _weighted(key, p, size, shape, replace, mode)
+        result = jnp.take(arr, where, axis) if arr.ndim else where
+    return jnp.reshape(result, (*arr.shape[:axis], *shape, *arr.shape[axis + 1 :]) if arr.ndim else shape)
+
+
+def _weighted(key: Any, p: Any, size: int, shape: tuple[int, ...], replace: bool, mode: str | None) -> Any:
+    (weights,) = promote_inexact(*check("choice", p))
+    if type_of(weights).shape != (size,):
+        raise ShapeError(f"choice: p must have shape ({size},), got {type_of(weights).short}")
+    if not replace:
+        scores = gumbel(key, (size,), type_of(weights).dtype, mode) + jnp.log(weights)
+        return _best(scores, math.prod(shape)).astype(int)
+    total = jnp.cumsum(weights)
+    drawn = total[-1] * (1 - uniform(key, shape, total.dtype))
+    # How many partial sums lie below: the first element whose sum reaches what was drawn.
+    return (total < drawn[..., np.newaxis]).sum(-1).astype(int)

@@ -1,0 +1,237 @@
+"""Continuous distributions, made of uniform and normal numbers by a formula, mostly an inverse distribution."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._ir import dtypes
+from .._ops import elementwise as e, keys as ops
+from .._ops.shape import convert
+from ..numpy._shapes import as_shape
+from ._keys import checked
+from ._samplers import Shape, _float, _shape, normal, precise, uniform
+
+
+def _number(value: float, dtype: Any) -> Any:
+    return np.asarray(value, dtype)[()]
+
+
+# --- without parameters ---------------------------------------------------------------------------------
+
+
+def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any], Any]) -> Any:
+    """``name(key, shape, dtype)``: `formula` of a key, a shape and a dtype."""
+    compiled = jit(formula, static_argnums=(1, 2))
+
+    def function(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+        key, _ = checked(name, key)
+        return compiled(key, as_shape(shape, name), _float(name, dtype))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "phlox.random"
+    function.__doc__ = (
+        f"Random numbers of {what}.\n\n>>> from phlox import random\n"
+        f">>> random.{name}(random.key(0), (2,)).shape\n(2,)\n"
+    )
+    return function
+
+
+def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return e.neg(e.log1p(e.neg(uniform(key, shape, dtype))))
+
+
+def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform(key, shape, dtype, minval=-1.0 + dtypes.finfo(dtype).epsneg, maxval=1.0)
+    return e.mul(e.sign(u), e.log1p(e.neg(e.abs_(u))))
+
+
+def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform(key, shape, dtype, minval=dtypes.finfo(dtype).tiny, maxval=1.0)
+    return e.sub(e.log(u), e.log1p(e.neg(u)))
+
+
+def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform(key, shape, dtype, minval=dtypes.finfo(dtype).eps, maxval=1.0)
+    return e.tan(e.mul(_number(np.pi, dtype), e.sub(u, _number(0.5, dtype))))
+
+
+def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return jnp.linalg.norm(normal(key, (*shape, 3), dtype), axis=-1)
+
+
+exponential = _sampler("exponential", "the exponential distribution of rate 1, by -log(1 - u)", _exponential)
+laplace = _sampler("laplace", "the Laplace distribution: exponential to both sides", _laplace)
+logistic = _sampler("logistic", "the logistic distribution, by log(u / (1 - u))", _logistic)
+cauchy = _sampler("cauchy", "the Cauchy distribution, by the tangent of a random angle", _cauchy)
+maxwell = _sampler("maxwell", "the Maxwell distribution: lengths of normal vectors in space", _maxwell)
+
+# --- Gumbel: the largest of many, which chooses among logits ---------------------------------------------
+
+
+@functools.partial(jit, static_argnums=(1, 2, 3))
+def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, high: bool) -> Any:
+    info = dtypes.finfo(dtype)
+    if not high:
+        return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=info.tiny, maxval=1.0)))
+    coarse, fine = uniform(key, (2, *shape), dtype)
+    u = jnp.where(coarse >= 0.5, coarse, coarse + 2**-info.nmant * fine + info.tiny)
+    return -jnp.log(-jnp.log1p(-u))
+
+
+def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Any:
+    """Random numbers of the standard Gumbel distribution, by -log(-log(u)).
+
+    The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits. With
+    ``mode="high"`` twice as many random bits reach further into its tail.
+
+    >>> from phlox import random
+    >>> random.gumbel(random.key(0), (2,)).shape
+    (2,)
+    """
+    key, _ = checked("gumbel", key)
+    return _gumbel(key, as_shape(shape, "gumbel"), _float("gumbel", dtype), precise("gumbel", mode))
+
+
+# --- with parameters --------------------------------------------------------------------------------------
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform(key, shape, dtype)
+    spread = jnp.broadcast_to(convert(scale, dtype), shape)
+    return e.mul(spread, e.sqrt(e.mul(e.log(u), _number(-2, dtype))))
+
+
+def rayleigh(key: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
+
+    >>> from phlox import random
+    >>> random.rayleigh(random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    key, _ = checked("rayleigh", key)
+    return _rayleigh(key, scale, _shape("rayleigh", shape, scale), _float("rayleigh", dtype))
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return e.exp(normal(key, shape, dtype) * convert(sigma, dtype))
+
+
+def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers whose logarithms are normal, with mean 0 and deviation `sigma`.
+
+    >>> from phlox import random
+    >>> bool((random.lognormal(random.key(0), 0.5, (100,)) > 0).all())
+    True
+    """
+    key, _ = checked("lognormal", key)
+    return _lognormal(key, sigma, _shape("lognormal", shape, sigma), _float("lognormal", dtype))
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return e.exp(exponential(key, shape, dtype) / convert(b, dtype))
+
+
+def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the Pareto distribution from 1 upwards, with tail exponent `b`.
+
+    >>> from phlox import random
+    >>> bool((random.pareto(random.key(0), 3.0, (100,)) >= 1).all())
+    True
+    """
+    key, _ = checked("pareto", key)
+    return _pareto(key, b, _shape("pareto", shape, b), _float("pareto", dtype))
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform(key, shape, dtype)
+    return jnp.power(-jnp.log1p(-u), 1.0 / concentration) * scale
+
+
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random numbers of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
+
+    >>> from phlox import random
+    >>> random.weibull_min(random.key(0), 1.0, 2.0, (3,)).shape
+    (3,)
+    """
+    key, _ = checked("weibull_min", key)
+    dtype = _float("weibull_min", dtype)
+    return _weibull_min(key, scale, concentration, as_shape(shape, "weibull_min"), dtype)
+
+
+@functools.partial(jit, static_argnums=(4, 5))
+def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low, peak, high = (jnp.broadcast_to(convert(x, dtype), shape) for x in (left, mode, right))
+    u = uniform(key, shape, dtype)
+    rising = low + e.sqrt(u * (high - low) * (peak - low))
+    falling = high - e.sqrt((1 - u) * (high - low) * (high - peak))
+    return jnp.where(u < (peak - low) / (high - low), rising, falling)
+
+
+def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers between `left` and `right` whose density is a triangle with its top at `mode`.
+
+    >>> from phlox import random
+    >>> bool((random.triangular(random.key(0), 0.0, 1.0, 3.0, (100,)) < 3).all())
+    True
+    """
+    key, _ = checked("triangular", key)
+    dtype = _float("triangular", dtype)
+    return _triangular(key, left, mode, right, _shape("triangular", shape, left, mode, right), dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = ops.random_split(key, shape=(2,))
+    mu = jnp.broadcast_to(convert(mean, dtype), shape)
+    y = e.integer_pow(normal(first, shape, dtype), y=2)
+    z = uniform(second, shape, dtype)
+    square = e.integer_pow(mu, y=2)
+    root = e.sqrt(4 * mu * y + square * e.integer_pow(y, y=2))
+    x = mu + square * y / 2 - mu / 2 * root
+    return jnp.where(z <= mu / (mu + x), x, square / x)
+
+
+def wald(key: Any, mean: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
+
+    >>> from phlox import random
+    >>> bool((random.wald(random.key(0), 2.0, (100,)) > 0).all())
+    True
+    """
+    key, _ = checked("wald", key)
+    return _wald(key, mean, _shape("wald", shape, mean), _float("wald", dtype))
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    from ._choices import rademacher
+
+    lengths, signs = ops.random_split(key, shape=(2,))
+    return rademacher(signs, shape, dtype) * maxwell(lengths, shape, dtype) * scale + loc
+
+
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random numbers of the Maxwell distribution to both sides of `loc`, times `scale`.
+
+    The result has the axes `shape`, or those of the parameters if it is empty, and then those of the parameters.
+
+    >>> from phlox import random
+    >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (3,)).shape
+    (3,)
+    """
+    key, _ = checked("double_sided_maxwell", key)
+    dtype = _float("double_sided_maxwell", dtype)
+    common = _shape("double_sided_maxwell", None, loc, scale)
+    whole = (*(as_shape(shape, "double_sided_maxwell") or common), *common)
+    return _double_sided_maxwell(key, loc, scale, whole, dtype)

@@ -1,0 +1,230 @@
+"""phlox.numpy, statistics, searches, sets and places."""
+
+import numpy as np
+
+from conformance.harness import (
+    A,
+    B,
+    I,
+    S,
+    Special,
+    batches,
+    call,
+    gradients,
+    row,
+    rows,
+    second_derivatives,
+    values,
+    wide,
+)
+
+AXES = [
+    call(A(2, 3, 4)),
+    call(A(2, 3, 4), axis=1),
+    call(A(2, 3, 4), (0, -1)),
+    call(A(2, 3, 4), axis=(-1, 0), keepdims=True),
+    call(S(2.5)),
+    call(S(3)),
+    call(A(3), axis=1),
+]  # fmt: skip
+QUANTILES = [
+    call(A(6), 0.3),
+    call(A(5), S(0.3)),
+    call(A(4, 3), S(0.7), axis=0),
+    call(A(2, 3, 4), A(2, low=0, high=1, dtype="float32"), (0, -1)),
+    call(A(2, 3, 4), A(3, low=0, high=1, dtype="float32"), axis=1, keepdims=True),
+    *[call(A(7), A(4, low=0, high=1, dtype="float32"), method=m)
+      for m in ("linear", "lower", "higher", "midpoint", "nearest", "hazen")],
+    call(A(3), S(0.5), 0, None, True),
+    call(A(2, 3), A(1, 1, low=0, high=1)),
+    call(A(0), 0.5),
+    call(A(3), 2),
+    call(S(2), 0.3),
+    call(A(3), 1.5),
+    call(Special(), 0.5),
+    call(A(5), 0.3, weights=A(5, dtype="float32", low=0)),
+]  # fmt: skip
+F32 = {"dtype": "float32"}
+INVERTED = [
+    call(A(7), A(4, low=0, high=1, **F32), method="inverted_cdf"),
+    call(A(4), A(1, low=0.5, high=0.5, **F32), method="inverted_cdf"),
+    call(A(5), A(2, low=0, high=1, **F32), method="inverted_cdf", weights=A(5, low=0, **F32)),
+    call(A(2, 5), A(2, low=0, high=1, **F32), 0, method="inverted_cdf", weights=A(2, low=0.1, **F32)),
+]  # fmt: skip
+SCANS = [
+    call(A(2, 3)),
+    call(A(2, 3), 0),
+    call(A(4), dtype="float32"),
+    call(A(4), 0, "int32"),
+    call(A()),
+]  # fmt: skip
+FOLDS = [
+    call(A(5), A(3)),
+    call(A(2), A(5), "same"),
+    call(A(6), A(4), "same"),
+    call(A(3), A(4), "same"),
+    call(A(3), A(4), mode="valid"),
+    call(A(7), A(4), mode="full"),
+    call(A(4), A(2, dtype="other")),
+    call(A(4), A(0)),
+    call(A(4), A(2, 2)),
+    call(A(4), A(2), "middle"),
+    call(A(3, dtype="float16"), A(2, dtype="int8"), preferred_element_type="float32"),
+    call(A(150, dtype="float32"), A(130, dtype="float32"), "full"),
+]  # fmt: skip
+
+STATISTICS = [
+    *rows("numpy", "nansum nanprod", *AXES, call(A(3, 4), 0, "float32"), call(A(3, 4), where=B(3, 4), initial=2),
+        call(Special())),
+    *rows("numpy", "nanmax nanmin", *AXES, call(A(3, 4), where=B(3, 4), initial=0), call(A(0)), call(A(3, 2), initial=1)),
+    *rows("numpy", "nanmax nanmin", call(Special()), grad=False),
+    *rows("numpy", "nanmean", *AXES, call(A(3, 4), 0, "float16"), call(A(3, 4), where=B(3, 4)), call(Special()),
+        twice=True),
+    *rows("numpy", "nanvar nanstd", *AXES, call(A(3, 4), ddof=1), call(A(3, 4), where=B(3, 4)),
+        call(A(3, 4), 1, "float32"), call(A(3, 4), 0, mean=A(1, 4)), twice=True),
+    *rows("numpy", "var std", call(A(3, 4), 0, mean=A(1, 4)), call(A(3), mean=S(1.0)), twice=True),
+    *rows("numpy", "nanargmax nanargmin", call(A(2, 3)), call(A(2, 3), axis=-1, keepdims=True), call(Special()),
+        call(S(2)), grad=False),
+    *rows("numpy", "nancumsum nancumprod", *SCANS, call(Special()), grad=False),
+    *rows("numpy", "nancumsum nancumprod", *SCANS),
+    *rows("numpy", "cumulative_sum cumulative_prod", *[call(A(2, 3), axis=1, include_initial=i) for i in (True, False)],
+        call(A(4)), call(A(4), dtype="float32"), call(A(2, 2)), call(A()), call(A(0), include_initial=True)),
+    *rows("numpy", "quantile nanquantile percentile nanpercentile", *QUANTILES),
+    *rows("numpy", "median nanmedian", call(A(5)), call(A(3, 4), axis=1), call(A(3, 4), (0, 1), keepdims=True),
+        call(S(2)), call(Special()), call(A(0, 2), 0)),
+    row("numpy.cov", call(A(2, 5)), call(A(5)), call(A(5), A(5, dtype="other")), call(A(5, 2), rowvar=False),
+        call(A(2, 5), bias=True), call(A(2, 5), ddof=2), call(A(2, 5), fweights=I(5, low=1, high=3)),
+        call(A(2, 5), aweights=A(5, low=0.5, dtype="float32")),
+        call(A(2, 5), None, True, False, 2, I(5, low=1, high=3), A(5, low=0.5, dtype="float32")),
+        call(A(2, 5), fweights=A(5, dtype="float32")), call(A(2, 5), aweights=A(4, dtype="float32")),
+        call(A(2, 5), dtype="float32"), call(A(2, 2, 2)), call(A(4, 1), rowvar=False), call(S(2))),
+    row("numpy.corrcoef", call(A(2, 5)), call(A(5)), call(A(5), A(5)), call(A(5, 2), rowvar=False), call(S(2.0)),
+        call(A(2, 5), dtype="float32")),
+    *rows("numpy", "convolve correlate", *FOLDS, twice=True),
+]  # fmt: skip
+
+# jax gives float32 for narrow floats by this method, and refuses 64 bits: a table of the others.
+SHARES = rows("numpy", "quantile nanquantile", *INVERTED, dtypes=["float32", "int32", "uint8", "bool"])
+
+SORTED = [
+    call(A(5, low=0, high=0), A(4)),
+    call(I(6, low=0, high=0), I(2, 3)),
+    call(Special(), Special()),
+    call(A(2, 2), A(3)),
+    call(A(0), A(3)),
+    call(A(4, low=1, high=1), S(1)),
+    call(A(4, low=1, high=1), S(1.0), "right"),
+    *[call(A(7, low=0, high=0), A(3, whole=True), side, method=m)
+      for side in ("left", "right") for m in ("sort", "compare_all", "scan_unrolled", "bisect")],
+    call(A(3), A(2), "middle"),
+    call(A(3), A(2), sorter=I(3, low=1, high=1)),
+]  # fmt: skip
+SEARCHES = [
+    row("numpy.searchsorted", *SORTED, grad=False),
+    row("numpy.digitize", call(A(2, 3), A(4, low=1, high=1)), call(A(4, whole=True), A(3, low=0, high=0), right=True),
+        call(A(3), A(0)), call(A(3), A(2, 2)), call(A(3), A(1), method="sort"), grad=False),
+    row("numpy.bincount", call(I(6, low=-1, high=4), length=4), call(I(6, low=0, high=4), A(6), length=5),
+        call(A(4), length=2), call(I(2, 2), length=3), call(I(3), A(2), length=3),
+        dtypes=["int8", "uint16", "float32", "bfloat16", "complex64"]),
+    row("numpy.bincount", call(I(6, low=-1, high=4)), call(I(6, low=0, high=4), minlength=7),
+        call(I(3, low=0, high=3), A(3)), call(I(0)), call(B(3)), dtypes=["float32", "int16"], jit=False, vmap=False,
+        grad=False),
+]  # fmt: skip
+FOUND = [
+    call(A(6, low=-1, high=1, whole=True)),
+    call(A(2, 3, low=-1, high=1, whole=True)),
+    call(A(0, 2)),
+    call(A()),
+    call(Special()),
+]  # fmt: skip
+SIZED = [
+    call(A(6, low=-1, high=1, whole=True), size=4),
+    call(A(2, 3, low=-1, high=1, whole=True), size=5, fill_value=-1),
+    call(A(2, 3, low=-1, high=1, whole=True), size=0),
+    call(A(2, 3), size=9, fill_value=(7, 8)),
+    call(A(3), size=4, fill_value=(7, 8)),
+    call(A(0, 2), size=2),
+    call(B(3), size=3, fill_value=7.5),
+]  # fmt: skip
+PLACES = [
+    *rows("numpy", "nonzero flatnonzero argwhere where", *FOUND, jit=False, vmap=False, grad=False),
+    *rows("numpy", "nonzero argwhere where", *SIZED, grad=False),
+    row("numpy.flatnonzero", call(A(2, 3, low=-1, high=1, whole=True), size=4, fill_value=9), grad=False),
+    row("numpy.where", call(A(2), A(2)), call(B(2), A(2), A(2), size=2)),
+    row("numpy.compress", call(B(3), A(3, 2), 0), call(B(2), A(3)), call(B(2, 2), A(3)), call(B(3), A(2, 3), axis=-1),
+        jit=False, vmap=False, grad=False),
+    row("numpy.compress", call(B(3), A(3, 2), 0, size=2), call(B(2), A(3), size=3, fill_value=1),
+        call(B(2), A(3), size=4)),
+    row("numpy.extract", call(B(2, 3), A(2, 3)), call(A(3, whole=True), A(3)), jit=False, vmap=False, grad=False),
+    row("numpy.extract", call(B(2, 3), A(2, 3), size=4), call(B(3), A(3), size=3, fill_value=1)),
+    row("numpy.place", call(A(2, 3), B(2, 3), A(2), inplace=False), call(A(3), B(3), A(1)),
+        call(A(3), B(2), A(1), inplace=False), call(A(3), B(3), A(0), inplace=False)),
+    row("numpy.put", *[call(A(2, 3), I(1, low=-9, high=9), A(2), m, inplace=False) for m in (None, "clip", "wrap",
+        "raise", "edge")], call(A(3), I(1), A(1)), call(A(3), I(2, low=0, high=1), S(2), inplace=False), grad=False),
+    row("numpy.put_along_axis", call(A(2, 3), I(2, 1), A(2, 1), 1, inplace=False),
+        call(A(2, 3), I(1, 3, low=-2, high=1), A(1, 3), 0, inplace=False), call(A(2, 3), I(2, low=3, high=3), S(1), None,
+        inplace=False), call(A(2), I(1), A(1), 0), call(A(2, 2), I(1), A(1), 0, inplace=False), grad=False),
+    row("numpy.argsort", call(A(4), dtype="int8"), call(A(4), descending=True, dtype="uint8"), grad=False),
+    row("numpy.round", call(A(3), 1, None), call(A(3), out=3)),
+    row("numpy.take_along_axis", call(A(3), I(4), 0, wrap_negative_indices=False),
+        call(A(2, 3), I(2, 2), 1, wrap_negative_indices=True), grad=False),
+]  # fmt: skip
+
+ORDERS = [
+    row("numpy.lexsort", call([A(6, whole=True, low=0, high=1), A(6, low=0, high=1, whole=True)]),
+        call(A(2, 5, low=0, high=1, whole=True)), call([A(2, 3), A(2, 3)], axis=0), call([A(2), A(3)]), call(()),
+        call((S(1), S(2))), call([Special()]), grad=False),
+    *rows("numpy", "partition argpartition", call(A(6), 2), call(A(3, 4), -2), call(A(3, 4), 1, axis=0), call(A(3), 5),
+        call(A(7, whole=True, low=0, high=2), 3), dtypes=["int8", "int32", "uint8", "float32", "bfloat16", "complex64"],
+        grad=False),
+    row("numpy.partition", call(A(6), 2), call(A(3, 4), 1, axis=0), dtypes=["float32"]),
+    row("numpy.sort_complex", call(A(4)), call(A(2, 3)), call(A()), grad=False),
+]  # fmt: skip
+MANY = A(7, low=0, high=3, whole=True)
+SETS = [
+    row("numpy.unique", call(MANY), call(MANY, True, True, True), call(A(2, 3, low=0, high=2, whole=True), True, True,
+        True), call(A(4, 2, low=0, high=1, whole=True), True, True, True, axis=0), call(A(2, 3, low=0, high=1,
+        whole=True), axis=-1, return_inverse=True), call(A(0), True, True, True), call(A(0), size=2), call(S(2), True),
+        call(A(0, 2), axis=0), call(A(2), axis=3), call(Special()), jit=False, vmap=False, grad=False),
+    row("numpy.unique", call(MANY, True, True, True, size=9), call(MANY, True, True, True, size=2),
+        call(MANY, True, True, True, size=6, fill_value=5), call(A(0), size=2, fill_value=3),
+        call(A(4, 2, low=0, high=1, whole=True), True, True, True, 0, size=5, fill_value=2),
+        call(A(4, 2, low=0, high=1, whole=True), axis=1, size=2), grad=False),
+    *rows("numpy", "unique_all unique_counts unique_inverse unique_values", call(A(2, 3, low=0, high=2, whole=True)),
+        jit=False, vmap=False, grad=False),
+    *rows("numpy", "unique_all unique_counts unique_inverse unique_values", call(MANY, size=6, fill_value=4),
+        grad=False),
+    row("numpy.isin", *[call(A(2, 3, whole=True), A(4, dtype="other", whole=True), method=m) for m in ("auto", "sort",
+        "binary_search", "compare_all", "guess")], call(A(3), A(0)), call(S(1), A(3), invert=True), grad=False),
+    row("numpy.union1d", call(MANY, A(2, 2, dtype="other", whole=True)), jit=False, vmap=False, grad=False),
+    row("numpy.union1d", call(MANY, A(3, whole=True), size=9), call(MANY, A(3), size=12, fill_value=7),
+        call(MANY, A(3), size=1), grad=False),
+]  # fmt: skip
+SETOPS = [
+    *rows("numpy", "intersect1d setdiff1d setxor1d", call(MANY, A(2, 2, whole=True)), call(A(0), A(2)),
+        call(S(1), S(2)), jit=False, vmap=False, grad=False),
+    *rows("numpy", "intersect1d setdiff1d setxor1d", call(MANY, A(3, whole=True), size=3, fill_value=7),
+        call(MANY, A(3, whole=True, low=0), size=5), grad=False,
+        dtypes=["int8", "uint16", "int32", "float32", "bfloat16", "complex64"]),
+    row("numpy.intersect1d", call(MANY, A(5, whole=True), return_indices=True, size=4), grad=False),
+]  # fmt: skip
+HISTOGRAMS = [
+    row("numpy.histogram_bin_edges", call(A(6)), call(A(2, 3), 3, (-1, 2)), call(A(4), A(3, low=0, high=0)),
+        call(A(3, low=1, high=1), 2), grad=False),
+    row("numpy.histogram", call(A(9, dtype="float32", low=-4)), call(A(2, 3, dtype="int32"), 3, (-1.5, 2.5)),
+        call(A(9, dtype="float32"), np.array([-2.0, 0.0, 1.0, 2.5], "float32")),
+        call(A(9, dtype="float32"), 4, (-2.5, 2.0), A(9, dtype="float32")),
+        call(A(9, dtype="float32"), 4, (-2.5, 2.0), density=True), call(A(3), 2, weights=A(2)), grad=False),
+    row("numpy.ravel_multi_index", call((I(4, low=0, high=1), I(4, low=0, high=2)), (2, 3)),
+        call((I(4, low=0, high=1), I(4, low=0, high=2)), (2, 3), order="F", dtype="int16"), call((S(1), S(5)), (2, 3)),
+        jit=False, vmap=False, grad=False),
+    row("numpy.ravel_multi_index", *[call((I(4), I(4)), (2, 3), mode=m) for m in ("clip", "wrap", "edge")], grad=False),
+]  # fmt: skip
+
+TABLE = STATISTICS + SEARCHES + PLACES + ORDERS + SETS + SETOPS + HISTOGRAMS
+
+test_value = values(TABLE + SHARES)
+test_gradient = gradients(TABLE)
+test_second_derivative = second_derivatives(TABLE)
+test_vmap = batches(TABLE)
+test_64_bits = wide(TABLE)
