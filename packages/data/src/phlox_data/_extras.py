@@ -35,10 +35,12 @@ def require(library: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != library:  # the library is there and broken, which its own words explain best
             raise
+        module = None
+    if getattr(module, "__file__", None) is None:  # also a folder of that name on the path, which Python takes for one
         command = _COMMANDS.get(library, f"pip install {library}")
         raise MissingExtraError(
             f"{library} is not installed", instead=command, name=library, library=library, command=command
-        ) from None
+        )
     if library == "tensorflow" and not imported_before:
         module.config.set_visible_devices([], "GPU")
     return module
