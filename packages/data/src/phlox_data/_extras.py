@@ -30,12 +30,12 @@ def require(library: str) -> Any:
     MissingExtraError: ...
     """
     imported_before = library in sys.modules
+    module: Any = None
     try:
         module = importlib.import_module(library)
     except ModuleNotFoundError as error:
         if error.name != library:  # the library is there and broken, which its own words explain best
             raise
-        module = None
     if getattr(module, "__file__", None) is None:  # also a folder of that name on the path, which Python takes for one
         command = _COMMANDS.get(library, f"pip install {library}")
         raise MissingExtraError(
