@@ -3,6 +3,7 @@
 phlox answers as jax 0.10.2 does. Where a later jax answers otherwise, it cannot judge: these cases run with 0.10.2 alone.
 """
 
+import gc
 import os
 import re
 
@@ -23,6 +24,11 @@ CHANGED = {
     r"test_gradient\[lax\.sign\(.*complex64": "the sign of complex numbers has a derivative",
     r"test_gradient\[numpy\.nextafter\(": "nextafter has a derivative",
     r"\[numpy\.(broadcast_arrays|atleast_[123]d|meshgrid)\(": "several arrays come back as a tuple, not as a list",
+    r"\[numpy\.(nan)?(quantile|percentile|median)\(A\[0": "a quantile of no elements is nan, or an error of another kind",
+    r"\[numpy\.cross\(.*A\[(4,)?2\]": "cross products are of vectors with three elements alone",
+    r"\[numpy\.(nonzero|argwhere|where|flatnonzero)\(.*fill_value=": "what fills places is never weak",
+    r"\[numpy\.sinc\(Special": "sinc at infinity is 0, not nan",
+    r"\[numpy\.polyval\(.*bool": "polynomials of bools are refused",
     r"test_64_bits\[numpy\.tri\(": "tri is of float64 in 64-bit mode",
     r"test_initializer\[normal|test_variance_scaling\[normal-": "normal numbers of narrow floats are computed in float32",
     r"test_program\[jit inline\]": "an inlined function is printed as a call",
@@ -41,3 +47,16 @@ def pytest_collection_modifyitems(items):
         for pattern, change in CHANGED.items():
             if re.search(pattern, item.nodeid):
                 item.add_marker(pytest.mark.skip(reason=f"in jax {jax.__version__}, {change}"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_compiled_programs():
+    """Forgets what a file compiled: a process may map 65530 pieces of memory, and each program takes several."""
+    yield
+    import jax
+
+    import phlox
+
+    phlox.clear_caches()
+    jax.clear_caches()
+    gc.collect()
