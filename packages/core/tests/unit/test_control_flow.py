@@ -92,8 +92,7 @@ def test_only_what_a_step_leaves_behind_is_kept():
     def scaled(w, xs):
         return lax.scan(lambda c, x: (c * jnp.exp(w).sum(1) + x, None), jnp.zeros(7), xs)[0].sum()
 
-    outside = make_jaxpr(lambda w, xs: phlox.linearize(scaled, w, xs)[0])(w, jnp.zeros((50, 7)))
-    assert "f32[50,7,7]" not in str(make_jaxpr(grad(scaled))(w, jnp.zeros((50, 7)))) and outside is not None
+    assert "f32[50,7,7]" not in str(make_jaxpr(grad(scaled))(w, jnp.zeros((50, 7))))
 
 
 def test_memory_grows_with_the_residuals_and_no_faster():

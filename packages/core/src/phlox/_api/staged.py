@@ -69,10 +69,6 @@ def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> 
     return leaves, tree
 
 
-def _without_weak(aval: ShapedArray) -> ShapedArray:
-    return aval.update(weak_type=False)
-
-
 def paths(tree: PyTreeDef) -> list[Any]:
     return [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
 
