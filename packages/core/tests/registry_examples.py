@@ -317,6 +317,9 @@ ELSEWHERE = {
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",
     "axis_index": "test_vmap.py and test_pmap.py",
+    **dict.fromkeys(
+        ("pure_callback", "io_callback", "debug_callback", "debug_print", "inspect_sharding"), "test_callbacks.py"
+    ),
     "custom_lin": "test_custom.py (it can only be transposed)",
 }
 

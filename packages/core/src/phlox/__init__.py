@@ -11,10 +11,12 @@ from . import (
     ad_checkpoint,
     checkpoint_policies,
     custom_derivatives,
+    debug,
     dlpack,
     dtypes,
     errors,
     example_libraries,
+    experimental,
     extend,
     flatten_util,
     lax,
@@ -27,6 +29,7 @@ from . import (
     tree_util,
     typing,
 )
+from ._api.callbacks import pure_callback
 from ._api.closures import closure_convert, custom_gradient, linear_transpose
 from ._api.configuration import (
     config,
@@ -50,6 +53,7 @@ from ._ir.dtypes import float0
 from ._trace.trace import typeof
 from ._xla import disk as cache
 from ._xla.array import Array, Shard
+from ._xla.callbacks import effects_barrier
 from ._xla.devices import (
     Device,
     default_backend,
@@ -86,6 +90,7 @@ __all__ = [
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "default_backend",
     "default_device",
     "default_matmul_precision",
@@ -96,10 +101,12 @@ __all__ = [
     "disable_jit",
     "dlpack",
     "dtypes",
+    "effects_barrier",
     "enable_x64",
     "errors",
     "eval_shape",
     "example_libraries",
+    "experimental",
     "extend",
     "flatten_util",
     "float0",
@@ -123,6 +130,7 @@ __all__ = [
     "pmap",
     "process_count",
     "process_index",
+    "pure_callback",
     "random",
     "remat",
     "scipy",

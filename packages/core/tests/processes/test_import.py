@@ -67,3 +67,18 @@ def test_first_result_without_a_home(tmp_path):
 def test_a_process_that_ends_while_computing_ends_quietly():
     out = run("import phlox, phlox.numpy as jnp; x = phlox.pmap(lambda x: x @ x)(jnp.ones((1, 500, 500)))")
     assert out.stderr == ""
+
+
+def test_nothing_that_programs_print_is_lost_at_exit():
+    out = run("""
+        import phlox, phlox.numpy as jnp
+        @phlox.jit
+        def f(x):
+            for _ in range(20):
+                x = x @ x / 300
+            phlox.debug.print("sum {}", x.sum())
+        for _ in range(5):
+            f(jnp.ones((300, 300)))
+    """)
+    assert out.stdout.count("sum 90000.0") == 5
+    assert out.stderr == ""

@@ -16,6 +16,8 @@
     ├── DerivativeError (TypeError, ValueError) grad and friends asked of something without derivative
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
     ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
+    ├── CallbackError (RuntimeError)           a callback's results are not what it promised
+    ├── EffectError (ValueError, NotImplementedError) an effect where it cannot happen, or not in order
     ├── UnexpectedTracerError (TypeError)      a traced value outlived its trace
     ├── ConcretizationTypeError (TypeError)    Python asked for the value of a traced array
     │   ├── TracerBoolConversionError
@@ -40,11 +42,13 @@ __all__ = [
     "AxisError",
     "AxisNameError",
     "AxisSizeError",
+    "CallbackError",
     "ConcretizationTypeError",
     "DeletedArrayError",
     "DerivativeError",
     "DeviceError",
     "DtypeError",
+    "EffectError",
     "IndexingError",
     "KeyReuseError",
     "MissingRuleError",
@@ -183,6 +187,14 @@ class StaticArgumentError(PhloxError, ValueError):
 
     Fix: pass a tuple for a list, or a frozen dataclass for a dict.
     """
+
+
+class CallbackError(PhloxError, RuntimeError):
+    """A Python function that a program calls returned other types than were promised. Attributes: expected, got."""
+
+
+class EffectError(PhloxError, ValueError, NotImplementedError):
+    """An effect that a transformation cannot keep, as an ordered one under vmap. Attributes: effects."""
 
 
 class UnexpectedTracerError(PhloxError, TypeError):

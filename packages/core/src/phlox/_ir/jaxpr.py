@@ -15,10 +15,8 @@ import numpy as np
 
 from .._base.source import Location
 from .avals import ShapedArray
+from .effects import Effects, no_effects
 from .primitive import Primitive
-
-Effects = frozenset[Any]
-no_effects: Effects = frozenset()
 
 
 class Var:
@@ -60,14 +58,13 @@ class JaxprEqn:
         outvars: list[Var],
         primitive: Primitive,
         params: dict[str, Any],
-        effects: Effects = no_effects,
         source_info: Location | None = None,
     ):
         self.invars = invars
         self.outvars = outvars
         self.primitive = primitive
         self.params = params
-        self.effects = effects
+        self.effects: Effects = no_effects if primitive.effects is None else primitive.effects(params)
         self.source_info = source_info
 
     def replace(self, **changes: Any) -> JaxprEqn:
@@ -81,7 +78,7 @@ class JaxprEqn:
         return eqn_text(self)
 
 
-_EQN_FIELDS = ("invars", "outvars", "primitive", "params", "effects", "source_info")
+_EQN_FIELDS = ("invars", "outvars", "primitive", "params", "source_info")
 
 
 class Jaxpr:
@@ -90,7 +87,7 @@ class Jaxpr:
     `name` is the name of the function it was traced from.
     """
 
-    __slots__ = ("__weakref__", "constvars", "effects", "eqns", "invars", "memo", "name", "outvars")
+    __slots__ = ("__weakref__", "constvars", "eqns", "invars", "memo", "name", "outvars")
 
     def __init__(
         self,
@@ -98,7 +95,6 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[JaxprEqn],
-        effects: Effects = no_effects,
         *,
         name: str = "",
     ):
@@ -106,10 +102,17 @@ class Jaxpr:
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
-        self.effects = effects
         self.name = name
         #: what transformations derived from this Jaxpr (its jvp, its transpose …); it dies with it
         self.memo: dict[Any, Any] = {}
+
+    @property
+    def effects(self) -> Effects:
+        """The effects of all equations."""
+        found = self.memo.get("effects")
+        if found is None:
+            found = self.memo["effects"] = no_effects.union(*[eqn.effects for eqn in self.eqns if eqn.effects])
+        return found
 
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields replaced."""
@@ -128,7 +131,7 @@ class Jaxpr:
         return jaxpr_text(self, source_info=source_info, print_shapes=print_shapes)
 
 
-_JAXPR_FIELDS = ("constvars", "invars", "outvars", "eqns", "effects", "name")
+_JAXPR_FIELDS = ("constvars", "invars", "outvars", "eqns", "name")
 
 
 class ClosedJaxpr:
@@ -208,6 +211,11 @@ def jaxprs_in(params: dict[str, Any]) -> Iterable[Jaxpr]:
                 yield item.jaxpr
             elif type(item) is Jaxpr:
                 yield item
+
+
+def effects_inside(params: dict[str, Any]) -> Effects:
+    """The effects of the Jaxprs among the parameters: the `effects` rule of primitives that run them."""
+    return no_effects.union(*[jaxpr.effects for jaxpr in jaxprs_in(params)])
 
 
 def hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:

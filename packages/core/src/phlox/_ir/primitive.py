@@ -13,6 +13,7 @@ primitive's name. Rules, with the arguments of the operation written ``*args`` a
                                              which is how arrays of PRNG keys pass through
     eager(*args, **params)                -> how to run at once, where that is not "compile and execute"
     axes(params)                          -> names of the mapped axes that a collective works over
+    effects(params)                       -> what it does besides computing its results, see _ir.effects
     show(eqn, printer)                    -> the parameters that a printed program shows, in order
 
 `bind` is the one door: it hands the operation to the current trace, or runs it when there is none.
@@ -30,7 +31,7 @@ from .._base.errors import MissingRuleError, PhloxError
 current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
 
 _registry: dict[str, Primitive] = {}
-_RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "eager", "axes", "show")
+_RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "eager", "axes", "effects", "show")
 
 
 class Primitive:
@@ -47,6 +48,7 @@ class Primitive:
     extend: Any
     eager: Any
     axes: Any
+    effects: Any
     show: Any
 
     def __init__(self, name: str, *, multiple_results: bool = False, **rules: Callable[..., Any] | None):

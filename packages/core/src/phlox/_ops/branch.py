@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, Var, memoized
+from .._ir.effects import ordered, refuse_io
+from .._ir.jaxpr import ClosedJaxpr, Var, effects_inside, memoized
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -27,7 +28,7 @@ from .._transform.jaxprs import (
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
-from .._xla.text import Function, Value
+from .._xla.text import TOKEN, Function, Value
 from .call import axes_used, call
 from .logic import select_n
 from .shape import broadcast_in_dim
@@ -51,8 +52,19 @@ def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
 
 def _text(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
     outs = [aval.physical for aval in branches[0].out_avals]
-    regions = [f.region([], lambda g, b=branch: lower_jaxpr(g, b.jaxpr, operands)) for branch in branches]
-    return f.op("stablehlo.case", [index], outs, "", regions)
+    in_order = ordered(effects_inside({"branches": branches}))
+    token = f.order() if in_order else None
+
+    def run(g: Function, branch: ClosedJaxpr) -> list[Value]:
+        g.token = token
+        results = lower_jaxpr(g, branch.jaxpr, operands)
+        return [*results, g.order()] if in_order else results
+
+    regions = [f.region([], lambda g, b=branch: run(g, b)) for branch in branches]
+    if not in_order:
+        return f.op("stablehlo.case", [index], outs, "", regions)
+    *results, f.token = f.op("stablehlo.case", [index], [*outs, TOKEN], "", regions)
+    return results
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) -> tuple[list[Any], list[Any]]:
@@ -204,6 +216,7 @@ def _batch_choice(
     axis: BatchAxis, index: Any, operands: Sequence[Any], in_dims: tuple[Dim, ...], branches: Branches
 ) -> tuple[list[Any], list[Dim]]:
     """Where each example chooses for itself all branches are computed, and the results chosen from."""
+    refuse_io(effects_inside({"branches": branches}), "vmap of cond", "which runs every branch for every example")
     every = []
     for branch in branches:
         derived, out_dims = batch_jaxpr(branch, axis, in_dims)
@@ -233,4 +246,5 @@ cond = Primitive(
     extend=lambda params, trailing, *avals: params,
     eager=_eager,
     axes=_axes,
+    effects=effects_inside,
 )

@@ -11,14 +11,14 @@ from typing import Any
 
 from .._base import config
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, hoisted, memoized
+from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
 from .._ir.primitive import Primitive
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill
 from .._xla.hosts import as_array
-from .._xla.lower import function_for, lower_jaxpr
+from .._xla.lower import call_function, lower_jaxpr
 from .._xla.program import lower
 from .._xla.text import Function, Value
 
@@ -49,8 +49,7 @@ def _jit_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, inline: bool)
 def _jit_text(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Value]:
     if inline or not jaxpr.eqns:
         return lower_jaxpr(f, jaxpr.jaxpr, args)
-    outs = [aval.physical for aval in jaxpr.out_avals]
-    return f.call(function_for(f, jaxpr, name), args, outs)
+    return call_function(f, jaxpr, args, name)
 
 
 def _jit_jvp(
@@ -129,5 +128,6 @@ jit_p = Primitive(
     extend=lambda params, trailing, *avals: params,
     eager=_jit_eager,
     axes=_jit_axes,
+    effects=effects_inside,
     show=_jit_show,
 )

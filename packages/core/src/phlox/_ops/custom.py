@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import DerivativeError, UnexpectedTracerError
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, hoisted
+from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from .._ir.primitive import Primitive
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
@@ -118,6 +118,7 @@ custom_jvp_call = Primitive(
     extend=lambda params, trailing, *avals: params,
     eager=_eager,
     axes=_axes,
+    effects=effects_inside,
     show=_custom_jvp_show,
 )
 
@@ -216,6 +217,7 @@ custom_vjp_call = Primitive(
     extend=lambda params, trailing, *avals: params,
     eager=_eager,
     axes=_axes,
+    effects=effects_inside,
     show=_custom_vjp_show,
 )
 

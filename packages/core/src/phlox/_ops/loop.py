@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from .._base.errors import DerivativeError
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, hoisted, memoized
+from .._ir.effects import ordered, refuse_io
+from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -43,12 +44,42 @@ def _text(
 ) -> list[Value]:
     both = cond_nconsts + body_nconsts
     cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    in_order = ordered(effects_inside({"cond": cond_jaxpr, "body": body_jaxpr}))
+    if in_order:
+        return _text_in_order(f, cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
     if not carry:  # nothing goes round: either it never turns, or forever
         return []
     avals = [x.aval for x in carry]
     go_on = f.region(avals, lambda g, *xs: lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs]))
     turn = f.region(avals, lambda g, *xs: lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs]))
     return f.op("stablehlo.while", carry, avals, "", [go_on, turn])
+
+
+def _text_in_order(
+    f: Function,
+    cond_jaxpr: ClosedJaxpr,
+    cond_consts: Sequence[Value],
+    body_jaxpr: ClosedJaxpr,
+    body_consts: Sequence[Value],
+    carry: Sequence[Value],
+) -> list[Value]:
+    """The loop with a token that goes round, and the condition too: StableHLO's takes a token and returns none."""
+
+    def goes_on(g: Function, xs: Sequence[Value]) -> Value:
+        return lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs])[0]
+
+    def turn(g: Function, _: Value, token: Value, *xs: Value) -> list[Value]:
+        g.token = token
+        outs = lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs])
+        again = goes_on(g, outs)
+        return [again, g.order(), *outs]
+
+    first = goes_on(f, carry)
+    start = [first, f.order(), *carry]
+    avals = [x.aval for x in start]
+    regions = [f.region(avals, lambda g, again, *_: [again]), f.region(avals, turn)]
+    _, f.token, *outs = f.op("stablehlo.while", start, avals, "", regions)
+    return outs
 
 
 def spread_carry(flags: Sequence[bool], out_flags: Any) -> tuple[bool, ...]:
@@ -186,6 +217,8 @@ def _batch(
     ]
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
     if stops is not None:
+        effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
+        refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
         turn = _only_where(go_on, turn, len(body_consts), len(cond_consts))
         body_consts = [*cond_consts, *body_consts]
         go_on = _as_long_as_any(go_on)
@@ -229,4 +262,5 @@ while_p = Primitive(
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
     axes=_axes,
+    effects=effects_inside,
 )

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, memoized
+from .._ir.effects import refuse_io
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -74,6 +75,7 @@ def _linearize(
     differentiated: bool,
     policy: Policy | None,
 ) -> tuple[list[Any], list[Any]]:
+    refuse_io(jaxpr.effects, "checkpoint", "which computes it again for the derivative")
     wanted = tuple(type(t) is not Zero for t in tangents)
     key = ("checkpoint halves", wanted, policy, axis_env.get())
     halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, wanted, policy))
@@ -93,12 +95,12 @@ def _split(jaxpr: ClosedJaxpr, wanted: tuple[bool, ...], policy: Policy | None) 
     s = linearize_jaxpr(flat, wanted)
     inner, outputs = s.primal.jaxpr, len(jaxpr.out_avals)
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
-    keepable: set[Var] = set()
-    if policy is not None:
-        for eqn in inner.eqns:
-            if policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
-                keepable.update(eqn.outvars)
-    again, needed = _again(inner, residuals, keepable)
+    saved = [
+        policy is not None and bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))
+        for eqn in inner.eqns
+    ]
+    keepable = {v for eqn, save in zip(inner.eqns, saved, strict=True) if save for v in eqn.outvars}
+    again, needed = _again(inner, residuals, saved, keepable)
     read = [i for i, v in enumerate(inner.invars) if v in needed]
     kept = [v for eqn in inner.eqns for v in eqn.outvars if v in needed and v in keepable]
     recompute = inner.replace(invars=[*(inner.invars[i] for i in read), *kept], outvars=residuals, eqns=again)
@@ -124,12 +126,17 @@ def _opened(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
     return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_opened)
 
 
-def _again(jaxpr: Jaxpr, wanted: Sequence[Any], kept: set[Var]) -> tuple[list[JaxprEqn], set[Var]]:
-    """The equations that compute `wanted` from the inputs and from what is kept, and the variables they read."""
+def _again(
+    jaxpr: Jaxpr, wanted: Sequence[Any], saved: Sequence[bool], kept: set[Var]
+) -> tuple[list[JaxprEqn], set[Var]]:
+    """The equations that compute `wanted` from the inputs and from what is kept, and the variables they read.
+
+    Those with effects are among them, so that one sees in prints what is computed twice.
+    """
     needed = {v for v in wanted if type(v) is Var}
     eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        if any(v in needed and v not in kept for v in eqn.outvars):
+    for eqn, save in zip(reversed(jaxpr.eqns), reversed(saved), strict=True):
+        if (eqn.effects and not save) or any(v in needed and v not in kept for v in eqn.outvars):
             eqns.append(eqn)
             needed.update(v for v in eqn.invars if type(v) is Var)
     return eqns[::-1], needed
@@ -173,6 +180,7 @@ checkpoint = Primitive(
     extend=lambda params, trailing, *avals: params,
     eager=_eager,
     axes=lambda params: axes_used(params["jaxpr"]),
+    effects=effects_inside,
 )
 
 name_p = Primitive(

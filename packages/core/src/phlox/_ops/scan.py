@@ -16,7 +16,7 @@ import numpy as np
 
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, memoized, prune
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, prune
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -504,4 +504,5 @@ scan = Primitive(
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
     axes=_axes,
+    effects=effects_inside,
 )

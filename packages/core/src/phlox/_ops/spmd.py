@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .._base.errors import ShapeError
+from .._base.errors import EffectError, ShapeError
 from .._ir.avals import ShapedArray, shaped
-from .._ir.jaxpr import ClosedJaxpr, hoist_consts
+from .._ir.effects import ordered
+from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env, only_axes
 from .._trace.interpret import eval_jaxpr
@@ -76,6 +77,13 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: S
     def shardings(specs: Specs, ranks: Sequence[int]) -> str:
         return ", ".join(f"<{spec_text(f.module, mesh, spec, rank)}>" for spec, rank in zip(specs, ranks, strict=True))
 
+    if ordered(jaxpr.effects):
+        raise EffectError(
+            f"ordered effects ({', '.join(map(repr, jaxpr.effects))}) in a program of {mesh.size} devices, "
+            "which have no common order",
+            instead="ordered=False",
+            effects=jaxpr.effects,
+        )
     outs = list(f.outs)
     inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ")
     parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
@@ -91,8 +99,8 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: S
     )
     f.lines += inner.lines
     types = ", ".join(r.aval.text for r in results)
-    inner.lines = []
-    f.lines.append(f"{inner.indent}sdy.return {', '.join(map(str, results))} : {types}")
+    returned = f" {', '.join(map(str, results))} : {types}" if results else ""
+    f.lines.append(f"{inner.indent}sdy.return{returned}")
     given = ", ".join(a.aval.text for a in args)
     f.line(f"}} : ({given}) -> ({', '.join(a.text for a in outs)})")
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
@@ -235,5 +243,6 @@ shard_map = Primitive(
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
     axes=lambda params: axes_used(params["jaxpr"]) - set(params["mesh"].axis_names),
+    effects=effects_inside,
     show=_show,
 )

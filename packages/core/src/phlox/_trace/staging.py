@@ -79,10 +79,10 @@ class JaxprTrace(Trace):
         where = source.user_location(2)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in avals]
-            self.eqns.append(JaxprEqn(invars, outvars, primitive, params, source_info=where))
+            self.eqns.append(JaxprEqn(invars, outvars, primitive, params, where))
             return [JaxprTracer(self, v) for v in outvars]
         var = Var(avals)
-        self.eqns.append(JaxprEqn(invars, [var], primitive, params, source_info=where))
+        self.eqns.append(JaxprEqn(invars, [var], primitive, params, where))
         return JaxprTracer(self, var)
 
     def jaxpr(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:

@@ -289,6 +289,11 @@ def physical(array: Array) -> Array:
     return wrap(array._buf, real, key_for(real, array.sharding, array.committed))
 
 
+def logical(array: Array, aval: ShapedArray) -> Array:
+    """The inverse of `physical`: these numbers as an array of this type."""
+    return wrap(array._buf, aval, key_for(aval, array.sharding, array.committed))
+
+
 def block_until_ready(arrays: list[Array]) -> None:
     """Waits for several arrays at once."""
     for array in arrays:

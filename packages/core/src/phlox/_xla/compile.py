@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import platform
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jaxlib.xla_client as xla_client
@@ -16,6 +17,7 @@ from jaxlib.version import __version__ as _jaxlib_version
 from .._base.errors import PhloxError
 from .._base.native import native
 from . import disk
+from .bindings import parse
 from .devices import Device
 
 JaxRuntimeError = native.JaxRuntimeError
@@ -37,11 +39,25 @@ def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> A
     return result
 
 
-def compile_text(text: str, devices: tuple[Device, ...], *, shardy: bool = True, outputs: int = 0) -> Any:
-    """The loaded executable of a module, from the disk cache when it is there."""
+def compile_text(
+    text: str,
+    devices: tuple[Device, ...],
+    *,
+    shardy: bool = True,
+    outputs: int = 0,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    private: bool = False,
+) -> Any:
+    """The loaded executable of a module, from the disk cache when it is there.
+
+    `callbacks` are the Python functions that it calls, by number. A `private` program means something in this process
+    alone, and is not kept on disk.
+    """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
     device_list = native.DeviceList(devices)
+    if private:
+        return _compiled(client, parse(text), device_list, settings, text=text, host_callbacks=list(callbacks))
     key = _cache_key(text, settings, client, devices)
     stored = disk.load(key)
     if stored is not None:
@@ -49,13 +65,17 @@ def compile_text(text: str, devices: tuple[Device, ...], *, shardy: bool = True,
             return client.deserialize_executable(stored, device_list, settings)
         except JaxRuntimeError:
             disk.discard(key)  # written by something that this jaxlib does not understand
-    try:
-        executable = client.compile_and_load(text, device_list, settings)
-    except JaxRuntimeError as error:
-        raise PhloxError(f"XLA could not compile the program: {error}", text=text) from None
+    executable = _compiled(client, text, device_list, settings, text=text)
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
+
+
+def _compiled(client: Any, module: Any, *how: Any, text: str, **more: Any) -> Any:
+    try:
+        return client.compile_and_load(module, *how, **more)
+    except JaxRuntimeError as error:
+        raise PhloxError(f"XLA could not compile the program: {error}", text=text) from None
 
 
 def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...]) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
+from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from .text import Function, Module, Value, quoted
+from .text import TOKEN, Function, Module, Value, quoted
 
 
 class Argument(NamedTuple):
@@ -26,7 +27,6 @@ def lower_module(
     *,
     arguments: Sequence[Argument],
     result_attributes: Sequence[tuple[str, ...]] = (),
-    partitions: int = 1,
     module: Module | None = None,
 ) -> str:
     """The text of a module whose ``main`` computes `jaxpr`; the constants of `jaxpr` come first.
@@ -43,7 +43,7 @@ def lower_module(
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
     lines = [
         f"module @{_symbol(name)} attributes "
-        f"{{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
+        f"{{mhlo.num_partitions = {module.partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
         *module.mesh_lines(),
         f"  func.func public @main({head}) -> ({results}) {{",
         *main.lines,
@@ -83,16 +83,33 @@ def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
     return eqn.params
 
 
-def function_for(f: Function, closed: ClosedJaxpr, name: str) -> str:
-    """The symbol of a private function that computes `closed` (which has no constants), written once."""
+def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str) -> list[Value]:
+    """Calls a private function of the module that computes `closed` (which has no constants) and is written once."""
+    in_order = ordered(closed.jaxpr.effects)
+    avals = [aval.physical for aval in closed.in_avals]
+    outs = [aval.physical for aval in closed.out_avals]
+    symbol = _function(f, closed, avals, name, in_order)
+    if not in_order:
+        return f.call(symbol, args, outs)
+    *results, f.token = f.call(symbol, [*args, f.order()], [*outs, TOKEN])
+    return results
+
+
+def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], name: str, in_order: bool) -> str:
+    """The symbol of the function. Where it has ordered effects, it takes a token last and returns one last."""
     module = f.module
     key = (closed.jaxpr, f.axes)
     symbol = module.known.get(key)
     if symbol is None:
         symbol = module.known[key] = module.fresh_name(name)
         inner = Function(module, f.axes)
-        inputs = [Value(f"%arg{i}", aval.physical) for i, aval in enumerate(closed.in_avals)]
+        inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
+        if in_order:
+            inner.token = Value("%token", TOKEN)
         outputs = lower_jaxpr(inner, closed.jaxpr, inputs)
+        if in_order:
+            inputs.append(Value("%token", TOKEN))
+            outputs.append(inner.order())
         head = ", ".join(f"{x}: {x.aval.text}" for x in inputs)
         results = ", ".join(x.aval.text for x in outputs)
         module.functions.append(

@@ -15,8 +15,10 @@ from .._base import config
 from .._base.errors import DeviceError
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
+from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .array import Array, deleted, move, put, wrap
+from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
 from .hosts import as_array
@@ -178,7 +180,7 @@ def explain_failure(arrays: Sequence[Array], names: Sequence[str] | None = None)
 
 
 def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedArray]) -> list[Sharding]:
-    if len(where.devices) == 1:
+    if len(where.devices) == 1 or not out_avals:
         return [single_device(where.devices[0])] * len(out_avals)
     reported = executable.get_output_shardings() or []
     result = []
@@ -192,15 +194,27 @@ class Lowering(NamedTuple):
 
     text: str
     where: Plan
-    shardy: bool
     keys: Sequence[Key]
     out_avals: Sequence[ShapedArray]
     out_shardings: Sequence[Sharding | None] | None
+    module: Module
+    effects: Effects
 
     def compile(self) -> Program:
         """The program as an executable, from the disk cache when it is there."""
-        executable = compile_text(self.text, self.where.devices, shardy=self.shardy, outputs=len(self.out_avals))
-        return Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings)
+        module = self.module
+        executable = compile_text(
+            self.text,
+            self.where.devices,
+            shardy=module.shardy,
+            outputs=len(self.out_avals),
+            callbacks=module.callbacks,
+            private=bool(module.callbacks or module.kept),
+        )
+        program = Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings)
+        if self.effects or module.callbacks:
+            program.execute = observed(executable, self.effects)
+        return program
 
 
 def lower(
@@ -220,8 +234,9 @@ def lower(
     where given, say where arguments must lie and results will.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
-    text, shardy = module_text(jaxpr, name, where, keys, donated, results, out_shardings)
-    return Lowering(text, where, shardy, keys, [v.aval for v in jaxpr.outvars], out_shardings)
+    text, module = module_text(jaxpr, name, where, keys, donated, results, out_shardings)
+    avals = [v.aval for v in jaxpr.outvars]
+    return Lowering(text, where, keys, avals, out_shardings, module, jaxpr.effects)
 
 
 def module_text(
@@ -232,10 +247,10 @@ def module_text(
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
     out_shardings: Sequence[Sharding | None] | None = None,
-) -> tuple[str, bool]:
-    """The StableHLO text of a program, and whether its shardings are written in Shardy's terms."""
-    module = Module()
+) -> tuple[str, Module]:
+    """The StableHLO text of a program, and the module that it was written with."""
     shardy = all(isinstance(s, NamedSharding) and s.mesh == where.mesh for s in where.shardings)
+    module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh)
     arguments = []
     for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):
         attributes = ["jax.buffer_donor = true"] if i in donated else []
@@ -254,10 +269,9 @@ def module_text(
         f"jit_{name}",
         arguments=arguments,
         result_attributes=attributes_out,
-        partitions=len(where.devices),
         module=module,
     )
-    return text, shardy or len(where.devices) == 1
+    return text, module
 
 
 def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bool) -> str:

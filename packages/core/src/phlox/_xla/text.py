@@ -29,17 +29,55 @@ class Value:
         return self.name
 
 
+class TokenType:
+    """The type of tokens, which put operations with effects in order: each takes the token of the one before it."""
+
+    text = "!stablehlo.token"
+    ndim = 0
+
+
+TOKEN: Any = TokenType()
+
+
 class Module:
-    """A program under construction: private functions, meshes, and counters that must be unique."""
+    """A program under construction: private functions, meshes, and counters that must be unique.
 
-    __slots__ = ("channels", "functions", "known", "meshes", "names")
+    Attributes:
+      devices: which share the program, each with its part of the arrays.
+      shardy: whether shardings are written in Shardy's terms.
+      mesh_of_arguments: the mesh that arguments are split over, or None.
+      callbacks: Python functions that the program calls, by number.
+      kept: objects that the compiler or the program refers to by address.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = (
+        "callbacks",
+        "channels",
+        "devices",
+        "functions",
+        "kept",
+        "known",
+        "mesh_of_arguments",
+        "meshes",
+        "names",
+        "shardy",
+    )
+
+    def __init__(self, devices: tuple[Any, ...] = (None,), shardy: bool = True, mesh: Any = None) -> None:
+        self.devices = devices
+        self.shardy = shardy
+        self.mesh_of_arguments = mesh
         self.functions: list[str] = []
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}
         self.meshes: dict[Any, str] = {}
         self.channels = 0
+        self.callbacks: list[Callable[..., Any]] = []
+        self.kept: list[Any] = []
+
+    @property
+    def partitions(self) -> int:
+        return len(self.devices)
 
     def fresh_name(self, wanted: str) -> str:
         """`wanted` as the name of a function, made unique and legal."""
@@ -53,18 +91,21 @@ class Module:
         self.channels += 1
         return self.channels
 
-    def mesh(self, axes: tuple[tuple[str, int], ...]) -> str:
-        """The symbol of a mesh with these (name, size) axes."""
-        if axes not in self.meshes:
-            self.meshes[axes] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
-        return self.meshes[axes]
+    def mesh(self, axes: tuple[tuple[str, int], ...], devices: tuple[int, ...] = ()) -> str:
+        """The symbol of a mesh with these (name, size) axes, over all devices or over those given."""
+        key = (axes, devices)
+        if key not in self.meshes:
+            self.meshes[key] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
+        return self.meshes[key]
 
     def mesh_lines(self) -> list[str]:
         """The declarations of all meshes."""
-        return [
-            f"  sdy.mesh @{symbol} = <[{', '.join(f'{quoted(name)}={size}' for name, size in axes)}]>"
-            for axes, symbol in self.meshes.items()
-        ]
+        lines = []
+        for (axes, devices), symbol in self.meshes.items():
+            named = ", ".join(f"{quoted(name)}={size}" for name, size in axes)
+            where = f", device_ids={ints(devices)}" if devices else ""
+            lines.append(f"  sdy.mesh @{symbol} = <[{named}]{where}>")
+        return lines
 
 
 class Counter:
@@ -82,9 +123,10 @@ class Function:
     Attributes that rules read:
       outs: physical types of the results of the equation that is being lowered; `out` is the first.
       axes: mesh axes that are mapped by hand here, as (name, size), with the mesh they belong to.
+      token: what the last operation with an ordered effect returned.
     """
 
-    __slots__ = ("axes", "counter", "indent", "lines", "module", "outs")
+    __slots__ = ("axes", "counter", "indent", "lines", "module", "outs", "token")
 
     def __init__(self, module: Module, axes: Any = None, counter: Counter | None = None, indent: str = "    "):
         self.module = module
@@ -93,6 +135,7 @@ class Function:
         self.indent = indent
         self.lines: list[str] = []
         self.outs: Sequence[ShapedArray] = ()
+        self.token: Value | None = None
 
     @property
     def out(self) -> ShapedArray:
@@ -127,17 +170,22 @@ class Function:
         out: ShapedArray | Sequence[ShapedArray],
         attributes: str = "",
         regions: Iterable[str] = (),
+        marks: str = "",
     ) -> Any:
-        """``op`` in generic form; returns a value for one result type, a list for a sequence of them."""
+        """``op`` in generic form; returns a value for one result type, a list for a sequence of them.
+
+        `attributes` belong to the operation, `marks` are what other dialects attach to it.
+        """
         many = not isinstance(out, ShapedArray)
         outs: Sequence[ShapedArray] = out if many else [out]  # type: ignore[assignment, list-item]
         name = self.fresh()
         properties = f" <{{{attributes}}}>" if attributes else ""
         bodies = f" ({', '.join(regions)})" if regions else ""
+        marked = f" {{{marks}}}" if marks else ""
         left = name if len(outs) == 1 else f"{name}:{len(outs)}"
         result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
         self.line(
-            f'{left + " = " if outs else ""}"{op}"({", ".join([x.name for x in operands])}){properties}{bodies}'
+            f'{left + " = " if outs else ""}"{op}"({", ".join([x.name for x in operands])}){properties}{bodies}{marked}'
             f" : ({', '.join([x.aval.text for x in operands])}) -> {result}"
         )
         if not many:
@@ -152,6 +200,10 @@ class Function:
         types = ", ".join([x.aval.text for x in operands])
         self.line(f"{left}func.call @{symbol}({', '.join([x.name for x in operands])}) : ({types}) -> {result}")
         return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
+
+    def order(self) -> Value:
+        """The token for the next operation with an ordered effect."""
+        return self.token or self.op("stablehlo.create_token", [], [TOKEN])[0]
 
     # -- small words that many rules share
 

@@ -1,0 +1,229 @@
+"""Python functions that compiled programs call, and programs that do more than compute their results.
+
+XLA calls from threads of its own, with NumPy views of its memory; what a user's function gets are arrays of its own.
+Programs with effects leave a token behind when they run: `effects_barrier` waits for these.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base import config
+from .._base.errors import CallbackError
+from .._base.native import native
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.effects import Effects, ordered
+from .array import Array, put
+from .devices import local_devices
+from .sharding import single_device
+from .text import TOKEN, Function, Value, quoted
+
+JaxRuntimeError = native.JaxRuntimeError
+
+_ALIGNMENT = 64
+
+
+class _Thread(threading.local):
+    #: whether this thread runs a callback
+    inside = False
+
+
+_thread = _Thread()
+#: what callbacks raised, until the error of their program is seen
+_raised: deque[BaseException] = deque(maxlen=8)
+_tokens: list[Any] = []
+_ordered_tokens: list[Any] = []
+_lock = threading.Lock()
+
+
+# --- calling Python -------------------------------------------------------------------------------------
+
+
+def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[ShapedArray]) -> Callable[..., Any]:
+    """`fun` of arrays as a function of NumPy arrays, whose results are checked."""
+    enable_x64 = config.current().enable_x64
+
+    def call(*values: np.ndarray) -> tuple[np.ndarray, ...]:
+        outer, _thread.inside = _thread.inside, True
+        try:
+            # XLA's threads know nothing of the settings that hold where the program was written.
+            with config.scope(enable_x64=enable_x64):
+                return checked(fun(*[_own(x) for x in values]), what, out_avals)
+        except BaseException as error:
+            with _lock:
+                _raised.append(error)
+            raise
+        finally:
+            _thread.inside = outer
+
+    return call
+
+
+def _own(view: np.ndarray) -> Array:
+    """The values of a view of XLA's memory as an array."""
+    # Memory that is aligned as XLA likes it is taken as it is. To copy large arrays XLA would ask its threads, all of
+    # which may be busy with callbacks.
+    raw = np.empty(view.nbytes + _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    mine = raw[start : start + view.nbytes].view(view.dtype).reshape(view.shape)
+    mine[...] = view
+    aval = typeof_value(mine)
+    assert aval is not None
+    return put(mine, aval, single_device(local_devices(backend="cpu")[0]))
+
+
+def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
+    """The results of a callback as NumPy arrays. Raises `CallbackError` when they are not of the promised types."""
+    if len(outs) != len(out_avals):
+        raise CallbackError(
+            f"{what} returned {len(outs)} arrays where result_shape_dtypes promises {len(out_avals)}",
+            instead="a tree of the structure of result_shape_dtypes",
+        )
+    results = []
+    for i, (out, wanted) in enumerate(zip(outs, out_avals, strict=True)):
+        host = np.asarray(out)
+        host = host.astype(dtypes.canonical(host.dtype), copy=False)
+        if (host.shape, host.dtype) != (wanted.shape, wanted.dtype):
+            have = typeof_value(host)
+            raise CallbackError(
+                f"{what} returned {have.short if have else host.dtype} as result {i}, "
+                f"where result_shape_dtypes promises {wanted.short}",
+                instead=f"np.asarray(..., np.{wanted.dtype.name}) of shape {wanted.shape}, or the type that it returns",
+                expected=wanted,
+                got=have,
+            )
+        results.append(host)
+    return tuple(results)
+
+
+def call_host(
+    f: Function,
+    operands: Sequence[Value],
+    fun: Callable[..., Any],
+    outs: Sequence[ShapedArray],
+    *,
+    effects: Effects,
+    partitioned: bool = False,
+) -> list[Value]:
+    """Writes the call of `fun`, a result of `on_host`, by the program."""
+    in_order = ordered(effects)
+    if in_order:
+        operands, outs = [f.order(), *operands], [TOKEN, *outs]
+        called = fun
+
+        def fun(token: Any, *values: Any) -> tuple[Any, ...]:
+            return (token, *called(*values))
+
+    module = f.module
+    index = len(module.callbacks)
+    module.callbacks.append(fun)
+    target = "xla_ffi_partitioned_python_cpu_callback" if partitioned else "xla_ffi_python_cpu_callback"
+    attributes = [
+        f"call_target_name = {quoted(target)}",
+        "api_version = 4 : i32",
+        f"has_side_effect = {'true' if effects else 'false'}",
+        f"backend_config = {{index = {index} : ui64}}",
+        f"operand_layouts = [{', '.join(_layout(x.aval) for x in operands)}]",
+        f"result_layouts = [{', '.join(_layout(a) for a in outs)}]",
+    ]
+    results = f.op("stablehlo.custom_call", operands, outs, ", ".join(attributes), marks=_place(f, outs))
+    if in_order:
+        f.token = results.pop(0)
+    return results if module.partitions == 1 or f.axes else [_everywhere(f, x) for x in results]
+
+
+def _layout(aval: ShapedArray) -> str:
+    order = ", ".join(str(i) for i in reversed(range(aval.ndim)))
+    return f"dense<{f'[{order}]' if aval.ndim else ''}> : tensor<{aval.ndim}xindex>"
+
+
+def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
+    """Which devices call: each one where axes are mapped by hand, otherwise the first one, with the whole arrays."""
+    if f.module.partitions == 1:
+        return ""
+    by_hand = bool(f.axes)
+    if not f.module.shardy:
+        return f"mhlo.sharding = {quoted('{manual}' if by_hand else '{maximal device=0}')}"
+    if by_hand:
+        symbol = f.module.mesh(())
+        parts = [f"<@{symbol}, [{', '.join(['{}'] * a.ndim)}]>" for a in outs] or [f"<@{symbol}, []>"]
+    else:
+        parts = [f"<@{f.module.mesh((), (0,))}, []>"] * max(1, len(outs))
+    return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(parts)}]>"
+
+
+def _everywhere(f: Function, x: Value) -> Value:
+    """What the first device was told, told to all."""
+    module = f.module
+    if not module.shardy:
+        attributes = 'call_target_name = "Sharding"'
+        return f.op("stablehlo.custom_call", [x], x.aval, attributes, marks='mhlo.sharding = "{replicated}"')
+    mesh = module.mesh(tuple((str(name), size) for name, size in module.mesh_of_arguments.shape.items()))
+    sharding = f"<@{mesh}, [{', '.join(['{}'] * x.aval.ndim)}]>"
+    name = f.fresh()
+    f.line(f"{name} = sdy.sharding_constraint {x} {sharding} : {x.aval.text}")
+    return Value(name, x.aval)
+
+
+# --- running programs that call Python ------------------------------------------------------------------
+
+
+def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any]:
+    """How a program with callbacks is executed: its tokens are kept, ordered ones wait for those before them."""
+    in_order = ordered(effects)
+
+    def execute(bufs: Sequence[Any]) -> Any:
+        if in_order and not _thread.inside:
+            _wait(_ordered_tokens)
+        try:
+            results = executable.execute_sharded(bufs, with_tokens=True)
+        except JaxRuntimeError as error:
+            raise error from _cause()
+        if effects:
+            with _lock:
+                (_ordered_tokens if in_order else _tokens).append(results.consume_token())
+        return results
+
+    return execute
+
+
+def _wait(tokens: list[Any]) -> None:
+    with _lock:
+        waiting, tokens[:] = list(tokens), []
+    for token in waiting:
+        try:
+            token.block_until_ready()
+        except JaxRuntimeError as error:
+            raise error from _cause()
+
+
+def _cause() -> BaseException | None:
+    """What the callback raised that made a program fail."""
+    with _lock:
+        return _raised.popleft() if _raised else None
+
+
+def effects_barrier() -> None:
+    """Waits until all effects of the programs that were started have happened: everything is printed, written, called.
+
+    Raises what callbacks raised. Runs by itself when the process ends.
+
+    >>> import phlox
+    >>> seen = []
+    >>> phlox.jit(lambda x: phlox.debug.callback(lambda v: seen.append(int(v)), x))(3)
+    >>> phlox.effects_barrier()
+    >>> seen
+    [3]
+    """
+    _wait(_ordered_tokens)
+    _wait(_tokens)
+
+
+atexit.register(effects_barrier)

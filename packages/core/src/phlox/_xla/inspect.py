@@ -1,0 +1,31 @@
+"""How XLA has laid out an array inside of a program: asked of its partitioner, which calls back while it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jaxlib.xla_client as xla_client
+
+from .sharding import from_hlo, single_device
+from .text import Function, Value
+
+
+def inspect_text(f: Function, x: Value, callback: Callable[[Any], None]) -> list[Value]:
+    """Tells `callback` the sharding of `x`: now on one device, otherwise when the program is compiled."""
+    module = f.module
+    if module.partitions == 1:
+        callback(single_device(module.devices[0]))
+        return []
+    ndim = x.aval.ndim
+
+    def called(sharding: Any) -> None:
+        callback(from_hlo(module.devices, sharding, ndim, module.mesh_of_arguments))
+
+    module.kept.append(called)
+    key = "".join(f"\\{byte:02X}" for byte in xla_client.encode_inspect_sharding_callback(called))
+    attributes = (
+        f'call_target_name = "InspectSharding", api_version = 1 : i32, has_side_effect = true, backend_config = "{key}"'
+    )
+    f.op("stablehlo.custom_call", [x], [x.aval], attributes)
+    return []

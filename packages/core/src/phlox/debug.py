@@ -1,0 +1,18 @@
+"""``phlox.debug``: looking at values and shardings while programs run, as in ``jax.debug``."""
+
+from ._api.breakpoint import breakpoint
+from ._api.debug import callback, log, print
+from ._api.shardings import inspect_array_sharding, visualize_array_sharding, visualize_sharding
+from ._ir.effects import DebugEffect, OrderedDebugEffect
+
+__all__ = [
+    "DebugEffect",
+    "OrderedDebugEffect",
+    "breakpoint",
+    "callback",
+    "inspect_array_sharding",
+    "log",
+    "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]

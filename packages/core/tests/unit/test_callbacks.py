@@ -1,0 +1,211 @@
+"""What jax does not show about callbacks: errors with their causes, breakpoints, shardings, what may not be repeated."""
+
+import io
+import threading
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import lax
+from phlox.errors import CallbackError, EffectError, JaxRuntimeError
+from phlox.experimental import io_callback
+
+FLOAT = phlox.ShapeDtypeStruct((), "float32")
+
+
+def boom(*_):
+    raise ZeroDivisionError("in the callback")
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_what_a_callback_raises_is_the_cause(big):
+    x = jnp.ones((700, 700)) if big else jnp.float32(1)
+
+    def f(x):
+        y = x @ x @ x if big else x
+        return phlox.pure_callback(boom, FLOAT, y)
+
+    with pytest.raises(JaxRuntimeError, match="in the callback") as caught:
+        phlox.jit(f)(x).block_until_ready()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.__cause__.__traceback__.tb_next is not None
+
+
+def test_a_debug_callback_that_raises_is_seen_at_the_barrier():
+    with pytest.raises(JaxRuntimeError, match="in the callback"):
+        phlox.jit(lambda x: phlox.debug.callback(boom, x))(1.0)
+        phlox.effects_barrier()
+    phlox.effects_barrier()
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [(np.zeros(3, np.float32), r"f32\[3\]"), (np.int32(1), r"i32\[\]"), ((1.0, 2.0), "2 arrays")],
+)
+def test_wrong_results_are_refused_with_both_types(result, told):
+    f = lambda x: phlox.pure_callback(lambda _: result, FLOAT, x)
+    with pytest.raises(CallbackError, match=told):
+        f(1.0)
+    with pytest.raises(JaxRuntimeError, match=told) as caught:
+        phlox.jit(f)(1.0)
+    assert isinstance(caught.value.__cause__, CallbackError)
+
+
+def test_callbacks_get_arrays_that_outlive_the_program():
+    seen = []
+    f = phlox.jit(lambda x: phlox.debug.callback(seen.append, x * 2))
+    for i in range(20):
+        f(jnp.full((100,), i))
+    phlox.effects_barrier()
+    assert [int(v[0]) for v in seen] == [2 * i for i in range(20)]
+    assert all(isinstance(v, phlox.Array) and bool((v == v[0]).all()) for v in seen)
+
+
+def test_callbacks_may_compute():
+    f = phlox.jit(lambda x: phlox.pure_callback(lambda v: jnp.tanh(v) + phlox.jit(jnp.sin)(v), FLOAT, x))
+    np.testing.assert_allclose(f(0.5), np.tanh(0.5) + np.sin(0.5), rtol=1e-6)
+
+
+def test_keys_arrive_as_keys():
+    seen = []
+    phlox.jit(lambda k: phlox.debug.callback(seen.append, k))(phlox.random.key(3))
+    phlox.effects_barrier()
+    assert jnp.array_equal(phlox.random.bits(seen[0]), phlox.random.bits(phlox.random.key(3)))
+
+
+def test_ordered_effects_keep_their_order_between_programs():
+    seen = []
+    f = phlox.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x, ordered=True))
+    g = phlox.jit(lambda x: io_callback(lambda v: seen.append(-int(v)), None, x, ordered=True))
+    for i in range(50):
+        (f if i % 2 else g)(i)
+    phlox.effects_barrier()
+    assert seen == [i if i % 2 else -i for i in range(50)]
+
+
+def test_calls_without_results_are_kept_and_pure_ones_are_not():
+    seen = []
+    phlox.jit(lambda x: io_callback(lambda v: seen.append("io"), None, x))(1.0)
+    phlox.jit(lambda x: (phlox.pure_callback(lambda v: seen.append("pure") or v, FLOAT, x), 2)[1])(1.0)
+    phlox.effects_barrier()
+    assert seen == ["io"]
+
+
+@pytest.mark.parametrize(
+    "repeats",
+    [
+        lambda act: phlox.vmap(lambda x: lax.cond(x > 0, act, lambda v: v, x)),
+        lambda act: phlox.vmap(lambda x: lax.while_loop(lambda v: v < 3, act, x)),
+        lambda act: lambda x: phlox.grad(phlox.checkpoint(lambda v: (act(v) * v).sum()))(x),
+    ],
+    ids=["cond", "while", "checkpoint"],
+)
+def test_what_acts_is_not_repeated(repeats):
+    def act(v):
+        io_callback(lambda _: None, None, lax.stop_gradient(v))
+        return v + 1
+
+    with pytest.raises(EffectError, match="io_callback inside of"):
+        repeats(act)(jnp.arange(3.0))
+
+
+def test_callbacks_on_several_devices():
+    parts, whole = [], []
+    lock = threading.Lock()
+
+    def note(v, where):
+        with lock:
+            where.append(np.asarray(v).tolist())
+
+    phlox.pmap(lambda x: phlox.debug.callback(lambda v: note(v, parts), x))(jnp.arange(8.0))
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()), ("i",))
+    split = phlox.device_put(jnp.arange(8.0), phlox.NamedSharding(mesh, phlox.P("i")))
+    phlox.jit(lambda x: phlox.debug.callback(lambda v: note(v, whole), x))(split)
+    doubled = phlox.jit(lambda x: phlox.pure_callback(lambda v: 2 * np.asarray(v), x, x))(split)
+    phlox.effects_barrier()
+    assert sorted(parts) == list(range(8))
+    assert whole == [list(range(8))]
+    np.testing.assert_array_equal(doubled, 2 * np.arange(8))
+    with pytest.raises(EffectError, match="8 devices"):
+        phlox.pmap(lambda x: phlox.debug.callback(note, x, ordered=True))(jnp.arange(8.0))
+
+
+def test_inspect_sharding_inside_of_a_program():
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()), ("i",))
+    split = phlox.device_put(jnp.arange(16.0).reshape(8, 2), phlox.NamedSharding(mesh, phlox.P("i")))
+    seen = []
+
+    @phlox.jit
+    def f(x):
+        phlox.debug.inspect_array_sharding(x * 2, callback=seen.append)
+        return x.sum()
+
+    f(split)
+    f(split)
+    assert len(seen) == 1
+    assert seen[0].is_equivalent_to(split.sharding, 2)
+
+
+def test_pictures_of_shardings(capsys):
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()).reshape(2, 4), ("i", "j"))
+    sharding = phlox.NamedSharding(mesh, phlox.P("j", "i"))
+    phlox.debug.visualize_sharding((8, 8), sharding, use_color=False)
+    shown = capsys.readouterr().out
+    rows = [line for line in shown.splitlines() if "CPU" in line]
+    assert ["CPU 0" in r and "CPU 4" in r for r in rows] == [True, False, False, False]
+    assert len(rows) == 4
+
+
+def talk(text, f, *args):
+    out = io.StringIO()
+    result = f(io.StringIO(text), out)(*args)
+    phlox.effects_barrier()
+    return result, out.getvalue()
+
+
+def stops(stdin, stdout, **options):
+    def f(x, w):
+        hidden = {"h": x @ w, "name": "layer"}
+        phlox.debug.breakpoint(stdin=stdin, stdout=stdout, **options)
+        return hidden["h"].sum()
+
+    return phlox.jit(f)
+
+
+def test_breakpoint_shows_values_where_the_program_stops():
+    x, w = jnp.ones((2, 3)), jnp.full((3, 1), 2.0)
+    result, shown = talk("p hidden['h'] * 10\nhidden['name']\nnothing\nlist\nwhere\nup\nc\n", stops, x, w)
+    assert float(result) == 12
+    assert "60." in shown
+    assert "'layer'" in shown
+    assert "NameError" in shown
+    assert "debug.breakpoint(stdin" in shown
+    assert "talk" in shown
+
+
+def test_breakpoint_quits():
+    with pytest.raises(JaxRuntimeError, match="quit at a breakpoint"):
+        talk("q\n", stops, jnp.ones((2, 3)), jnp.ones((3, 1)))
+
+
+def test_breakpoint_with_a_token():
+    out = io.StringIO()
+
+    @phlox.jit
+    def f(x):
+        y = 3 * x
+        return phlox.debug.breakpoint(token=y, stdin=io.StringIO("y\nc\n"), stdout=out)
+
+    assert float(f(2.0)) == 6
+    assert "Array(6." in out.getvalue()
+
+
+def test_log_names_the_users_line(caplog):
+    with caplog.at_level("INFO", logger="phlox.debug"):
+        phlox.jit(lambda x: phlox.debug.log("x is {}", x))(2.0)
+        phlox.effects_barrier()
+    (record,) = caplog.records
+    assert record.getMessage() == "x is 2.0"
+    assert record.pathname == __file__
