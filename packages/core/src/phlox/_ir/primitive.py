@@ -85,6 +85,14 @@ class Primitive:
             )
         return found
 
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """What interpreters that were written for JAX hand to `bind`: the parameters of the equation."""
+        return params
+
     def __repr__(self) -> str:
         return self.name
 

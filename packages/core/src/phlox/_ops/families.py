@@ -268,13 +268,18 @@ def binary(
     return made
 
 
-def lowered_as(fun: Callable[..., Any]) -> Callable[..., Value]:
-    """A lowering rule that writes what `fun`, made of other primitives, does."""
+def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any]:
+    """A lowering rule that writes what `fun`, made of other primitives, does; it returns `many` results, or one."""
 
-    def lower(f: Function, *values: Value, **params: Any) -> Value:
-        jaxpr, consts = stage(lambda *args: [fun(*args, **params)], [v.aval for v in values])
+    def lower(f: Function, *values: Value, **params: Any) -> Any:
+        def flat(*args: Any) -> Sequence[Any]:
+            out = fun(*args, **params)
+            return out if many else [out]
+
+        jaxpr, consts = stage(flat, [v.aval for v in values])
         constants = [f.constant(np.asarray(c), typeof(c)) for c in consts]
-        return lower_jaxpr(f, jaxpr, [*constants, *values])[0]
+        results = lower_jaxpr(f, jaxpr, [*constants, *values])
+        return results if many else results[0]
 
     return lower
 

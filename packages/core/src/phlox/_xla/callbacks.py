@@ -165,7 +165,7 @@ def _everywhere(f: Function, x: Value) -> Value:
     if not module.shardy:
         attributes = 'call_target_name = "Sharding"'
         return f.op("stablehlo.custom_call", [x], x.aval, attributes, marks='mhlo.sharding = "{replicated}"')
-    mesh = module.mesh(tuple((str(name), size) for name, size in module.mesh_of_arguments.shape.items()))
+    mesh = module.mesh_symbol(module.mesh_of_arguments)
     sharding = f"<@{mesh}, [{', '.join(['{}'] * x.aval.ndim)}]>"
     name = f.fresh()
     f.line(f"{name} = sdy.sharding_constraint {x} {sharding} : {x.aval.text}")

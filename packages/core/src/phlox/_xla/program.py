@@ -283,7 +283,7 @@ def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bo
 
 def spec_text(module: Module, mesh: Mesh, spec: PartitionSpec, ndim: int) -> str:
     """A PartitionSpec for an array with `ndim` axes in Shardy's syntax: ``@mesh, [{"i"}, {}]``."""
-    symbol = module.mesh(tuple((str(name), size) for name, size in mesh.shape.items()))
+    symbol = module.mesh_symbol(mesh)
     entries = (*spec, *((None,) * (ndim - len(spec))))
     dims = ", ".join("{" + ", ".join(quoted(str(axis)) for axis in axes_of(entry)) + "}" for entry in entries)
     return f"@{symbol}, [{dims}]"

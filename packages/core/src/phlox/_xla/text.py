@@ -98,6 +98,10 @@ class Module:
             self.meshes[key] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
         return self.meshes[key]
 
+    def mesh_symbol(self, mesh: Any) -> str:
+        """The symbol of a `Mesh`."""
+        return self.mesh(tuple((str(name), size) for name, size in mesh.shape.items()))
+
     def mesh_lines(self) -> list[str]:
         """The declarations of all meshes."""
         lines = []

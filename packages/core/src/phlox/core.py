@@ -1,0 +1,47 @@
+"""``phlox.core``: what remains of JAX's ``jax.core`` in the code of users: types, tracers, and running a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._ir.avals import ShapedArray
+from ._trace.interpret import eval_jaxpr
+from ._trace.trace import Trace, Tracer, typeof as get_aval
+from .extend.core import (
+    Effect,
+    Effects,
+    concrete_or_error,
+    jaxprs_in_params,
+    mapped_aval,
+    new_jaxpr_eqn,
+    no_effects,
+    primal_dtype_to_tangent_dtype,
+    subjaxprs,
+    unmapped_aval,
+    valid_jaxtype,
+)
+
+__all__ = [
+    "Effect",
+    "Effects",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "concrete_or_error",
+    "eval_jaxpr",
+    "get_aval",
+    "is_concrete",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "primal_dtype_to_tangent_dtype",
+    "subjaxprs",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the value of `x` is known: it is no tracer."""
+    return not isinstance(x, Tracer)

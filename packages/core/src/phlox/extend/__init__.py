@@ -1,0 +1,52 @@
+"""``phlox.extend``: for packages that build on phlox. docs/extending.md shows how.
+
+- New operations: `Primitive` states one with all of its rules; `unary` and `binary` state elementwise ones;
+  `lowered_as` makes a lowering rule out of other operations. Rules meet `ShapedArray`, `Zero`, `Linear` and
+  `BatchAxis`, and write text with `Function` and `Value`.
+- Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`.
+- ``phlox.extend.core``: JAX's names for those who port code.
+"""
+
+from .._base.pytree import Difference, tree_error
+from .._base.source import Location, hide_frames, user_location
+from .._ir.avals import ShapedArray
+from .._ir.primitive import Primitive, primitive, primitives
+from .._ops.families import ANY, COMPLEX, FLOAT, INEXACT, INTEGER, LINEAR, NUMBER, ZERO, binary, lowered_as, unary
+from .._transform.batch import BatchAxis
+from .._transform.transpose import Linear, is_linear
+from .._transform.words import Zero, insert_axis, instantiate, move_axis
+from .._xla.text import Function, Value
+from . import core
+
+__all__ = [
+    "ANY",
+    "COMPLEX",
+    "FLOAT",
+    "INEXACT",
+    "INTEGER",
+    "LINEAR",
+    "NUMBER",
+    "ZERO",
+    "BatchAxis",
+    "Difference",
+    "Function",
+    "Linear",
+    "Location",
+    "Primitive",
+    "ShapedArray",
+    "Value",
+    "Zero",
+    "binary",
+    "core",
+    "hide_frames",
+    "insert_axis",
+    "instantiate",
+    "is_linear",
+    "lowered_as",
+    "move_axis",
+    "primitive",
+    "primitives",
+    "tree_error",
+    "unary",
+    "user_location",
+]

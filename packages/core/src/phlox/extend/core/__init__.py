@@ -1,0 +1,137 @@
+"""``phlox.extend.core``: programs as data under the names of ``jax.extend.core``, for code that was written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import ConcretizationTypeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._ir.effects import Effect, Effects, no_effects
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
+from ..._ir.primitive import Primitive as _Primitive
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import Tracer
+from ..._xla.array import Array
+from . import primitives
+
+__all__ = [
+    "ClosedJaxpr",
+    "Effect",
+    "Effects",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Primitive",
+    "Var",
+    "array_types",
+    "concrete_or_error",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "subjaxprs",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
+
+#: the classes of concrete arrays
+array_types = {Array, np.ndarray, *(np.dtype(name).type for name in ("bool", "int32", "float32", "complex64"))}
+
+
+class Primitive(_Primitive):
+    """A primitive whose rules are given one by one, as in JAX; `phlox.extend.Primitive` takes them in one statement.
+
+    >>> from phlox.extend.core import Primitive
+    >>> double_p = Primitive("documentation_double")
+    >>> _ = double_p.def_impl(lambda x: 2 * x)
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> double_p.bind(3)
+    6
+    >>> phlox.make_jaxpr(double_p.bind)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = documentation_double a in (b,) }
+    """
+
+    def __init__(self, name: str):
+        super().__init__(name)
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """How to compute it at once."""
+        self.eager = impl
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """The type of the result, from the types of the arguments."""
+        self.types = abstract_eval
+        return abstract_eval
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A program as a function of flat arguments that returns a list.
+
+    >>> from phlox.extend.core import jaxpr_as_fun
+    >>> jaxpr_as_fun(phlox.make_jaxpr(lambda x: x + 1)(1.0))(2.0)
+    [Array(3., dtype=float32, weak_type=True)]
+    """
+    return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs among the parameters of an equation."""
+    yield from jaxprs_in(params)
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs that the equations of `jaxpr` hold."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in(eqn.params)
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Any],
+    outvars: Sequence[Var],
+    primitive: _Primitive,
+    params: dict[str, Any],
+    effects: Effects = no_effects,
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """An equation. Its effects are those that the primitive states."""
+    return JaxprEqn(list(invars), list(outvars), primitive, params, source_info)
+
+
+def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+    """The type of one example out of a batch."""
+    return aval if axis is None else aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+
+
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+    """The type of a batch of examples."""
+    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of derivatives with respect to values of this dtype: float0 where there are none."""
+    return shaped((), dtypes.as_dtype(primal_dtype)).tangent().dtype
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether `x` can be an argument of an operation: an array or a number."""
+    return typeof_value(x) is not None
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
+    """``force(val)``, for a value that must not be traced. Raises `ConcretizationTypeError` when it is."""
+    if isinstance(val, Tracer):
+        raise ConcretizationTypeError(
+            f"{context or 'a Python value is needed here'}: got {val.aval.short}, which is traced and has no value",
+            instead="a Python number, or a static argument",
+            aval=val.aval,
+        )
+    return val if force is None else force(val)

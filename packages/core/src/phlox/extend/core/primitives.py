@@ -1,0 +1,21 @@
+"""``phlox.extend.core.primitives``: every primitive under JAX's name, with ``_p`` at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._ir.primitive import primitives
+
+# Where JAX's name for the object is not the name that the primitive prints.
+_OTHER = {"remat_p": "remat2"}
+
+
+def __getattr__(name: str) -> Any:
+    found = primitives().get(_OTHER.get(name, name.removesuffix("_p")))
+    if found is None or not name.endswith("_p"):
+        raise AttributeError(f"phlox has no primitive {name!r}", name=name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([name + "_p" for name in primitives()] + list(_OTHER))

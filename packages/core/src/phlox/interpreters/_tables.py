@@ -1,0 +1,40 @@
+"""A table from primitives to rules which keeps nothing itself: it is a view of one rule of each primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+from .._ir.primitive import Primitive, primitives
+
+
+class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
+    """The rules in one slot. `adapt` turns a rule of JAX's form into one of phlox's, `restore` the other way."""
+
+    def __init__(
+        self,
+        slot: str,
+        adapt: Callable[[Any], Any] = lambda rule: rule,
+        restore: Callable[[Any], Any] = lambda rule: rule,
+    ):
+        self._slot = slot
+        self._adapt = adapt
+        self._restore = restore
+
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+        setattr(primitive, self._slot, self._adapt(rule))
+
+    def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
+        found = getattr(primitive, self._slot)
+        if found is None:
+            raise KeyError(primitive)
+        return self._restore(found)
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        setattr(primitive, self._slot, None)
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return (p for p in primitives().values() if getattr(p, self._slot) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

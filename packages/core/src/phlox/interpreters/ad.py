@@ -1,0 +1,63 @@
+"""``phlox.interpreters.ad``: derivatives of primitives, as JAX states them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from .._ir.primitive import Primitive
+from .._trace.trace import typeof
+from .._transform.transpose import Linear as UndefinedPrimal, is_linear as is_undefined_primal
+from .._transform.words import Zero, add as add_tangents, instantiate as instantiate_zeros
+from ._tables import RuleTable
+
+__all__ = [
+    "UndefinedPrimal",
+    "Zero",
+    "add_tangents",
+    "defjvp",
+    "deflinear2",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+]
+
+#: rules ``(primals, tangents, **params) -> (outputs, output tangents)``
+primitive_jvps = RuleTable("jvp")
+#: rules ``(cotangent, *args, **params) -> cotangents``, None for arguments that are not transposed
+primitive_transposes = RuleTable("transpose")
+
+
+def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
+    """States the derivative by one rule for each argument: ``(tangent, *primals, **params) -> tangent``.
+
+    None says that nothing depends on this argument smoothly.
+    """
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        parts = [
+            rule(t, *primals, **params)
+            for rule, t in zip(jvprules, tangents, strict=True)
+            if rule is not None and type(t) is not Zero
+        ]
+        return out, reduce(add_tangents, parts, Zero(typeof(out).tangent()))
+
+    primitive.jvp = jvp
+
+
+def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
+    """States that the primitive is linear in all of its arguments together, and its transpose."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, Zero(typeof(out).tangent())
+        return out, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    primitive.jvp = jvp
+    primitive.transpose = lambda ct, *args, **params: (
+        [Zero(x.aval) for x in args] if type(ct) is Zero else transpose_rule(ct, *args, **params)
+    )

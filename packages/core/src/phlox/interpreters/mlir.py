@@ -1,0 +1,38 @@
+"""``phlox.interpreters.mlir``: lowering rules as JAX states them, as far as they are made of other operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .._base.errors import UnsupportedError
+from .._ir.primitive import Primitive
+from .._ops.families import lowered_as
+
+__all__ = ["lower_fun", "register_lowering"]
+
+
+class LowerFun(NamedTuple):
+    """A lowering rule that writes what a function of arrays does."""
+
+    fun: Callable[..., Any]
+    multiple_results: bool
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFun:
+    """A lowering rule for `register_lowering`: the primitive becomes what `fun`, made of other operations, does."""
+    return LowerFun(fun, multiple_results)
+
+
+def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_options: Any) -> Any:
+    """Gives a primitive its lowering rule, a result of `lower_fun`.
+
+    Raises `UnsupportedError` for rules that build MLIR: phlox writes StableHLO as text, see `phlox.extend.Primitive`.
+    """
+    if not isinstance(rule, LowerFun):
+        raise UnsupportedError(
+            f"the lowering rule of {prim} builds MLIR, and phlox writes text",
+            instead="mlir.lower_fun(f), or phlox.extend.Primitive(name, lower=...), whose rule writes StableHLO",
+        )
+    prim.lower = lowered_as(rule.fun, many=rule.multiple_results)
+    return rule

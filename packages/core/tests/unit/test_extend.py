@@ -1,0 +1,67 @@
+"""Primitives stated from outside: what JAX's way cannot say, or refuses."""
+
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import extend
+from phlox.errors import MissingRuleError, PhloxError, UnsupportedError
+from phlox.interpreters import ad, batching, mlir
+
+
+@pytest.fixture(scope="module")
+def two():
+    made = extend.Primitive(
+        "test_sin_and_cos",
+        multiple_results=True,
+        types=lambda x: [x, x],
+        lower=extend.lowered_as(lambda x: [jnp.sin(x), jnp.cos(x)], many=True),
+        jvp=lambda primals, tangents: (
+            found := made(*primals),
+            [extend.instantiate(tangents[0]) * found[1], -extend.instantiate(tangents[0]) * found[0]],
+        ),
+        batch=lambda axis, args, dims: (made(*args), [dims[0]] * 2),
+    )
+    return made
+
+
+def test_several_results(two):
+    s, c = phlox.jit(phlox.vmap(two.bind))(jnp.arange(3.0))
+    assert jnp.allclose(s, jnp.sin(jnp.arange(3.0)))
+    assert jnp.allclose(c, jnp.cos(jnp.arange(3.0)))
+    assert jnp.allclose(phlox.grad(lambda x: two(x)[0] * two(x)[1])(0.3), jnp.cos(0.6))
+
+
+def test_names_are_taken_once():
+    with pytest.raises(PhloxError, match="exists already"):
+        extend.Primitive("sin")
+
+
+def test_rules_that_build_mlir_are_refused():
+    prim = extend.core.Primitive("test_mlir")
+    with pytest.raises(UnsupportedError, match="lower_fun"):
+        mlir.register_lowering(prim, lambda ctx, x: [x])
+
+
+def test_tables_show_what_primitives_have():
+    sin = extend.primitive("sin")
+    assert ad.primitive_jvps[sin] is sin.jvp
+    assert sin in batching.primitive_batchers
+    assert extend.primitive("floor") not in ad.primitive_transposes
+    assert len(ad.primitive_transposes) == sum(p.transpose is not None for p in extend.primitives().values())
+    prim = extend.core.Primitive("test_table")
+    prim.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(prim, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    ad.defjvp(prim, lambda t, x: 2 * t)
+    assert float(phlox.grad(prim.bind)(1.0)) == 2
+    del ad.primitive_jvps[prim]
+    with pytest.raises(MissingRuleError, match="test_table"):
+        phlox.grad(prim.bind)(1.0)
+
+
+def test_names_of_primitives():
+    names = dir(extend.core.primitives)
+    assert {"sin_p", "remat_p", "scan_p"} <= set(names)
+    assert all(getattr(extend.core.primitives, name) for name in names)
+    with pytest.raises(AttributeError, match="nothing_p"):
+        _ = extend.core.primitives.nothing_p
