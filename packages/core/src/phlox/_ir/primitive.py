@@ -26,6 +26,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from .._base.errors import MissingRuleError, PhloxError
+from .avals import ShapedArray
 
 #: The interpreter that operations go to; None means "run them now".
 current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
@@ -37,7 +38,7 @@ _RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", 
 class Primitive:
     """One operation. `multiple_results` says that rules and `bind` return lists."""
 
-    __slots__ = ("cache", "multiple_results", "name", *_RULES)
+    __slots__ = ("cache", "multiple_results", "name", "typed", *_RULES)
 
     types: Any
     lower: Any
@@ -63,6 +64,8 @@ class Primitive:
             setattr(self, rule, rules.get(rule))
         #: compiled one-operation programs, by argument types and parameters
         self.cache: dict[Any, Any] = {}
+        #: results of `types` where there are no parameters
+        self.typed: dict[Any, Any] = {}
         _registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -73,6 +76,19 @@ class Primitive:
         return trace.process(self, args, params)
 
     __call__ = bind
+
+    def types_of(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        """The type of the result, or the list of types, for arguments of these types."""
+        if params:
+            return self.rule("types")(*avals, **params)
+        try:
+            return self.typed[avals]
+        except KeyError:
+            found = self.rule("types")(*avals)
+            if len(self.typed) >= _TYPED_LIMIT:
+                self.typed.clear()
+            self.typed[avals] = found
+            return found
 
     def rule(self, name: str) -> Callable[..., Any]:
         """The rule of this name, or an error that says it is missing."""
@@ -96,6 +112,8 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
+
+_TYPED_LIMIT = 4096
 
 _NEEDED_FOR = {
     "jvp": "differentiation",

@@ -14,7 +14,7 @@ from .._ir.primitive import Primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero
-from .._xla.text import Function, Value, i64_array
+from .._xla.text import Function, Value, i64_array, ints
 from .elementwise import div, extremum_text, mul
 from .families import ANY, BITS, NUMBER, ORDERED, check_kind
 from .logic import eq
@@ -96,6 +96,13 @@ def reducer(
 def reduce_text(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
     """The text of a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
+    if isinstance(op, str) and op.startswith("stablehlo."):
+        name, initial = f.fresh(), f.number(start, scalar)
+        f.line(
+            f"{name} = stablehlo.reduce({x} init: {initial}) applies {op} across dimensions = {ints(axes)} : "
+            f"({x.aval.text}, {scalar.text}) -> {out.text}"
+        )
+        return Value(name, out)
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
     return f.op("stablehlo.reduce", [x, f.constant(start, scalar)], out, f"dimensions = {i64_array(axes)}", [body])
 

@@ -97,10 +97,9 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: S
         f"in_shardings=[{shardings(in_specs, [a.aval.ndim for a in args])}] "
         f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{manual}}} ({head}) {{"
     )
-    f.lines += inner.lines
     types = ", ".join(r.aval.text for r in results)
     returned = f" {', '.join(map(str, results))} : {types}" if results else ""
-    f.lines.append(f"{inner.indent}sdy.return{returned}")
+    f.lines += [*inner.lines, f"{inner.indent}sdy.return{returned}"]
     given = ", ".join(a.aval.text for a in args)
     f.line(f"}} : ({given}) -> ({', '.join(a.text for a in outs)})")
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]

@@ -74,8 +74,8 @@ class JaxprTrace(Trace):
         return var
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        invars = [self.atom(x) for x in args]
-        avals = primitive.types(*[v.aval for v in invars], **params)
+        invars: list[Atom] = [x.variable if type(x) is JaxprTracer and x.owner is self else self.atom(x) for x in args]
+        avals = primitive.types_of(tuple([v.aval for v in invars]), params)
         where = source.user_location(2)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in avals]

@@ -41,13 +41,14 @@ def lower_module(
     head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
     attributes = result_attributes or [()] * len(outputs)
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
+    end = _return(outputs)  # which may write numbers that are results
     lines = [
         f"module @{_symbol(name)} attributes "
         f"{{mhlo.num_partitions = {module.partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
         *module.mesh_lines(),
         f"  func.func public @main({head}) -> ({results}) {{",
         *main.lines,
-        _return(outputs),
+        end,
         "  }",
         *module.functions,
         "}",
@@ -60,13 +61,15 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
 
     def read(v: Atom) -> Value:
-        return f.constant(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
+        return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
     for eqn in jaxpr.eqns:
         operands = [read(v) for v in eqn.invars]
         f.outs = [v.aval.physical for v in eqn.outvars]
         rule = eqn.primitive.rule("lower")
-        results = rule(f, *operands, **_physical_params(eqn))
+        # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
+        params = eqn.params if eqn.primitive.extend is None else _physical_params(eqn)
+        results = rule(f, *operands, **params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, results, strict=True))
         else:
@@ -112,16 +115,9 @@ def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], na
             outputs.append(inner.order())
         head = ", ".join(f"{x}: {x.aval.text}" for x in inputs)
         results = ", ".join(x.aval.text for x in outputs)
-        module.functions.append(
-            "\n".join(
-                [
-                    f"  func.func private @{_symbol(symbol)}({head}) -> ({results}) {{",
-                    *inner.lines,
-                    _return(outputs),
-                    "  }",
-                ]
-            )
-        )
+        end = _return(outputs)
+        start = f"  func.func private @{_symbol(symbol)}({head}) -> ({results}) {{"
+        module.functions.append("\n".join([start, *inner.lines, end, "  }"]))
     return _symbol(symbol)
 
 

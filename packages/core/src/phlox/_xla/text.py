@@ -29,6 +29,24 @@ class Value:
         return self.name
 
 
+class Number(Value):
+    """A number that is the same everywhere in an array. It is written where it is first used, if it is."""
+
+    __slots__ = ("_function", "_name", "value")
+
+    def __init__(self, function: Function, value: Any, aval: ShapedArray):
+        self._function = function
+        self._name: str | None = None
+        self.value = value
+        self.aval = aval
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        if self._name is None:
+            self._name = self._function.constant(self.value, self.aval).name
+        return self._name
+
+
 class TokenType:
     """The type of tokens, which put operations with effects in order: each takes the token of the one before it."""
 
@@ -130,7 +148,7 @@ class Function:
       token: what the last operation with an ordered effect returned.
     """
 
-    __slots__ = ("axes", "counter", "indent", "lines", "module", "outs", "token")
+    __slots__ = ("axes", "counter", "indent", "lines", "module", "numbers", "outs", "token")
 
     def __init__(self, module: Module, axes: Any = None, counter: Counter | None = None, indent: str = "    "):
         self.module = module
@@ -140,6 +158,7 @@ class Function:
         self.lines: list[str] = []
         self.outs: Sequence[ShapedArray] = ()
         self.token: Value | None = None
+        self.numbers: dict[Any, Number] = {}
 
     @property
     def out(self) -> ShapedArray:
@@ -217,10 +236,23 @@ class Function:
         self.lines.append(f"{self.indent}{name} = stablehlo.constant {dense(value, aval)} : {aval.text}")
         return Value(name, aval)
 
+    def number(self, value: Any, aval: ShapedArray) -> Value:
+        """A number everywhere, written once in this function."""
+        if type(value) is np.ndarray:
+            value = value[()]
+        # 0.0 and -0.0 are equal as keys and must not be confused.
+        key = (value if value else repr(value), type(value), aval)
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = Number(self, value, aval)
+        return found
+
     def broadcast(self, x: Value, shape: tuple[int, ...], dims: Sequence[int] = ()) -> Value:
         """`x` with its axes at positions `dims` of `shape`, repeated along the others."""
         if x.aval.shape == shape:
             return x
+        if type(x) is Number:
+            return self.number(x.value, shaped(shape, x.aval.dtype))
         name = self.fresh()
         aval = shaped(shape, x.aval.dtype)
         where = ", ".join(map(str, dims))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._api.jit import jit
 
-Prepare = Callable[..., list[Any]]
+Prepare = Callable[..., Sequence[Any]]
 
 
 def _shown(value: Any, dtype: str, weak: bool) -> str:

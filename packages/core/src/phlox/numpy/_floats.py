@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ._shapes import broadcast_arrays
 from ._unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
 
 
-def _real_numbers(function: str, *args: Any) -> list[Any]:
+def _real_numbers(function: str, *args: Any) -> Sequence[Any]:
     """Like `promoted_inexact`, of one shape. Raises `DtypeError` for complex numbers."""
     ready = promoted_inexact(function, *args)
     if is_kind(ready[0], "c"):

@@ -11,11 +11,13 @@ import numpy as np
 from .._base import config
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
+from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.promotion import promote
 from .._ops.shape import broadcast_in_dim, convert_element_type, literal_of
+from .._trace.trace import ArrayLike
 from .._xla.array import Array
 
+_NUMBERS = frozenset((float, int, bool, complex))
 _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 
 
@@ -28,20 +30,25 @@ def array_like(x: Any) -> Any:
 
 def check(function: str, *args: Any) -> list[Any]:
     """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
-    checked = []
-    for position, x in enumerate(args):
-        x = array_like(x)
-        if typeof_value(x) is None:
-            shown = "None" if x is None else f"{x!r} of type {type(x).__name__}"
-            raise ArgumentError(
-                f"{function} requires arrays or numbers, got {shown if len(shown) < 80 else type(x).__name__} "
-                f"as argument {position}",
-                instead="phlox.numpy.array(...) makes an array of a list or tuple",
-                argument=position,
-                value=x,
-            )
-        checked.append(x)
-    return checked
+    return [x if isinstance(x, ArrayLike) else _checked(function, i, x)[0] for i, x in enumerate(args)]
+
+
+def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
+    """An argument that is no array of ours, and its type."""
+    if type(x) in _NUMBERS:
+        return x, scalar_aval(type(x))
+    x = array_like(x)
+    aval = typeof_value(x)
+    if aval is None:
+        shown = "None" if x is None else f"{x!r} of type {type(x).__name__}"
+        raise ArgumentError(
+            f"{function} requires arrays or numbers, got {shown if len(shown) < 80 else type(x).__name__} "
+            f"as argument {position}",
+            instead="phlox.numpy.array(...) makes an array of a list or tuple",
+            argument=position,
+            value=x,
+        )
+    return x, aval
 
 
 def type_of(x: Any) -> ShapedArray:
@@ -125,14 +132,67 @@ def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
     warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def promoted(function: str, *args: Any) -> list[Any]:
+#: for types of arguments: what is to be done to each of them, as (dtype, weak, rank), or None
+_plans: dict[Any, list[tuple[Any, bool, int] | None] | None] = {}
+_PLANS_LIMIT = 8192
+
+
+def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any]:
+    avals, values = [], []
+    for i, x in enumerate(args):
+        if isinstance(x, ArrayLike):
+            avals.append(x.aval)
+            values.append(x)
+        else:
+            x, aval = _checked(function, i, x)
+            avals.append(aval)
+            values.append(x)
+    key = (inexact, config.current().traced, *avals)
+    try:
+        plan = _plans[key]
+    except KeyError:
+        plan = _plan(function, avals, inexact)
+        if config.current().numpy_rank_promotion != "warn":  # which warns every time
+            if len(_plans) >= _PLANS_LIMIT:
+                _plans.clear()
+            _plans[key] = plan
+    if plan is None:
+        return values
+    return [
+        x if what is None else _to_rank(to_dtype(x, *what[:2]), what[2]) for x, what in zip(values, plan, strict=True)
+    ]
+
+
+def _plan(function: str, avals: Sequence[ShapedArray], inexact: bool) -> list[tuple[Any, bool, int] | None] | None:
+    """What makes arguments of these types ones of one dtype and one rank; None when they are."""
+    dtype, weak = avals[0].dtype, avals[0].weak_type
+    if inexact or len(avals) > 1:
+        dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in avals))
+    if inexact and not dtypes.is_inexact(dtype):
+        dtype = dtypes.to_inexact(dtype)
+    shapes = [a.shape for a in avals]
+    if len(set(shapes)) > 1:
+        common_shape(function, shapes)
+    if len({len(s) for s in shapes if s}) > 1:
+        _check_rank_promotion(function, shapes)
+    rank = max((len(s) for s in shapes), default=0)
+    plan = [
+        None
+        if (a.dtype, a.weak_type) == (dtype, weak) and a.ndim in (0, rank)
+        else (dtype, weak, rank if a.shape else 0)
+        for a in avals
+    ]
+    return plan if any(plan) else None
+
+
+def promoted(function: str, *args: Any) -> Sequence[Any]:
     """Checked, of one dtype and one rank: what elementwise functions start with."""
-    return promote_shapes(function, *promote_dtypes(*check(function, *args)))
+    return _prepared(function, args, inexact=False)
 
 
-def promoted_inexact(function: str, *args: Any) -> list[Any]:
+def promoted_inexact(function: str, *args: Any) -> Sequence[Any]:
     """Like `promoted`, with integers made floats."""
-    return promote_shapes(function, *promote_inexact(*check(function, *args)))
+    return _prepared(function, args, inexact=True)
 
 
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:

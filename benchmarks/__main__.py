@@ -1,0 +1,51 @@
+"""./bench [--quick] [CASE ...]: measures, prints tables, and writes out/bench.json and out/bench.png."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .case import PROGRAMS, Case, load
+from .measure import ROOT, measure, programs
+from .picture import draw
+from .report import Report, console
+
+
+def chosen(cases: dict[str, Case], names: list[str], quick: bool) -> list[Case]:
+    """Cases that a name is part of, or all; with `quick` those that take little time."""
+    found = [c for c in cases.values() if not names or any(name in c.name for name in names)]
+    if not found:
+        groups = ", ".join(sorted({c.group for c in cases.values()}))
+        raise SystemExit(f"./bench: no case has {' or '.join(names)} in its name; the groups are {groups}")
+    return [c for c in found if c.quick or not quick]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="./bench", description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="parts of names of cases (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer cases and samples: under two minutes")
+    parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    parser.add_argument("--rounds", type=int, help="samples for each library (default: 25, with --quick 7)")
+    parser.add_argument("--python", default=sys.executable, help="the Python whose libraries are measured")
+    parser.add_argument("--out", type=Path, default=ROOT / "out", help="folder for the results")
+    given = parser.parse_args(arguments)
+    cases = chosen(load(), given.cases, given.quick)
+    if given.list:
+        print(*[c.name for c in cases], sep="\n")
+        return
+    report = Report()
+    for done in measure(cases, given.python, given.rounds or (7 if given.quick else 25)):
+        report.add(done)
+    report.growth()
+    names = [name for name in PROGRAMS if any(c.name == f"run/{name}" for c in cases)]
+    found = programs(names, given.python)
+    report.programs(found)
+    path = report.write(given.out, found)
+    draw(report.done, given.out / "bench.png")
+    over = [m.case.name for m in report.done if m.over]
+    console.print(f"\n{len(report.done)} cases, {len(over)} over budget; {path} and bench.png beside it")
+
+
+if __name__ == "__main__":
+    main()

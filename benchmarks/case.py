@@ -1,0 +1,68 @@
+"""What a case is. A case is a function of the library that returns what is to be timed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+BOTH = ("jax", "phlox")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One thing that is measured.
+
+    Attributes:
+      name: what to call it by; the part before the slash is the group.
+      make: function of the library that returns a function to be timed; or a pair of functions, the first of which
+        prepares, untimed, what the second takes.
+      libraries: those that it is written for; phlox's time is divided by jax's.
+      budget: the ratio that phlox has promised, or None.
+      quick: whether `./bench --quick` runs it.
+      process: measured in a process of its own each time; `make` is then the text of a program with the library as
+        ``LIBRARY``, which prints what it measured.
+      unit: of what is printed, seconds or bytes.
+    """
+
+    name: str
+    make: Any
+    libraries: tuple[str, ...] = BOTH
+    budget: float | None = None
+    quick: bool = True
+    process: bool = False
+    unit: str = "s"
+    environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def group(self) -> str:
+        return self.name.partition("/")[0]
+
+
+CASES: dict[str, Case] = {}
+#: programs whose compiled form is compared: name -> function of the library that returns (function, arguments)
+PROGRAMS: dict[str, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {}
+
+
+def case(name: str, **options: Any) -> Callable[[Any], Any]:
+    """States that the decorated function is the case of this name."""
+
+    def state(make: Any) -> Any:
+        assert name not in CASES, name
+        CASES[name] = Case(name, make, **options)
+        return make
+
+    return state
+
+
+def started(name: str, program: str, **options: Any) -> None:
+    """States a case that is a program, run in a fresh process each time."""
+    CASES[name] = Case(name, program, process=True, **options)
+
+
+def load() -> dict[str, Case]:
+    """All cases, in the order in which they are reported."""
+    from .cases import compiled, devices, dispatch, eager, growth, staging, starting
+
+    assert all((starting, staging, dispatch, eager, compiled, devices, growth))
+    return CASES

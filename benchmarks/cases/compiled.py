@@ -1,0 +1,117 @@
+"""Compiled programs: the same compiler, so the same time, unless what it was given is worse."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .. import models
+from ..case import CASES, PROGRAMS, Case, case
+
+Made = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def program(name: str, budget: float | None = 1.02, quick: bool = True) -> Callable[[Any], Any]:
+    """States a case that runs a program, and that its compiled form be compared."""
+
+    def state(make: Callable[[Any], Made]) -> Any:
+        def run(m: Any) -> Any:
+            f, args = make(m)
+            f = m.jit(f)
+            return lambda: m.block_until_ready(f(*args))
+
+        PROGRAMS[name] = make
+        CASES[f"run/{name}"] = Case(f"run/{name}", run, budget=budget, quick=quick)
+        return make
+
+    return state
+
+
+@program("SELU 1e6")
+def selu_1e6(m: Any) -> Made:
+    return models.selu(m), (m.numpy.asarray(models.array(1_000_000)),)
+
+
+@program("SELU 1e7", quick=False)
+def selu_1e7(m: Any) -> Made:
+    return models.selu(m), (m.numpy.asarray(models.array(10_000_000)),)
+
+
+@program("x*x + 2x, 5000x5000", quick=False)
+def polynomial(m: Any) -> Made:
+    return lambda x: x * x + 2 * x, (m.numpy.asarray(models.array(5000, 5000)),)
+
+
+@program("matmul 512")
+def matmul(m: Any) -> Made:
+    x = m.numpy.asarray(models.array(512, 512))
+    return lambda x: x @ x, (x,)
+
+
+@program("normal 1e6")
+def normal(m: Any) -> Made:
+    return lambda key: m.random.normal(key, (1_000_000,)), (m.random.key(0),)
+
+
+@program("MLP step")
+def mlp(m: Any) -> Made:
+    return models.mlp_step(m)
+
+
+@program("transformer step")
+def transformer(m: Any) -> Made:
+    return models.transformer_step(m)
+
+
+@program("scan of 1,000")
+def scan_1000(m: Any) -> Made:
+    return models.scan_of(m, 1000)
+
+
+@program("scan of 100,000", quick=False)
+def scan_100000(m: Any) -> Made:
+    return models.scan_of(m, 100_000)
+
+
+@program("reverse scan of 1,000")
+def reverse_scan(m: Any) -> Made:
+    f, args = models.scan_of(m, 1000)
+    return m.grad(lambda c, xs: f(c, xs)[1].sum(), argnums=1), args
+
+
+def _donated(make: Callable[[Any], Made]) -> Callable[[Any], Any]:
+    def run(m: Any) -> Any:
+        f, (x,) = make(m)
+        f = m.jit(f, donate_argnums=0)
+        state = [m.numpy.copy(x)]
+
+        def step() -> Any:
+            state[0] = f(state[0]).block_until_ready()
+            return state[0]
+
+        return step
+
+    return run
+
+
+CASES["run/SELU 1e7, donated"] = Case("run/SELU 1e7, donated", _donated(selu_1e7), budget=1.02, quick=False)
+
+
+@case("run/x*x + 2x, 5000x5000, donated", budget=1.02, quick=False)
+def polynomial_donated(m: Any) -> Any:
+    # Bounded, so that it can be applied to its own result for ever.
+    return _donated(lambda m: (lambda x: x * x * 0.25 + x * 0.5, (m.numpy.asarray(models.array(5000, 5000)),)))(m)
+
+
+@case("run/bound: copy of 1e7 numbers", libraries=("numpy",), quick=False)
+def copy(_: Any) -> Any:
+    """The bandwidth of the machine: as many threads as it has processors, each copying its part."""
+    source, target = np.ones(10_000_000, np.float32), np.empty(10_000_000, np.float32)
+    parts = os.cpu_count() or 1
+    pool = ThreadPoolExecutor(parts)
+    pieces = list(zip(np.array_split(target, parts), np.array_split(source, parts), strict=True))
+    return lambda: list(pool.map(lambda piece: np.copyto(*piece), pieces))

@@ -1,0 +1,104 @@
+"""Calls of functions that are compiled already: what phlox itself costs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..case import case
+
+
+@case("dispatch/one array", budget=1.0)
+def one_array(m: Any) -> Any:
+    f, x = m.jit(lambda x: x + 1), m.numpy.ones(8)
+    return lambda: f(x)
+
+
+def _tree(m: Any, leaves: int) -> Any:
+    f = m.jit(lambda tree: {name: x + 1 for name, x in tree.items()})
+    tree = {f"layer{i}": m.numpy.ones(8) for i in range(leaves)}
+    return lambda: f(tree)
+
+
+@case("dispatch/20-leaf dict", budget=1.0)
+def leaves_20(m: Any) -> Any:
+    return _tree(m, 20)
+
+
+@case("dispatch/100-leaf dict", budget=1.0)
+def leaves_100(m: Any) -> Any:
+    return _tree(m, 100)
+
+
+@case("dispatch/100 arguments", budget=1.0)
+def arguments_100(m: Any) -> Any:
+    f, xs = m.jit(lambda *xs: xs[0] + xs[-1]), [m.numpy.ones(8) for _ in range(100)]
+    return lambda: f(*xs)
+
+
+@case("dispatch/NumPy argument", budget=1.0)
+def numpy_argument(m: Any) -> Any:
+    f, x = m.jit(lambda x: x + 1), np.ones(8, np.float32)
+    return lambda: f(x)
+
+
+@case("dispatch/Python number", budget=1.0)
+def number(m: Any) -> Any:
+    f, x = m.jit(lambda x, y: x + y), m.numpy.ones(8)
+    return lambda: f(x, 2.5)
+
+
+@case("dispatch/static argument", budget=1.0)
+def static(m: Any) -> Any:
+    f, x = m.jit(lambda x, n: x + n, static_argnums=1), m.numpy.ones(8)
+    return lambda: f(x, 3)
+
+
+@case("dispatch/keyword argument", budget=1.0)
+def keyword(m: Any) -> Any:
+    f, x = m.jit(lambda x, *, y: x + y), m.numpy.ones(8)
+    return lambda: f(x, y=x)
+
+
+@case("dispatch/method", budget=1.0)
+def method(m: Any) -> Any:
+    class Model:
+        def __init__(self) -> None:
+            self.scale = 2.0
+
+        @functools.partial(m.jit, static_argnums=0)
+        def __call__(self, x: Any) -> Any:
+            return self.scale * x
+
+    model, x = Model(), m.numpy.ones(8)
+    return lambda: model(x)
+
+
+@case("dispatch/donated", budget=1.0)
+def donated(m: Any) -> Any:
+    f = m.jit(lambda x: x + 1, donate_argnums=0)
+    state = [m.numpy.ones(8)]
+
+    def run() -> Any:
+        state[0] = f(state[0])
+        return state[0]
+
+    return run
+
+
+@case("dispatch/tree.map of 100 leaves", budget=1.0)
+def tree_map(m: Any) -> Any:
+    tree = {f"layer{i}": {"w": i, "b": (i, None)} for i in range(50)}
+    return lambda: m.tree.map(abs, tree)
+
+
+@case("dispatch/floor: bare execute_sharded", libraries=("phlox",))
+def floor(m: Any) -> Any:
+    """What no Python in front of jaxlib can go below: its call, and the buffers of the result."""
+    f, x = m.jit(lambda x: x + 1), m.numpy.ones(8)
+    f(x)
+    (entry,) = f._store.entries.values()
+    execute, handlers, bufs = entry.program.execute, entry.program.handlers, [x._buf]
+    return lambda: execute(bufs).consume_with_handlers(handlers)

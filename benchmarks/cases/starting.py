@@ -1,0 +1,55 @@
+"""From nothing: how long a fresh process takes, and how much memory."""
+
+from __future__ import annotations
+
+from ..case import started
+
+started(
+    "start/import",
+    """
+import time; t = time.perf_counter()
+import LIBRARY
+print(time.perf_counter() - t)
+""",
+    libraries=("jax", "phlox", "torch"),
+    budget=0.4,
+)
+
+started(
+    "start/first jitted result",
+    """
+import time; t = time.perf_counter()
+import LIBRARY as m
+import LIBRARY.numpy as np
+m.jit(lambda x: np.sin(x) + 1)(1.0).block_until_ready()
+print(time.perf_counter() - t)
+""",
+    budget=0.4,
+)
+
+_STEP = """
+import time; t = time.perf_counter()
+import LIBRARY as m
+import LIBRARY.numpy, LIBRARY.nn
+from benchmarks.models import mlp_step
+step, args = mlp_step(m)
+m.block_until_ready(m.jit(step)(*args))
+"""
+
+# Both keep compiled programs on disk here: the driver runs each program once before it measures.
+started(
+    "start/first train step, warm disk cache",
+    _STEP + "print(time.perf_counter() - t)",
+    budget=0.3,
+    environment=(
+        ("PHLOX_ENABLE_COMPILATION_CACHE", "1"),
+        ("JAX_COMPILATION_CACHE_DIR", "FOLDER"),
+        ("PHLOX_COMPILATION_CACHE_DIR", "FOLDER"),
+        ("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0"),
+        ("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1"),
+    ),
+)
+
+_PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+started("memory/after import", f"import LIBRARY\n{_PEAK}", libraries=("jax", "phlox", "torch"), unit="B")
+started("memory/after an MLP step", f"{_STEP}\n{_PEAK}", unit="B")

@@ -1,0 +1,154 @@
+"""Processes that take turns: for each case a sample of one library, then one of the next, and again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .case import Case
+
+ROOT = Path(__file__).parents[1]
+#: what a library runs under: eight virtual devices, no cache on disk
+_ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    "PHLOX_PLATFORMS": "cpu",
+    "PHLOX_ENABLE_COMPILATION_CACHE": "0",
+    "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def environment(**more: str) -> dict[str, str]:
+    paths = [str(ROOT), str(ROOT / "packages" / "core" / "src")]
+    return {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
+class Worker:
+    """One process of one library."""
+
+    def __init__(self, python: str, library: str):
+        self.library = library
+        self.process = subprocess.Popen(
+            [python, "-W", "ignore", "-m", "benchmarks.worker", library],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+
+    def ask(self, order: str, name: str) -> dict[str, Any]:
+        """Its answer; `{"error": …}` when the process is gone."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            print(order, name, file=self.process.stdin, flush=True)
+            return json.loads(self.process.stdout.readline())
+        except (BrokenPipeError, json.JSONDecodeError):
+            return {"error": f"the process of {self.library} ended with status {self.process.wait()}"}
+
+    def close(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+
+
+def has(python: str, library: str) -> bool:
+    """Whether this Python can import the library."""
+    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({library!r}) is None)"
+    return subprocess.run([python, "-c", found], env=environment()).returncode == 0
+
+
+class Measurement:
+    """Samples of one case, by library, and the errors of those that failed."""
+
+    def __init__(self, case: Case):
+        self.case = case
+        self.samples: dict[str, list[float]] = {}
+        self.errors: dict[str, str] = {}
+
+    def best(self, library: str) -> float | None:
+        return min(self.samples[library]) if self.samples.get(library) else None
+
+    def median(self, library: str) -> float | None:
+        found = sorted(self.samples.get(library, ()))
+        return found[len(found) // 2] if found else None
+
+    def ratio(self, of: str = "phlox", to: str = "jax") -> float | None:
+        """The least time of the one divided by the least time of the other."""
+        mine, theirs = self.best(of), self.best(to)
+        return None if mine is None or theirs is None else mine / theirs
+
+    @property
+    def over(self) -> bool:
+        """Whether the budget is exceeded."""
+        ratio = self.ratio()
+        return self.case.budget is not None and ratio is not None and ratio > self.case.budget
+
+
+def _run_process(python: str, case: Case, library: str, folder: str) -> float:
+    env = {name: value.replace("FOLDER", f"{folder}/{library}") for name, value in case.environment}
+    program = case.make.replace("LIBRARY", library)
+    done = subprocess.run(
+        [python, "-W", "ignore", "-c", program], env=environment(**env), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}")
+    return float(done.stdout.split()[-1])
+
+
+def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -> Iterator[Measurement]:
+    """Measures the cases one after the other; each is yielded when it is done."""
+    libraries = [x for x in ("jax", "phlox", "torch", "numpy") if has(python, x)]
+    workers: dict[str, Worker] = {}
+    try:
+        for case in cases:
+            result = Measurement(case)
+            wanted = [x for x in case.libraries if x in libraries]
+            with tempfile.TemporaryDirectory() as folder:
+                # A fresh process takes seconds, and its first run fills the caches of the machine.
+                for turn in range(min(rounds, 6) if case.process else rounds):
+                    for library in wanted if turn % 2 else reversed(wanted):
+                        if library in result.errors:
+                            continue
+                        try:
+                            if case.process:
+                                sample = _run_process(python, case, library, folder)
+                            else:
+                                worker = workers.get(library) or workers.setdefault(library, Worker(python, library))
+                                reply = worker.ask("sample", case.name)
+                                if "error" in reply:
+                                    raise RuntimeError(reply["error"])
+                                sample = reply["sample"]
+                        except RuntimeError as error:
+                            result.errors[library] = str(error)
+                            continue
+                        if turn or not case.process:
+                            result.samples.setdefault(library, []).append(sample)
+            for worker in workers.values():
+                worker.ask("forget", case.name)
+            yield result
+    finally:
+        for worker in workers.values():
+            worker.close()
+
+
+def programs(names: list[str], python: str = sys.executable) -> dict[str, dict[str, dict[str, float]]]:
+    """What the compiler makes of each program, by library."""
+    workers = {library: Worker(python, library) for library in ("jax", "phlox")}
+    try:
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for name in names:
+            replies = {library: worker.ask("program", name) for library, worker in workers.items()}
+            if all("program" in reply for reply in replies.values()):
+                found[name] = {library: reply["program"] for library, reply in replies.items()}
+        return found
+    finally:
+        for worker in workers.values():
+            worker.close()

@@ -1,0 +1,115 @@
+"""The tables in the terminal, and out/bench.json."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .measure import Measurement
+
+console = Console(width=110)
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A number with a unit that fits it."""
+    if value is None:
+        return ""
+    if unit == "B":
+        return f"{value / 2**20:.0f} MB"
+    for size, name in ((1e-6, "ns"), (1e-3, "µs"), (1.0, "ms")):
+        if value < size:
+            return f"{value / size * 1e3:.1f} {name}"
+    return f"{value:.2f} s"
+
+
+def verdict(m: Measurement) -> str:
+    if m.case.budget is None or m.ratio() is None:
+        return ""
+    return "[red]over[/red]" if m.over else "[green]ok[/green]"
+
+
+class Report:
+    """A table that grows while cases are measured, and what is written when all are."""
+
+    def __init__(self) -> None:
+        self.done: list[Measurement] = []
+        self.group = ""
+
+    def add(self, m: Measurement) -> None:
+        """Prints the row of a case."""
+        self.done.append(m)
+        if m.case.group != self.group:
+            self.group = m.case.group
+            console.print(
+                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'ratio':>8}{'median':>8}{'budget':>8}"
+            )
+        jax, phlox, torch = (shown(m.best(x), m.case.unit) for x in ("jax", "phlox", "torch"))
+        if "numpy" in m.samples:
+            jax = shown(m.best("numpy"), m.case.unit)
+        ratio, budget = m.ratio(), m.case.budget
+        mine, theirs = m.median("phlox"), m.median("jax")
+        middle = f"{mine / theirs:.2f}" if mine and theirs else ""
+        console.print(
+            f"{m.case.name.partition('/')[2]:<34}{jax:>11}{phlox:>11}{torch:>11}"
+            f"{'' if ratio is None else f'{ratio:.2f}':>8}{middle:>8}{'' if budget is None else f'{budget:.2f}':>8}  "
+            f"{verdict(m)}"
+        )
+        for library, error in m.errors.items():
+            console.print(f"  {library}: {error[:200]}", markup=False, style="yellow")
+
+    def growth(self) -> None:
+        """How the time of tracing and lowering grows with the length of a program: 1 is linear."""
+        rows = [m for m in self.done if m.case.group == "growth"]
+        for library in ("jax", "phlox"):
+            points = [(int(m.case.name.split("/")[1].split()[0]), m.best(library)) for m in rows]
+            known = [(math.log(n), math.log(t)) for n, t in points if t]
+            if len(known) > 1:
+                (x0, y0), (x1, y1) = known[0], known[-1]
+                per = points[-1][1] / points[-1][0] * 1e6  # type: ignore[operator]
+                console.print(
+                    f"{library}: grows as length to the {(y1 - y0) / (x1 - x0):.2f}, {per:.1f} µs an equation"
+                )
+
+    def programs(self, found: dict[str, dict[str, dict[str, float]]]) -> None:
+        """What the compiler makes of what it is given."""
+        if not found:
+            return
+        table = Table(title="compiled programs: jax | phlox", title_justify="left", box=None, pad_edge=False)
+        columns = ("flops", "bytes", "fusion", "copy", "transpose")
+        table.add_column("")
+        for column in columns:
+            table.add_column(column, justify="right")
+        for name, by in found.items():
+            cells = []
+            for column in columns:
+                theirs, mine = by["jax"][column], by["phlox"][column]
+                text = f"{theirs:.4g} | {mine:.4g}"
+                cells.append(f"[red]{text}[/red]" if mine > theirs else text)
+            table.add_row(name, *cells)
+        console.print()
+        console.print(table)
+
+    def write(self, folder: Path, found: dict[str, Any]) -> Path:
+        """Everything that was measured, as JSON."""
+        folder.mkdir(exist_ok=True)
+        cases = {
+            m.case.name: {
+                "budget": m.case.budget,
+                "unit": m.case.unit,
+                "ratio": m.ratio(),
+                "best": {x: m.best(x) for x in m.samples},
+                "median": {x: m.median(x) for x in m.samples},
+                "errors": m.errors,
+            }
+            for m in self.done
+        }
+        path = folder / "bench.json"
+        machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+        path.write_text(json.dumps({"machine": machine, "cases": cases, "programs": found}, indent=1) + "\n")
+        return path

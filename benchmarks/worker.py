@@ -1,0 +1,95 @@
+"""A process of one library: reads names of cases, line by line, and answers each with samples, as JSON.
+
+    python -m benchmarks.worker phlox
+
+A sample is the mean of as many calls as take a few milliseconds. Samples of both libraries alternate, so that the noise
+of the machine meets both.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from typing import Any
+
+from .case import PROGRAMS, load
+
+#: seconds that one sample should take, and the most calls in it
+_SAMPLE, _MOST = 0.004, 100_000
+
+
+class Prepared:
+    """A case that is ready to be timed, with the number of calls in a sample."""
+
+    def __init__(self, made: Any):
+        self.prepare, self.run = made if isinstance(made, tuple) else (None, made)
+        self.sample(1)  # compiles and fills caches
+        self.calls = 1
+        if self.prepare is None:
+            took = min(self.sample(1) for _ in range(3))
+            self.calls = max(1, min(_MOST, int(_SAMPLE / max(took, 1e-8))))
+
+    def sample(self, calls: int | None = None) -> float:
+        """Seconds for one call."""
+        run, count = self.run, calls or self.calls
+        if self.prepare is not None:
+            prepared = self.prepare()
+            start = time.perf_counter()
+            run(prepared)
+            return time.perf_counter() - start
+        start = time.perf_counter()
+        for _ in range(count - 1):
+            run()
+        _finished(run())
+        return (time.perf_counter() - start) / count
+
+
+def _finished(x: Any) -> None:
+    """Waits for a result that is still being computed, so that it does not run on into the next sample."""
+    wait = getattr(x, "block_until_ready", None)
+    if wait is not None:
+        wait()
+
+
+def described(library: Any, name: str) -> dict[str, float]:
+    """What the compiler made of a program: its estimates, and how many operations of some kinds."""
+    f, args = PROGRAMS[name](library)
+    lowered = library.jit(f).lower(*args)
+    compiled = lowered.compile()
+    cost = compiled.cost_analysis()
+    text = compiled.as_text()
+    kinds = {kind: text.count(f" {kind}(") for kind in ("fusion", "copy", "transpose")}
+    return {"flops": cost.get("flops", 0.0), "bytes": cost.get("bytes accessed", 0.0), **kinds}
+
+
+def main(library: str) -> None:
+    cases = load()
+    module = importlib.import_module(library)
+    if library in ("jax", "phlox"):
+        for part in ("numpy", "nn", "lax", "random", "sharding"):
+            importlib.import_module(f"{library}.{part}")
+    ready: dict[str, Prepared] = {}
+    answer = sys.stdout
+    sys.stdout = sys.stderr  # what a library prints is no answer
+    for line in sys.stdin:
+        order, _, name = line.strip().partition(" ")
+        reply: dict[str, Any]
+        try:
+            if order == "program":
+                reply = {"program": described(module, name)}
+            elif order == "forget":
+                ready.pop(name, None)
+                reply = {}
+            else:
+                if name not in ready:
+                    ready[name] = Prepared(cases[name].make(module))
+                reply = {"sample": ready[name].sample()}
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=answer, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
