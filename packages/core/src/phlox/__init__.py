@@ -27,12 +27,14 @@ from . import (
     random,
     scipy,
     sharding,
+    stages,
     tree,
     tree_util,
     typing,
 )
 from ._api.callbacks import pure_callback
 from ._api.closures import closure_convert, custom_gradient, linear_transpose
+from ._api.compile_time import ensure_compile_time_eval
 from ._api.configuration import (
     config,
     default_device,
@@ -47,6 +49,7 @@ from ._api.devices import block_until_ready, copy_to_host_async, device_get, dev
 from ._api.differentiate import jvp, linearize, vjp
 from ._api.grad import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from ._api.jit import clear_caches, jit
+from ._api.naming import named_call, named_scope
 from ._api.pmap import pmap
 from ._api.remat import checkpoint, checkpoint as remat
 from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
@@ -106,6 +109,7 @@ __all__ = [
     "dtypes",
     "effects_barrier",
     "enable_x64",
+    "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "example_libraries",
@@ -127,6 +131,8 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "make_jaxpr",
+    "named_call",
+    "named_scope",
     "nn",
     "numpy",
     "numpy_dtype_promotion",
@@ -139,6 +145,7 @@ __all__ = [
     "remat",
     "scipy",
     "sharding",
+    "stages",
     "tree",
     "tree_util",
     "typeof",

@@ -258,11 +258,11 @@ def test_stages():
     assert "result['y']" in lowered.as_text()
     assert traced.lower().as_text() == lowered.as_text()
     compiled = lowered.compile()
-    np.testing.assert_allclose(compiled(jnp.ones(3), 2)["y"], 2 * np.sin(np.ones(3)), rtol=1e-6)
+    np.testing.assert_allclose(compiled(jnp.ones(3))["y"], 2 * np.sin(np.ones(3)), rtol=1e-6)
     assert compiled.cost_analysis()["flops"] > 0
     assert "HloModule" in compiled.as_text()
     with pytest.raises(phlox.errors.ShapeError):
-        compiled(jnp.ones(4), 2)
+        compiled(jnp.ones(4))
     assert f.eval_shape(x, 2) == {"y": x}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.source import Wrapper, within
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import Jaxpr
@@ -22,6 +23,18 @@ from .._transform.transpose import Linear, backward_pass
 from .._transform.words import Zero, instantiate
 from . import arguments
 from .flat import FlatFunction
+
+_JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
+
+
+def _named(flat: FlatFunction) -> Callable[..., list[Any]]:
+    """The function with its operations, and those of its derivative, marked as such: ``jvp(layer)``."""
+
+    def run(*leaves: Any) -> list[Any]:
+        with within(_JVP):
+            return flat(*leaves)
+
+    return run
 
 
 def _check_args(
@@ -91,7 +104,7 @@ def jvp(
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
-    outs, out_tangents = jvp_flat(flat, leaves, checked)
+    outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
     given_out = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
@@ -142,7 +155,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     arguments.check_callable("linearize", fun)
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    made = linearize_flat(flat, leaves)
+    made = linearize_flat(_named(flat), leaves)
     out, aux = flat.split(made.outputs)
     count = len(out)
     jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
@@ -199,7 +212,8 @@ class Pullback:
         """Cotangents of the leaves of the arguments."""
         present = [ct for ct, has in zip(cotangents, self.nonzero, strict=True) if has]
         args = [Linear(v.aval) for v in self.jaxpr.invars]
-        found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
+        with within(_TRANSPOSE):
+            found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
         return [_result(next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()), a) for a in self.in_avals]
 
     def __repr__(self) -> str:
@@ -227,7 +241,7 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     wanted = [dtypes.is_inexact(a.dtype) for a in avals]
-    made = linearize_flat(flat, leaves, wanted)
+    made = linearize_flat(_named(flat), leaves, wanted)
     out, aux = flat.split(made.outputs)
     nonzero = made.nonzero[: len(out)]
     jaxpr = made.jaxpr

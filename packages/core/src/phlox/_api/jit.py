@@ -30,46 +30,14 @@ from .._xla.array import Array, wrap
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array, scalar
+from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
-from .._xla.sharding import Sharding
 from . import arguments, stages
-from .stage_out import eval_shape
+from .options import Options, Prefix
+from .stage_out import ShapeDtypeStruct, eval_shape
 
 _NUMBERS = (float, int, bool, complex)
 _CACHE_LIMIT = 4096
-
-
-class Prefix(NamedTuple):
-    """A tree of shardings (None: not specified) in hashable form: a prefix of (args, kwargs), or of results."""
-
-    leaves: tuple[Sharding | None, ...]
-    tree: PyTreeDef
-
-    @staticmethod
-    def of(tree: Any) -> Prefix | None:
-        """The prefix that a user wrote."""
-        if tree is None:
-            return None
-        leaves, treedef = flatten(tree, pytree.is_none)
-        return Prefix(tuple(leaves), treedef)
-
-    def spread(self, tree: Any) -> list[Sharding | None]:
-        """One sharding for each leaf of `tree`."""
-        return pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
-
-
-class Options(NamedTuple):
-    """What `jit` was told, in a form that caches can key on."""
-
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    donate_argnums: tuple[int, ...] = ()
-    donate_argnames: tuple[str, ...] = ()
-    keep_unused: bool = False
-    inline: bool = False
-    device: Device | None = None
-    in_shardings: Prefix | None = None
-    out_shardings: Prefix | None = None
 
 
 class Traced(NamedTuple):
@@ -87,7 +55,22 @@ class LoweredCall(NamedTuple):
     traced: Traced
     consts: list[Array]
     kept: list[int]
+    donated: frozenset[int]
     donates: bool
+
+
+class Prepared(NamedTuple):
+    """The arguments of a call that is only looked at: dynamic and static ones, their structure and keys."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    statics: Any
+    in_tree: PyTreeDef
+    keys: list[Any]
+
+    @property
+    def avals(self) -> list[ShapedArray]:
+        return [aval_of(k) for k in self.keys]
 
 
 class _Caches:
@@ -340,8 +323,7 @@ class JitFunction:
         self, args: Any, kwargs: Any, statics: Any, leaves: Sequence[Any], in_tree: PyTreeDef, keys: Sequence[Any]
     ) -> _Entry:
         lowered = self._lower(args, kwargs, statics, in_tree, keys)
-        program = lowered.lowering.compile()
-        return _Entry(program, lowered.consts, lowered.kept, len(leaves), lowered.traced.out_tree, lowered.donates)
+        return _entry(lowered, len(leaves), lowered.lowering.compile(self._options.compiler_options))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         avals = [scalar_aval(k) if k in _NUMBERS else k if type(k) is ShapedArray else k.aval for k in keys]
@@ -358,7 +340,8 @@ class JitFunction:
         kept = [i for i in range(len(keys)) if used[offset + i]]
         kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        usable = self._usable(self._donated(args, kwargs, statics), kept, len(kept_consts), invars, jaxpr.outvars)
+        donated = self._donated(args, kwargs, statics)
+        usable = self._usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
         lowering = lower(
             jaxpr.replace(invars=invars),
             jaxpr.name,
@@ -369,7 +352,7 @@ class JitFunction:
             in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
             out_shardings=outs,
         )
-        return LoweredCall(lowering, traced, kept_consts, kept, bool(usable))
+        return LoweredCall(lowering, traced, kept_consts, kept, donated, bool(usable))
 
     def _usable(
         self, donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
@@ -423,31 +406,37 @@ class JitFunction:
 
     # -- looking at the stages
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """(dynamic args, kwargs, statics, structure, leaves, keys) of a call, whose leaves may be mere types."""
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Prepared:
+        """A call whose leaves may be mere types."""
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
         avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
-        keys = [x._key if type(x) is Array else a for x, a in zip(leaves, avals, strict=True)]
-        return args, kwargs, statics, in_tree, leaves, keys
+        return Prepared(args, kwargs, statics, in_tree, [_key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        dynamic, named, statics, in_tree, _, keys = self._prepare(args, kwargs)
-        avals = [k if type(k) is ShapedArray else k.aval for k in keys]
-        traced = self._trace(dynamic, named, statics, in_tree, avals)
-        return stages.Traced(traced.closed, traced.consts, traced.out_tree, lambda: self.lower(*args, **kwargs))
+        made = self._guarded(self._prepare, args, kwargs)
+        avals = made.avals
+        traced = self._guarded(self._trace, made.args, made.kwargs, made.statics, made.in_tree, avals)
+        donated = self._donated(made.args, made.kwargs, made.statics)
+        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, traced.closed.out_avals)
+        return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        args, kwargs, statics, in_tree, leaves, keys = self._prepare(args, kwargs)
-        lowered = self._lower(args, kwargs, statics, in_tree, keys)
+        return self._guarded(self._lowered, self._guarded(self._prepare, args, kwargs))
 
-        def entry() -> Any:
-            program = lowered.lowering.compile()
-            return _Entry(program, lowered.consts, lowered.kept, len(leaves), lowered.traced.out_tree, lowered.donates)
+    def _lowered(self, made: Prepared) -> stages.Lowered:
+        lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
+        traced, count = lowered.traced, len(made.keys)
+        avals = traced.closed.out_avals
+        hidden = len(lowered.consts)
+        call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, lowered.kept, hidden)
 
-        return stages.Lowered(lowered.lowering.text, in_tree, lowered.traced.out_tree, keys, entry, self._split)
+        def run(program: Program) -> Callable[..., list[Array]]:
+            return _entry(lowered, count, program).run
+
+        return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the result; see `phlox.eval_shape`."""
@@ -462,6 +451,20 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit of {arguments.fun_name(self._fun)}>"
+
+
+def _entry(lowered: LoweredCall, count: int, program: Program) -> _Entry:
+    """The call of a compiled program with `count` leaves."""
+    return _Entry(program, lowered.consts, lowered.kept, count, lowered.traced.out_tree, lowered.donates)
+
+
+def _key_of(x: Any, aval: ShapedArray) -> Key:
+    """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
+    if type(x) is Array:
+        return x._key
+    if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
+        return key_for(aval, x.sharding, committed=True)
+    return aval
 
 
 def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
@@ -494,6 +497,7 @@ def jit(
     device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
+    compiler_options: stages.CompilerOptions | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of some shapes and dtypes.
 
@@ -508,6 +512,7 @@ def jit(
       keep_unused: compile arguments in that `fun` does not use.
       device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``.
       inline: inside other transformed functions, behave as if `fun` were written out there.
+      compiler_options: options of XLA by the names of its flags; they hold where `fun` is not part of another program.
 
     Raises `ArgumentError` for an argument that is no array, `StaticArgumentError` for a static one that is not
     hashable, `TracerBoolConversionError` and its relatives when `fun` needs the value of a traced array.
@@ -528,6 +533,7 @@ def jit(
         device,
         Prefix.of(None if in_shardings is None else (in_shardings, None)),
         Prefix.of(out_shardings),
+        stages.as_overrides(compiler_options),
     )
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
 

@@ -26,7 +26,8 @@ from .._xla.mesh import Mesh, PartitionSpec
 from .._xla.sharding import NamedSharding, interned
 from . import arguments
 from .flat import FlatFunction, user_call
-from .jit import JitFunction, Options, Prefix
+from .jit import JitFunction
+from .options import Options, Prefix
 from .vmap import flat_axes
 
 _NO_NAME = "pmap"  # the axis of a pmap that no collective refers to
@@ -112,15 +113,20 @@ def pmap(
         options = Options(static_argnums=statics, donate_argnums=donated, in_shardings=Prefix.of((shardings, place(0))))
         return JitFunction(over_devices, options)
 
-    @functools.wraps(fun)
-    @user_call
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> JitFunction:
         size = size_of(args, kwargs)
         run = compiled.get(size)
         if run is None:
             run = compiled[size] = make(size, args)
-        return run(*args, **kwargs)
+        return run
 
+    @functools.wraps(fun)
+    @user_call
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        return jitted(args, kwargs)(*args, **kwargs)
+
+    mapped.trace = lambda *args, **kwargs: jitted(args, kwargs).trace(*args, **kwargs)  # type: ignore[attr-defined]
+    mapped.lower = lambda *args, **kwargs: jitted(args, kwargs).lower(*args, **kwargs)  # type: ignore[attr-defined]
     return mapped
 
 

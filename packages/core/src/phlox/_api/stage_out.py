@@ -57,6 +57,11 @@ class ShapeDtypeStruct:
         """True when the dtype gives way in promotions."""
         return self.aval.weak_type
 
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with another `shape`, `dtype`, `sharding` or `weak_type`."""
+        fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type")}
+        return ShapeDtypeStruct(**{**fields, **changes})
+
     def __len__(self) -> int:
         return self.aval.shape[0]
 
@@ -117,7 +122,7 @@ def make_jaxpr(
         with only_axes((*_env(), *(axis_env or ()))):
             closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
         if return_shape:
-            return closed, out_tree.unflatten([_struct(a) for a in closed.out_avals])
+            return closed, out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         return closed
 
     return make
@@ -127,8 +132,9 @@ def _env() -> tuple[tuple[AxisName, int], ...]:
     return axis_env.get()
 
 
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
+    """The type of an array as users write it."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -141,4 +147,4 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
-    return out_tree.unflatten([_struct(a) for a in closed.out_avals])
+    return out_tree.unflatten([struct_of(a) for a in closed.out_avals])

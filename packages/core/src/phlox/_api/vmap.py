@@ -9,6 +9,7 @@ from typing import Any
 from .._base import pytree
 from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError, TreeError
 from .._base.pytree import PyTreeDef, flatten, is_none
+from .._base.source import Wrapper, within
 from .._trace.axes import AxisName
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
@@ -16,6 +17,7 @@ from . import arguments
 from .flat import FlatFunction, user_call
 
 Axes = Any  # int | None | pytree of them
+_VMAP = Wrapper("vmap")
 
 
 def vmap(
@@ -57,7 +59,8 @@ def vmap(
         size = _size(list(zip(names, axes, avals, strict=True)), axis_size)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
-        outs, out_dims = run_batched(flat, BatchAxis(size, axis_name), leaves, dims)
+        with within(_VMAP):
+            outs, out_dims = run_batched(flat, BatchAxis(size, axis_name), leaves, dims)
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         return flat.out_tree.unflatten(
             [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]

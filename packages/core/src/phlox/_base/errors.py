@@ -43,6 +43,7 @@ __all__ = [
     "AxisNameError",
     "AxisSizeError",
     "CallbackError",
+    "CompilerOptionError",
     "ConcretizationTypeError",
     "DeletedArrayError",
     "DerivativeError",
@@ -111,6 +112,13 @@ class ArgumentError(PhloxError, TypeError, ValueError):
 
 class OptionError(PhloxError, ValueError):
     """An option has a value that it does not take, or options do not go together. The message lists what it takes."""
+
+
+class CompilerOptionError(OptionError, RuntimeError):
+    """XLA does not know an option of `compiler_options`, or not this value of it.
+
+    Attribute `options` holds those that were given. Fix: the names are those of XLA's flags, without ``--``.
+    """
 
 
 class UnsupportedError(PhloxError, NotImplementedError):

@@ -11,6 +11,9 @@ import linecache
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import CodeType, FrameType
 
 # Where a thread begins is nobody's line: what runs in one of ours was asked for elsewhere.
@@ -36,14 +39,78 @@ def is_internal(filename: str) -> bool:
     return known
 
 
+class Wrapper(str):
+    """An element of a scope that is a transformation: it is written around the name that follows."""
+
+    __slots__ = ()
+
+
+#: The names (and transformations) that the running code stands in, outermost first; see `named_scope` of the doors.
+scope: ContextVar[tuple[str, ...]] = ContextVar("phlox_scope", default=())
+
+
+@contextmanager
+def within(*names: str) -> Iterator[None]:
+    """What is traced in this block stands in these names, below those that are there already."""
+    token = scope.set(scope.get() + names)
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+
+class Scopes:
+    """Moves from scope to scope, for those who run equations one after the other: most stand where the last one did."""
+
+    __slots__ = ("here", "outer")
+
+    def __init__(self) -> None:
+        self.outer = scope.get()
+        self.here: tuple[str, ...] = ()
+
+    def enter(self, where: Location | None) -> None:
+        """Takes the names of `where`, below those that were there at first."""
+        names = () if where is None else where.scope
+        if names is not self.here and names != self.here:
+            scope.set(self.outer + names)
+            self.here = names
+
+    def __enter__(self) -> Scopes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.here:
+            scope.set(self.outer)
+
+
+def scope_text(names: tuple[str, ...]) -> str:
+    """A scope as it is printed: ``vmap(jvp(layer))/attention``."""
+    parts: list[str] = []
+    waiting: list[str] = []
+    for name in names:
+        if type(name) is Wrapper:
+            waiting.append(name)
+        else:
+            parts.append(_wrapped(waiting, name))
+            waiting = []
+    return "/".join([*parts, _wrapped(waiting, "")] if waiting else parts)
+
+
+def _wrapped(transformations: list[str], name: str) -> str:
+    for transformation in reversed(transformations):
+        name = f"{transformation}({name})"
+    return name
+
+
 class Location:
-    """One place in the user's program: file, line and function, resolved lazily."""
+    """One place in the user's program: file, line and function, resolved lazily; and the names it stands in."""
 
-    __slots__ = ("code", "offset")
+    __slots__ = ("code", "offset", "scope")
 
-    def __init__(self, code: CodeType, offset: int):
+    def __init__(self, code: CodeType, offset: int, scope: tuple[str, ...] = ()):
         self.code = code
         self.offset = offset
+        self.scope = scope
 
     @property
     def file(self) -> str:
@@ -56,6 +123,11 @@ class Location:
     @property
     def line(self) -> int:
         return self._position()[0] or self.code.co_firstlineno
+
+    @property
+    def column(self) -> int:
+        """Where on the line, counted from 1."""
+        return (self._position()[2] or 0) + 1
 
     def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
         for index, position in enumerate(self.code.co_positions()):
@@ -85,6 +157,6 @@ def user_location(depth: int = 1) -> Location | None:
         if known is None:
             known = is_internal(filename)
         if not known:
-            return Location(code, frame.f_lasti)
+            return Location(code, frame.f_lasti, scope.get())
         frame = frame.f_back
     return None

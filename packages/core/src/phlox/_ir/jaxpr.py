@@ -124,11 +124,13 @@ class Jaxpr:
 
     __repr__ = __str__
 
-    def pretty_print(self, *, source_info: bool = False, print_shapes: bool = True, **_ignored: Any) -> str:
-        """The printed program; with ``source_info=True`` each equation names the user's line."""
+    def pretty_print(
+        self, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False, **_ignored: Any
+    ) -> str:
+        """The printed program; each equation with the user's line (`source_info`) and its scopes (`name_stack`)."""
         from .printing import jaxpr_text
 
-        return jaxpr_text(self, source_info=source_info, print_shapes=print_shapes)
+        return jaxpr_text(self, source_info=source_info, print_shapes=print_shapes, name_stack=name_stack)
 
 
 _JAXPR_FIELDS = ("constvars", "invars", "outvars", "eqns", "name")

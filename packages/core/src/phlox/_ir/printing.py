@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from .._base.source import scope_text
 from .jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
 from .pretty import Break, Doc, Group, Nest, join, render
 
 _MANY_EQUATIONS = 10  # longer inner programs are printed once, above the main one
 
 
-def jaxpr_text(jaxpr: Jaxpr, *, source_info: bool = False, print_shapes: bool = True) -> str:
+def jaxpr_text(jaxpr: Jaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False) -> str:
     """The whole program as text."""
-    return render(_Printer(source_info, print_shapes).program(jaxpr))
+    return render(_Printer(source_info, print_shapes, name_stack).program(jaxpr))
 
 
 def eqn_text(eqn: JaxprEqn) -> str:
@@ -37,9 +38,10 @@ def atom_name(index: int) -> str:
 class _Printer:
     """Names of variables and of shared inner programs, given in the order in which they are met."""
 
-    def __init__(self, source_info: bool, print_shapes: bool):
+    def __init__(self, source_info: bool, print_shapes: bool, name_stack: bool = False):
         self.source_info = source_info
         self.print_shapes = print_shapes
+        self.name_stack = name_stack
         self.names: dict[Var, str] = {}
         self.used = 0
         self.shared: dict[Jaxpr, str] = {}
@@ -125,7 +127,11 @@ class _Printer:
         show = eqn.primitive.show
         params = show(eqn, self) if show is not None else dict(sorted(eqn.params.items()))
         left = self.vars(eqn.outvars, shapes=self.print_shapes)
-        where = f"  # {eqn.source_info}" if self.source_info and eqn.source_info is not None else ""
+        where = ""
+        if eqn.source_info is not None:
+            where = f"  # {eqn.source_info}" if self.source_info else ""
+            if self.name_stack and eqn.source_info.scope:
+                where = f" # [{scope_text(eqn.source_info.scope)}]" + where
         right = [eqn.primitive.name, self.params(params), " ", self.vars(eqn.invars), where]
         return [left, " = ", *right] if eqn.outvars else right
 

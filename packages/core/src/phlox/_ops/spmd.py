@@ -85,23 +85,24 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: S
             effects=jaxpr.effects,
         )
     outs = list(f.outs)
-    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ")
+    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label)
     parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
     results = lower_jaxpr(inner, jaxpr.jaxpr, parts)
     name = f.fresh()
     left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
     head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
     manual = ", ".join(quoted(str(axis)) for axis in mesh.axis_names)
-    f.line(
+    begin = (
         f"{left}sdy.manual_computation({', '.join(map(str, args))}) "
         f"in_shardings=[{shardings(in_specs, [a.aval.ndim for a in args])}] "
         f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{manual}}} ({head}) {{"
     )
     types = ", ".join(r.aval.text for r in results)
     returned = f" {', '.join(map(str, results))} : {types}" if results else ""
-    f.lines += [*inner.lines, f"{inner.indent}sdy.return{returned}"]
+    end = f"{inner.indent}sdy.return{returned}"
     given = ", ".join(a.aval.text for a in args)
-    f.line(f"}} : ({given}) -> ({', '.join(a.text for a in outs)})")
+    tail = f"{f.indent}}} : ({given}) -> ({', '.join(a.text for a in outs)})"
+    f.line("\n".join([begin, *inner.lines, end, tail]))
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
 
 

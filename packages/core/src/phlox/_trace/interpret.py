@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._base.source import Scopes
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 
 
@@ -21,11 +22,13 @@ def eval_jaxpr(
     def read(v: Atom) -> Any:
         return v.val if isinstance(v, Literal) else env[v]
 
-    for eqn in jaxpr.eqns:
-        values = [read(v) for v in eqn.invars]
-        out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, out, strict=True))
-        else:
-            env[eqn.outvars[0]] = out
+    with Scopes() as scopes:
+        for eqn in jaxpr.eqns:
+            values = [read(v) for v in eqn.invars]
+            scopes.enter(eqn.source_info)
+            out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
     return [read(v) for v in jaxpr.outvars]

@@ -124,6 +124,11 @@ def stage(
     """
     trace = JaxprTrace(name, arg_names)
     tracers = [trace.argument(aval) for aval in in_avals]
-    with trace.current():
-        outputs = fun(*tracers)
-        return trace.jaxpr(outputs)
+    # A program is used at many places: its scopes begin anew, those around it are noted where it is called.
+    token = source.scope.set(())
+    try:
+        with trace.current():
+            outputs = fun(*tracers)
+            return trace.jaxpr(outputs)
+    finally:
+        source.scope.reset(token)

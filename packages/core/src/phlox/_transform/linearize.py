@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from .._base.source import scope
 from .._ir.jaxpr import Jaxpr, prune
 from .._ir.primitive import Primitive
 from .._trace.staging import JaxprTrace, JaxprTracer
@@ -67,6 +68,10 @@ def linearize(
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]
         jaxpr, consts = recorder.jaxpr([t for t in out_tangents if type(t) is not Zero])
+    if outer := len(scope.get()):  # the scopes of the derivative begin here; it may be used elsewhere
+        for eqn in jaxpr.eqns:
+            if eqn.source_info is not None:
+                eqn.source_info.scope = eqn.source_info.scope[outer:]
     jaxpr, used = prune(jaxpr)
     kept = [i for i in range(len(consts)) if used[i]]
     jaxpr = jaxpr.replace(constvars=[jaxpr.constvars[i] for i in kept])

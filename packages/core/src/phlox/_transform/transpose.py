@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._base.source import Scopes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import Atom, Jaxpr, Literal, Var
 from .words import Zero, add
@@ -67,16 +68,18 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
     for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         give(out, cotangent)
-    for eqn in reversed(backward):
-        if not any(v in gathered for v in eqn.outvars):
-            continue
-        incoming = [gathered.pop(v, None) for v in eqn.outvars]
-        incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
-        rule = eqn.primitive.rule("transpose")
-        cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
-        outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
-        for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
-            give(operand, cotangent)
+    with Scopes() as scopes:
+        for eqn in reversed(backward):
+            if not any(v in gathered for v in eqn.outvars):
+                continue
+            incoming = [gathered.pop(v, None) for v in eqn.outvars]
+            incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
+            rule = eqn.primitive.rule("transpose")
+            cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
+            scopes.enter(eqn.source_info)
+            outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
+            for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
+                give(operand, cotangent)
     return [
         gathered.get(v, Zero(v.aval)) if type(arg) is Linear else None
         for v, arg in zip(jaxpr.invars, args, strict=True)

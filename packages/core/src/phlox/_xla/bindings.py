@@ -1,4 +1,4 @@
-"""jaxlib's Python bindings of MLIR, for the few programs that cannot go to the compiler as text.
+"""jaxlib's Python bindings of MLIR, for the few programs that cannot go to the compiler as text, and for looking.
 
 They are imported when the first of these is met: 60 ms that no other program pays.
 """
@@ -10,7 +10,8 @@ from typing import Any
 
 
 @functools.cache
-def _context() -> Any:
+def context() -> Any:
+    """The context that modules belong to; it knows the dialects of StableHLO programs."""
     import jaxlib.mlir._mlir_libs._jax_mlir_ext as extension
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import chlo, sdy, stablehlo
@@ -22,17 +23,17 @@ def _context() -> Any:
 
     registry = ir.DialectRegistry()
     extension.register_dialects(registry)
-    context = Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
+    made = Context()
+    made.append_dialect_registry(registry)
+    made.load_all_available_dialects()
     for dialect in (sdy, chlo, stablehlo):
-        dialect.register_dialect(context)
-    return context
+        dialect.register_dialect(made)
+    return made
 
 
 def parse(text: str) -> Any:
     """The StableHLO module of this text as an ``ir.Module``."""
     from jaxlib.mlir import ir
 
-    with _context():
+    with context():
         return ir.Module.parse(text)

@@ -14,13 +14,16 @@ import jaxlib.xla_client as xla_client
 import numpy as np
 from jaxlib.version import __version__ as _jaxlib_version
 
-from .._base.errors import PhloxError
+from .._base.errors import CompilerOptionError, PhloxError
 from .._base.native import native
 from . import disk
 from .bindings import parse
 from .devices import Device
 
 JaxRuntimeError = native.JaxRuntimeError
+
+#: options of XLA for one program, in the form that caches can key on: ((name, value), …)
+Overrides = tuple[tuple[str, str | bool | int | float], ...]
 
 
 def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> Any:
@@ -45,19 +48,23 @@ def compile_text(
     *,
     shardy: bool = True,
     outputs: int = 0,
+    overrides: Overrides = (),
     callbacks: Sequence[Callable[..., Any]] = (),
     private: bool = False,
 ) -> Any:
     """The loaded executable of a module, from the disk cache when it is there.
 
-    `callbacks` are the Python functions that it calls, by number. A `private` program means something in this process
-    alone, and is not kept on disk.
+    `overrides` are options of XLA for this program. `callbacks` are the Python functions that it calls, by number. A
+    `private` program means something in this process alone, and is not kept on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
+    if overrides:
+        settings.env_option_overrides = list(overrides)
     device_list = native.DeviceList(devices)
     if private:
-        return _compiled(client, parse(text), device_list, settings, text=text, host_callbacks=list(callbacks))
+        more = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
+        return _compiled(client, parse(text), device_list, settings, **more)
     key = _cache_key(text, settings, client, devices)
     stored = disk.load(key)
     if stored is not None:
@@ -65,16 +72,19 @@ def compile_text(
             return client.deserialize_executable(stored, device_list, settings)
         except JaxRuntimeError:
             disk.discard(key)  # written by something that this jaxlib does not understand
-    executable = _compiled(client, text, device_list, settings, text=text)
+    executable = _compiled(client, text, device_list, settings, text=text, overrides=overrides)
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
 
 
-def _compiled(client: Any, module: Any, *how: Any, text: str, **more: Any) -> Any:
+def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:
     try:
         return client.compile_and_load(module, *how, **more)
     except JaxRuntimeError as error:
+        if overrides and "INVALID_ARGUMENT" in str(error):
+            given = ", ".join(f"{name}={value!r}" for name, value in overrides)
+            raise CompilerOptionError(f"XLA does not take the options {given}: {error}", options=overrides) from None
         raise PhloxError(f"XLA could not compile the program: {error}", text=text) from None
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base.source import Location, scope_text
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
@@ -35,7 +36,7 @@ def lower_module(
     """
     module = module or Module()
     module.names["main"] = 1
-    main = Function(module)
+    main = Function(module, label=f"jit({jaxpr.name})")
     inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     outputs = lower_jaxpr(main, jaxpr, inputs)
     head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
@@ -69,12 +70,31 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         rule = eqn.primitive.rule("lower")
         # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
         params = eqn.params if eqn.primitive.extend is None else _physical_params(eqn)
+        around = f.label
+        if f.module.locations:
+            f.label = _path(around, eqn)
         results = rule(f, *operands, **params)
+        if f.module.locations:
+            f.locate(_location(f.label, eqn.source_info))
+            f.label = around
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, results, strict=True))
         else:
             env[eqn.outvars[0]] = results
     return [read(v) for v in jaxpr.outvars]
+
+
+def _path(around: str, eqn: JaxprEqn) -> str:
+    """The names that an equation stands in, with its own: ``jit(f)/layer/sin``."""
+    scope = eqn.source_info.scope if eqn.source_info is not None else ()
+    return "/".join(filter(None, [around, scope_text(scope), eqn.primitive.name]))
+
+
+def _location(path: str, where: Location | None) -> str:
+    """Where an equation comes from, as MLIR writes it: its names, and the user's line."""
+    if where is None:
+        return f"loc({quoted(path)})"
+    return f"loc({quoted(path)}({quoted(where.file)}:{where.line}:{where.column}))"
 
 
 def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
@@ -105,7 +125,7 @@ def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], na
     symbol = module.known.get(key)
     if symbol is None:
         symbol = module.known[key] = module.fresh_name(name)
-        inner = Function(module, f.axes)
+        inner = Function(module, f.axes, label=f"jit({closed.jaxpr.name or name})")
         inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
         if in_order:
             inner.token = Value("%token", TOKEN)

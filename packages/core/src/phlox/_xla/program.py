@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .array import Array, deleted, move, put, wrap
 from .callbacks import observed
-from .compile import JaxRuntimeError, compile_text
+from .compile import JaxRuntimeError, Overrides, compile_text
 from .devices import Device, default_device
 from .hosts import as_array
 from .lower import Argument, lower_module, result_info
@@ -114,7 +115,9 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
 class Program:
     """A loaded executable with all that calling it needs, worked out beforehand."""
 
-    __slots__ = ("arrange", "executable", "execute", "handlers", "out_avals", "out_keys", "single", "text")
+    __slots__ = (
+        "arrange", "executable", "execute", "handlers", "out_avals", "out_keys", "out_shardings", "single", "text",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -138,6 +141,7 @@ class Program:
         if out_shardings is not None:
             shardings = [asked or found for asked, found in zip(out_shardings, shardings, strict=True)]
         self.out_avals = list(out_avals)
+        self.out_shardings = shardings
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.single = len(self.out_avals) == 1
@@ -201,15 +205,18 @@ class Lowering(NamedTuple):
     out_shardings: Sequence[Sharding | None] | None
     module: Module
     effects: Effects
+    #: writes the text once more, with the user's names and lines
+    located: Callable[[], str]
 
-    def compile(self) -> Program:
-        """The program as an executable, from the disk cache when it is there."""
+    def compile(self, overrides: Overrides = ()) -> Program:
+        """The program as an executable, from the disk cache when it is there; `overrides` are options of XLA."""
         module = self.module
         executable = compile_text(
             self.text,
             self.where.devices,
             shardy=module.shardy,
             outputs=len(self.out_avals),
+            overrides=overrides,
             callbacks=module.callbacks,
             private=bool(module.callbacks or module.kept),
         )
@@ -236,9 +243,12 @@ def lower(
     where given, say where arguments must lie and results will.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
-    text, module = module_text(jaxpr, name, where, keys, donated, results, out_shardings)
+    write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings)
+    text, module = write()
     avals = [v.aval for v in jaxpr.outvars]
-    return Lowering(text, where, keys, avals, out_shardings, module, jaxpr.effects)
+    return Lowering(
+        text, where, keys, avals, out_shardings, module, jaxpr.effects, lambda: write(locations=True)[0]
+    )
 
 
 def module_text(
@@ -249,10 +259,12 @@ def module_text(
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
     out_shardings: Sequence[Sharding | None] | None = None,
+    *,
+    locations: bool = False,
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the module that it was written with."""
     shardy = all(isinstance(s, NamedSharding) and s.mesh == where.mesh for s in where.shardings)
-    module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh)
+    module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations)
     arguments = []
     for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):
         attributes = ["jax.buffer_donor = true"] if i in donated else []

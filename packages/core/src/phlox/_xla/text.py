@@ -66,6 +66,8 @@ class Module:
       mesh_of_arguments: the mesh that arguments are split over, or None.
       callbacks: Python functions that the program calls, by number.
       kept: objects that the compiler or the program refers to by address.
+      locations: whether lines say where they come from; only texts for people do, so that equal programs have equal
+        texts.
     """
 
     __slots__ = (
@@ -75,16 +77,20 @@ class Module:
         "functions",
         "kept",
         "known",
+        "locations",
         "mesh_of_arguments",
         "meshes",
         "names",
         "shardy",
     )
 
-    def __init__(self, devices: tuple[Any, ...] = (None,), shardy: bool = True, mesh: Any = None) -> None:
+    def __init__(
+        self, devices: tuple[Any, ...] = (None,), shardy: bool = True, mesh: Any = None, locations: bool = False
+    ) -> None:
         self.devices = devices
         self.shardy = shardy
         self.mesh_of_arguments = mesh
+        self.locations = locations
         self.functions: list[str] = []
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}
@@ -148,14 +154,19 @@ class Function:
       token: what the last operation with an ordered effect returned.
     """
 
-    __slots__ = ("axes", "counter", "indent", "lines", "module", "numbers", "outs", "token")
+    __slots__ = ("axes", "counter", "indent", "label", "lines", "located", "module", "numbers", "outs", "token")
 
-    def __init__(self, module: Module, axes: Any = None, counter: Counter | None = None, indent: str = "    "):
+    def __init__(
+        self, module: Module, axes: Any = None, counter: Counter | None = None, indent: str = "    ", label: str = ""
+    ):
         self.module = module
         self.axes = axes
         self.counter = counter or Counter()
         self.indent = indent
         self.lines: list[str] = []
+        #: for locations: the names around the lines that come next, and how many lines have theirs
+        self.label = label
+        self.located = 0
         self.outs: Sequence[ShapedArray] = ()
         self.token: Value | None = None
         self.numbers: dict[Any, Number] = {}
@@ -175,6 +186,11 @@ class Function:
     def line(self, text: str) -> None:
         """Adds one line."""
         self.lines.append(self.indent + text)
+
+    def locate(self, location: str) -> None:
+        """Writes a location behind all lines that have none yet."""
+        self.lines[self.located :] = [f"{line} {location}" for line in self.lines[self.located :]]
+        self.located = len(self.lines)
 
     def same(self, op: str, *operands: Value) -> Value:
         """``op`` on operands of one type, with a result of that type."""
@@ -292,7 +308,7 @@ class Function:
         self, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]], end: str = "stablehlo.return"
     ) -> str:
         """The text of a region whose block takes `in_avals`; `body(g, *arguments)` fills it and returns results."""
-        inner = Function(self.module, self.axes, self.counter, self.indent + "  ")
+        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", self.label)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
         results = body(inner, *arguments)
         head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)

@@ -1,0 +1,10 @@
+"""``phlox.stages``: jitted functions ahead of time, stage by stage, as in ``jax.stages``.
+
+A jitted function is traced to a program, lowered to the compiler's language, and compiled:
+
+    jit(f).trace(x) -> Traced,  .lower() -> Lowered,  .compile() -> Compiled, which is called with arrays like `x`.
+"""
+
+from ._api.stages import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
