@@ -3,6 +3,8 @@
     PhloxError
     ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
     ├── OptionError (ValueError)               an option with a value that it does not take
+    ├── CompilationError (RuntimeError)        XLA could not compile a program
+    │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
@@ -43,6 +45,7 @@ __all__ = [
     "AxisNameError",
     "AxisSizeError",
     "CallbackError",
+    "CompilationError",
     "CompilerOptionError",
     "ConcretizationTypeError",
     "DeletedArrayError",
@@ -114,7 +117,14 @@ class OptionError(PhloxError, ValueError):
     """An option has a value that it does not take, or options do not go together. The message lists what it takes."""
 
 
-class CompilerOptionError(OptionError, RuntimeError):
+class CompilationError(PhloxError, RuntimeError):
+    """XLA could not compile a program. Attribute `text` is the program.
+
+    Cause: most often a foreign function that is not registered for the platform; else likely a fault of phlox.
+    """
+
+
+class CompilerOptionError(OptionError, CompilationError):
     """XLA does not know an option of `compiler_options`, or not this value of it.
 
     Attribute `options` holds those that were given. Fix: the names are those of XLA's flags, without ``--``.

@@ -14,7 +14,7 @@ import jaxlib.xla_client as xla_client
 import numpy as np
 from jaxlib.version import __version__ as _jaxlib_version
 
-from .._base.errors import CompilerOptionError, PhloxError
+from .._base.errors import CompilationError, CompilerOptionError
 from .._base.native import native
 from . import disk
 from .bindings import parse
@@ -85,7 +85,7 @@ def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrid
         if overrides and "INVALID_ARGUMENT" in str(error):
             given = ", ".join(f"{name}={value!r}" for name, value in overrides)
             raise CompilerOptionError(f"XLA does not take the options {given}: {error}", options=overrides) from None
-        raise PhloxError(f"XLA could not compile the program: {error}", text=text) from None
+        raise CompilationError(f"XLA could not compile the program: {error}", text=text) from None
 
 
 def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...]) -> str:

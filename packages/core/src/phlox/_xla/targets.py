@@ -1,0 +1,81 @@
+"""Foreign functions: compiled code that programs call by name, registered with XLA's runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, NotRequired, TypedDict
+
+import jaxlib
+import jaxlib.xla_client as xla_client
+
+from .._base.errors import DeviceError, UnsupportedError
+
+
+class TypeRegistration(TypedDict):
+    """What `register_ffi_type` takes: capsules with pointers to an ``XLA_FFI_TypeId`` and an ``XLA_FFI_TypeInfo``."""
+
+    type_id: Any
+    type_info: NotRequired[Any]
+
+
+def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
+    """Registers a foreign function under a name that `ffi_call` can then call.
+
+    Args:
+      name: the name of the target.
+      fn: a capsule with a pointer to the handler (see `pycapsule`), or a dict of them by stage (``"execute"`` …).
+      platform: where the function runs.
+      api_version: 1 for handlers of XLA's typed interface, 0 for the older kind.
+      kwargs: passed on to jaxlib.
+
+    >>> import jaxlib.cpu._lapack as lapack  # doctest: +SKIP
+    >>> register_ffi_target("lapack_spotrf_ffi", lapack.registrations()["lapack_spotrf_ffi"])  # doctest: +SKIP
+    """
+    xla_client.register_custom_call_target(name, fn, platform, api_version, **kwargs)
+
+
+def register_ffi_type(name: str, type_registration: TypeRegistration, platform: str = "cpu") -> None:
+    """Registers a type of user data that handlers of foreign functions keep between their stages."""
+    xla_client.register_custom_type(name, type_registration, platform=platform)
+
+
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+    """Raises `UnsupportedError`: jaxlib takes the id together with the type. Use `register_ffi_type`."""
+    raise UnsupportedError(
+        f"register_ffi_type_id({name!r}): jaxlib has no registration of a type's id alone",
+        instead=f"register_ffi_type({name!r}, {{'type_id': ...}})",
+    )
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Tells the compiler that a target works on each example of a batch alone, so that batches can be split over
+    devices."""
+    xla_client.register_custom_call_as_batch_partitionable(name)
+
+
+def pycapsule(funcptr: Any) -> Any:
+    """A function of a library that was loaded with `ctypes`, as the capsule that `register_ffi_target` takes.
+
+    >>> import ctypes
+    >>> type(pycapsule(ctypes.CDLL(None).abs)).__name__
+    'PyCapsule'
+    """
+    destructor = ctypes.CFUNCTYPE(None, ctypes.py_object)
+    build = ctypes.pythonapi.PyCapsule_New
+    build.restype = ctypes.py_object
+    build.argtypes = (ctypes.c_void_p, ctypes.c_char_p, destructor)
+    return build(funcptr, None, destructor(0))
+
+
+def include_dir() -> str:
+    """The folder with the C++ headers of XLA's interface for foreign functions, which come with jaxlib.
+
+    >>> import os
+    >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))
+    True
+    """
+    places = list(jaxlib.__path__)
+    if not places:
+        raise DeviceError("jaxlib lies in no folder, so its headers cannot be found")
+    return os.path.join(places[0], "include")
