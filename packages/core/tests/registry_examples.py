@@ -320,6 +320,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("pure_callback", "io_callback", "debug_callback", "debug_print", "inspect_sharding"), "test_callbacks.py"
     ),
+    "ffi_call": "test_ffi.py (it calls what was registered)",
+    "call_exported": "test_export.py (it calls what was exported)",
     "custom_lin": "test_custom.py (it can only be transposed)",
 }
 

@@ -7,9 +7,12 @@ import re
 import jax
 import jax.ad_checkpoint
 import jax.example_libraries.optimizers
+import jax.export
+import jax.ffi
 import jax.flatten_util
 import jax.scipy.special
 import jax.scipy.stats
+import jax.stages
 import pytest
 
 import phlox
@@ -36,6 +39,7 @@ from conformance import (
     test_random,
     test_random_distributions,
     test_remat,
+    test_stages,
     test_transforms,
     test_trees,
 )
@@ -77,7 +81,11 @@ ELSEWHERE = {
         test_indexing,
         test_remat,
         test_closures,
+        test_stages,
     ],
+    "stages": [test_stages],
+    "export": [test_stages],
+    "ffi": [test_stages],
 }
 DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
@@ -133,7 +141,6 @@ ABSENT = {
     "spmd_axis_name",
     "sum_match",
     "axis_index_groups",
-    "compiler_options",
     "_dot_general",
 }
 #: The same for single functions: options that come with the whole array language, and names that differ among jax's own

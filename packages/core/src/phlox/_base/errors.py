@@ -5,6 +5,8 @@
     ├── OptionError (ValueError)               an option with a value that it does not take
     ├── CompilationError (RuntimeError)        XLA could not compile a program
     │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
+    ├── ExportError (ValueError)               a function that cannot be exported, or not be read again
+    ├── InconclusiveDimensionOperation         the value of a symbolic dimension
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
@@ -53,6 +55,8 @@ __all__ = [
     "DeviceError",
     "DtypeError",
     "EffectError",
+    "ExportError",
+    "InconclusiveDimensionOperation",
     "IndexingError",
     "KeyReuseError",
     "MissingRuleError",
@@ -128,6 +132,17 @@ class CompilerOptionError(OptionError, CompilationError):
     """XLA does not know an option of `compiler_options`, or not this value of it.
 
     Attribute `options` holds those that were given. Fix: the names are those of XLA's flags, without ``--``.
+    """
+
+
+class ExportError(PhloxError, ValueError):
+    """A function cannot be exported, or an exported one not be read or differentiated. The message says what to do."""
+
+
+class InconclusiveDimensionOperation(PhloxError):
+    """The value of a symbolic dimension was asked for, or a comparison that holds for some of its values only.
+
+    Fix: shapes of numbers.
     """
 
 

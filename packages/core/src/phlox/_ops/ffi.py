@@ -149,12 +149,27 @@ def build_ffi_lowering_function(
     return write
 
 
-def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Any]:
+def ffi_lowering(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence[Sequence[int] | None] | None = None,
+    result_layouts: Sequence[Sequence[int] | None] | None = None,
+    backend_config: Mapping[str, Any] | str | None = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Callable[..., Any]:
     """The `lower` rule of a primitive that calls a foreign function; its parameters become attributes.
 
-    Takes the options of `build_ffi_lowering_function`. The rule returns one value where there is one result.
+    Takes what `build_ffi_lowering_function` takes. The rule returns one value where there is one result.
     """
-    write = build_ffi_lowering_function(call_target_name, **options)
+    write = build_ffi_lowering_function(
+        call_target_name,
+        operand_layouts=operand_layouts,
+        result_layouts=result_layouts,
+        backend_config=backend_config,
+        skip_ffi_layout_processing=skip_ffi_layout_processing,
+        **lowering_args,
+    )
 
     def rule(f: Function, /, *operands: Value, **attributes: Any) -> Any:
         values = write(f, *operands, **attributes)

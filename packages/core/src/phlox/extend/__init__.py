@@ -4,9 +4,11 @@
   `lowered_as` makes a lowering rule out of other operations. Rules meet `ShapedArray`, `Zero`, `Linear` and
   `BatchAxis`, and write text with `Function` and `Value`.
 - Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`.
+- Programs as units: `closed_call` calls a Jaxpr.
 - ``phlox.extend.core``: JAX's names for those who port code.
 """
 
+from .._api.closed_call import closed_call
 from .._base.pytree import Difference, tree_error
 from .._base.source import Location, hide_frames, user_location
 from .._ir.avals import ShapedArray
@@ -37,6 +39,7 @@ __all__ = [
     "Value",
     "Zero",
     "binary",
+    "closed_call",
     "core",
     "hide_frames",
     "insert_axis",

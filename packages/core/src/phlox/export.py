@@ -1,0 +1,37 @@
+"""``phlox.export``: compiled functions that can be saved to a file and called by other processes, as in ``jax.export``.
+
+    exported = export(jit(f))(x)
+    file.write_bytes(exported.serialize(vjp_order=1))
+    ...
+    deserialize(file.read_bytes()).call(x)
+
+The program takes the leaves of (args, kwargs) that it reads, in order, and returns the leaves of the result: that is
+version 1 of the calling convention.
+"""
+
+from ._api.dimensions import SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape
+from ._api.export import (
+    DisabledSafetyCheck,
+    Exported,
+    default_export_platform,
+    export,
+    maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version,
+)
+from ._api.exported_format import deserialize, register_namedtuple_serialization, register_pytree_node_serialization
+
+__all__ = [
+    "DisabledSafetyCheck",
+    "Exported",
+    "SymbolicScope",
+    "default_export_platform",
+    "deserialize",
+    "export",
+    "is_symbolic_dim",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
+    "symbolic_args_specs",
+    "symbolic_shape",
+]

@@ -1,0 +1,258 @@
+"""Exported functions: what they say, calls of them, derivatives, and what is refused. Other processes: tests/processes."""
+
+import collections
+import json
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import export
+from phlox.errors import (
+    DerivativeError,
+    DeviceError,
+    DtypeError,
+    ExportError,
+    InconclusiveDimensionOperation,
+    MissingRuleError,
+    OptionError,
+    ShapeError,
+    TreeError,
+    UnsupportedError,
+)
+
+TABLE = np.arange(5, dtype=np.float32)
+ARGS = ({"w": np.linspace(0, 1, 5, dtype=np.float32)}, 3)
+
+
+def program(p, n, *, k):
+    table = jnp.asarray(TABLE)
+    return {"o": jnp.sin(p["w"]) * table + k, "n": n * 2}, phlox.jit(lambda q: (q * q).sum())(p["w"])
+
+
+def exported(**options):
+    return export.export(phlox.jit(program), **options)(*ARGS, k=2.0)
+
+
+def through_bytes(made, order=0):
+    return export.deserialize(made.serialize(vjp_order=order))
+
+
+def same(mine, theirs):
+    assert phlox.tree.structure(mine) == phlox.tree.structure(theirs)
+    for x, y in zip(phlox.tree.leaves(mine), phlox.tree.leaves(theirs), strict=True):
+        assert jnp.asarray(x).dtype == jnp.asarray(y).dtype
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+def test_what_an_exported_function_says():
+    for made in (exported(), through_bytes(exported())):
+        assert made.fun_name == "program"
+        assert made.in_tree == phlox.tree.structure((ARGS, {"k": 0}))
+        assert [a.short for a in made.in_avals] == ["f32[5]", "i32[]", "f32[]"]
+        assert [a.short for a in made.out_avals] == ["i32[]", "f32[5]", "f32[]"]
+        assert made.platforms == (export.default_export_platform(),)
+        assert (made.nr_devices, made.module_kept_var_idx) == (1, (0, 1, 2))
+        assert made.in_shardings_hlo == made.out_shardings_hlo == (None,) * 3
+        assert "stablehlo.sine" in made.mlir_module()
+        assert "stablehlo.sine" in str(made.mlir_module(serialized=False).operation)
+        assert str(made) == "Exported(fun_name=program, ...)"
+    assert exported().has_vjp() and not made.has_vjp()
+
+
+def test_calls():
+    expected = phlox.jit(program)(*ARGS, k=2.0)
+    for made in (exported(), through_bytes(exported())):
+        same(made.call(*ARGS, k=2.0), expected)
+        same(phlox.jit(lambda p, n: made.call(p, n, k=2.0))(*ARGS), expected)
+        same(export.export(phlox.jit(made.call))(*ARGS, k=2.0).call(*ARGS, k=2.0), expected)
+
+
+def test_two_calls_in_one_program_share_its_functions():
+    one, other = exported(), exported()
+    text = phlox.jit(lambda w: [e.call({"w": w}, 3, k=1.0)[1] for e in (one, one, other)]).lower(TABLE).as_text()
+    assert text.count("func.func private") == 4  # the function and its inner one, of each of the two
+    same(
+        phlox.jit(lambda w: one.call({"w": w}, 3, k=1.0)[1] + other.call({"w": w}, 3, k=1.0)[1])(TABLE), np.float32(60)
+    )
+
+
+def test_strings_that_look_like_symbols_stay_as_they_are():
+    inner = phlox.jit(lambda x: jnp.sin(x))
+    call = phlox.ffi.ffi_call("main", phlox.ShapeDtypeStruct((), "float32"), has_side_effect=True)
+    f = phlox.jit(lambda x: inner(call(x, note="@main @_lambda_")))
+    allowed = [export.DisabledSafetyCheck.custom_call("main")]
+    made = export.export(f, disabled_checks=allowed)(1.0)
+    text = phlox.jit(made.call).lower(1.0).as_text()
+    assert "stablehlo.custom_call @main(" in text and '"@main @_lambda_"' in text
+
+
+def gradient(call, order):
+    loss = lambda w: (call({"w": w}, 3, k=2.0)[0]["o"] ** 2).sum()
+    for _ in range(order):
+        loss = lambda w, inner=loss: phlox.grad(inner)(w).sum()
+    return loss
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives(order):
+    w = ARGS[0]["w"]
+    expected = gradient(program, order)(w)
+    for made in (exported(), through_bytes(exported(), order)):
+        np.testing.assert_allclose(gradient(made.call, order)(w), expected, rtol=1e-5)
+        np.testing.assert_allclose(phlox.jit(gradient(made.call, order))(w), expected, rtol=1e-5)
+    short = through_bytes(exported(), order - 1)
+    with pytest.raises(ExportError, match="vjp_order"):
+        gradient(short.call, order)(w)
+
+
+def test_the_exported_derivative():
+    made = exported().vjp()
+    assert [a.short for a in made.in_avals] == ["f32[5]", "i32[]", "f32[]", "float0[]", "f32[5]", "f32[]"]
+    assert [a.short for a in made.out_avals] == ["f32[5]", "float0[]", "f32[]"]
+    w = ARGS[0]["w"]
+    found = made.call(w, 3, 2.0, np.zeros((), phlox.float0), np.ones(5, np.float32), np.float32(0))
+    np.testing.assert_allclose(found[0], np.cos(w) * TABLE, rtol=1e-6)
+    assert float(found[2]) == 5.0
+
+
+def test_arguments_that_nothing_reads_are_left_out():
+    made = export.export(phlox.jit(lambda a, b, c: (c, 1.0)))(1.0, np.ones(3), 2)
+    assert made.module_kept_var_idx == (2,)
+    assert "tensor<3xf32>" not in made.mlir_module()
+    same(through_bytes(made).call(1.0, np.ones(3), 7), (jnp.asarray(7), jnp.asarray(1.0)))
+
+
+def test_keys_and_small_types():
+    key = phlox.random.key(5)
+    made = export.export(phlox.jit(lambda k, x: (phlox.random.split(k), x + 1)))(key, jnp.ones(2, "bfloat16"))
+    keys, ones = through_bytes(made).call(key, jnp.ones(2, "bfloat16"))
+    expected = phlox.random.split(key)
+    assert keys.dtype == expected.dtype
+    np.testing.assert_array_equal(phlox.random.key_data(keys), phlox.random.key_data(expected))
+    np.testing.assert_array_equal(ones, jnp.full(2, 2, "bfloat16"))
+
+
+def test_closed_over_keys_are_inside():
+    key = phlox.random.key(5)
+    made = export.export(phlox.jit(lambda x: phlox.random.uniform(key, (2,)) + x))(1.0)
+    np.testing.assert_array_equal(through_bytes(made).call(1.0), phlox.random.uniform(key, (2,)) + 1.0)
+
+
+Point = collections.namedtuple("Point", ["x", "y"])
+export.register_namedtuple_serialization(Point, serialized_name="test_export.Point")
+
+
+@phlox.tree_util.register_pytree_node_class
+class Scaled:
+    def __init__(self, value, factor):
+        self.value, self.factor = value, factor
+
+    def tree_flatten(self):
+        return (self.value,), self.factor
+
+    @classmethod
+    def tree_unflatten(cls, factor, children):
+        return cls(*children, factor)
+
+
+export.register_pytree_node_serialization(
+    Scaled,
+    serialized_name="test_export.Scaled",
+    serialize_auxdata=lambda factor: json.dumps(factor).encode(),
+    deserialize_auxdata=json.loads,
+)
+
+
+def test_containers_survive():
+    def f(p):
+        return Point(p["s"].value * p["s"].factor, [None, (p["o"]["b"],)])
+
+    args = {"s": Scaled(jnp.ones(2), 3), "o": collections.OrderedDict(b=1.0, a=2.0), 1.0: [], "n": None}
+    args.pop(1.0)
+    made = through_bytes(export.export(phlox.jit(f))(args))
+    same(made.call(args), f(args))
+    with pytest.raises(TreeError):
+        made.call({**args, "s": Scaled(jnp.ones(2), 4)})
+
+
+def test_registrations_are_made_once():
+    for register in (
+        lambda: export.register_namedtuple_serialization(Point, serialized_name="another"),
+        lambda: export.register_namedtuple_serialization(
+            collections.namedtuple("Q", "x"), serialized_name="test_export.Point"
+        ),
+        lambda: export.register_namedtuple_serialization(dict, serialized_name="dict"),
+        lambda: export.register_pytree_node_serialization(
+            set, serialized_name="set", serialize_auxdata=repr, deserialize_auxdata=eval
+        ),
+    ):
+        with pytest.raises(OptionError):
+            register()
+
+
+Unknown = collections.namedtuple("Unknown", "x")
+SYMBOLIC = export.symbolic_args_specs((np.ones(3),), "a")
+STRUCT = phlox.ShapeDtypeStruct((3,), "float32")
+REFUSED = {
+    "shape": (ShapeError, lambda: exported().call({"w": jnp.ones(4)}, 3, k=2.0)),
+    "dtype": (DtypeError, lambda: exported().call(ARGS[0], 3.0, k=2.0)),
+    "structure": (TreeError, lambda: exported().call(ARGS[0], 3)),
+    "vmap": (MissingRuleError, lambda: phlox.vmap(lambda n: exported().call(ARGS[0], n, k=2.0))(jnp.arange(2))),
+    "forward mode": (DerivativeError, lambda: phlox.jvp(lambda k: exported().call(*ARGS, k=k)[0]["o"], (1.0,), (1.0,))),
+    "platform": (DeviceError, lambda: exported(platforms=("tpu",)).call(*ARGS, k=2.0)),
+    "no platform": (OptionError, lambda: exported(platforms=())),
+    "not jitted": (OptionError, lambda: export.export(program)),
+    "foreign": (ExportError, lambda: export.export(phlox.jit(phlox.ffi.ffi_call("strange", STRUCT)))()),
+    "symbolic": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x))(*SYMBOLIC)),
+    "rules": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x), _override_lowering_rules=[])),
+    "many devices": (UnsupportedError, lambda: _over_two_devices()),
+    "namedtuple": (ExportError, lambda: export.export(phlox.jit(lambda x: Unknown(x)))(1.0).serialize()),
+    "dict key": (ExportError, lambda: export.export(phlox.jit(lambda x: {(1, 2): x}))(1.0).serialize()),
+    "other bytes": (ExportError, lambda: export.deserialize(b"\x00\x01")),
+    "other version": (ExportError, lambda: export.deserialize(b"phlox.export 99\n{}\n")),
+    "cut": (ExportError, lambda: export.deserialize(exported().serialize()[:-1])),
+}
+
+
+def _over_two_devices():
+    if len(phlox.devices()) < 2:
+        raise UnsupportedError("there is one device")
+    return export.export(phlox.jit(phlox.pmap(lambda x: x)))(jnp.ones((2, 3)))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name):
+    error, call = REFUSED[name]
+    with pytest.raises(error):
+        call()
+
+
+def test_checks_can_be_left_out():
+    anywhere = export.DisabledSafetyCheck.platform()
+    made = exported(platforms=("tpu",), disabled_checks=[anywhere])
+    same(through_bytes(made).call(*ARGS, k=2.0), program(*ARGS, k=2.0))
+    strange = export.DisabledSafetyCheck.custom_call("strange")
+    assert (strange.is_custom_call(), anywhere.is_custom_call()) == ("strange", None)
+    assert (
+        "strange"
+        in export.export(phlox.jit(phlox.ffi.ffi_call("strange", STRUCT)), disabled_checks=[strange])().mlir_module()
+    )
+
+
+def test_symbolic_lengths_have_no_value():
+    a, b = export.symbolic_shape("a, b")
+    assert a + b >= 2 and a >= 1 and not a < 1 and 2 * a > a
+    for use in (lambda: int(a), lambda: range(a), lambda: a >= b, lambda: a > 1):
+        with pytest.raises(InconclusiveDimensionOperation):
+            use()
+    with pytest.raises(OptionError, match="scopes"):
+        a + export.symbolic_shape("a")[0]
+    for text in ("a b", "a // 2", "f(a)", "1.5", "..., a", "_"):
+        with pytest.raises(OptionError):
+            export.symbolic_shape(text)
+    with pytest.raises(OptionError):
+        export.symbolic_shape("a", like=(1, 2))
+    with pytest.raises(OptionError):
+        export.symbolic_shape("a", scope=export.SymbolicScope(), constraints=["a >= 2"])
