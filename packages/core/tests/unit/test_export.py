@@ -85,6 +85,9 @@ def test_strings_that_look_like_symbols_stay_as_they_are():
     allowed = [export.DisabledSafetyCheck.custom_call("main")]
     made = export.export(f, disabled_checks=allowed)(1.0)
     text = phlox.jit(made.call).lower(1.0).as_text()
+    assert (
+        "main" in phlox.jit(lambda x: (through_bytes(made).call(x), 1)[1]).lower(1.0).as_text().split("func.call @")[1]
+    )
     assert "stablehlo.custom_call @main(" in text and '"@main @_lambda_"' in text
 
 
@@ -205,6 +208,7 @@ REFUSED = {
     "no platform": (OptionError, lambda: exported(platforms=())),
     "not jitted": (OptionError, lambda: export.export(program)),
     "foreign": (ExportError, lambda: export.export(phlox.jit(phlox.ffi.ffi_call("strange", STRUCT)))()),
+    "callback": (ExportError, lambda: export.export(phlox.jit(_printing))(1.0)),
     "symbolic": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x))(*SYMBOLIC)),
     "rules": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x), _override_lowering_rules=[])),
     "many devices": (UnsupportedError, lambda: _over_two_devices()),
@@ -214,6 +218,11 @@ REFUSED = {
     "other version": (ExportError, lambda: export.deserialize(b"phlox.export 99\n{}\n")),
     "cut": (ExportError, lambda: export.deserialize(exported().serialize()[:-1])),
 }
+
+
+def _printing(x):
+    phlox.debug.print("{}", x)
+    return x
 
 
 def _over_two_devices():

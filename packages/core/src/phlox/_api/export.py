@@ -17,10 +17,13 @@ from .._base import pytree
 from .._base.errors import DeviceError, ExportError, OptionError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray
+from .._ir.effects import Effects
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, prune
 from .._ops.exported import ExportedProgram, call_exported
+from .._ops.ffi import FfiEffect
 from .._xla import devices, inspection
 from .._xla.array import physical
+from .._xla.bindings import parse
 from .._xla.embed import targets
 from .._xla.hosts import as_array
 from .._xla.mesh import Mesh
@@ -80,7 +83,8 @@ class Exported:
       module_kept_var_idx: numbers of the leaves that the program reads.
       calling_convention_version: how the program is called; see `phlox.export`.
       disabled_safety_checks: checks that were left out.
-      ordered_effects, unordered_effects: always empty, because functions with such effects cannot be exported.
+      ordered_effects: always empty, because functions with such effects cannot be exported.
+      unordered_effects: that of foreign functions with side effects, or nothing.
       uses_global_constants: always False.
     """
 
@@ -121,7 +125,7 @@ class Exported:
     def mlir_module(self, serialized: bool = True) -> Any:
         """The program as StableHLO text, or with ``serialized=False`` as an object of MLIR's Python bindings."""
         text = inspection.from_portable(self.mlir_module_serialized)
-        return text if serialized else inspection.module(text)
+        return text if serialized else parse(text)
 
     def has_vjp(self) -> bool:
         """Whether the derivative is there: always where `export` was called, else as far as it was serialized."""
@@ -172,7 +176,12 @@ class Exported:
     @functools.cached_property
     def _flat_call(self) -> Callable[..., Any]:
         program = ExportedProgram(
-            self.fun_name, self.mlir_module_serialized, self.in_avals, self.out_avals, self.module_kept_var_idx
+            self.fun_name,
+            self.mlir_module_serialized,
+            self.in_avals,
+            self.out_avals,
+            self.module_kept_var_idx,
+            frozenset(self.unordered_effects),
         )
 
         @custom_vjp
@@ -251,6 +260,7 @@ def _export(
 ) -> Exported:
     traced = fun_jit.trace(*args, **kwargs)
     program, used = prune(_with_constants(traced.jaxpr))
+    _check_effects(traced.fun_name, program.effects)
     kept = tuple(i for i, u in enumerate(used) if u)
     invars = [program.invars[i] for i in kept]
     lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars])
@@ -273,6 +283,7 @@ def _export(
         inspection.portable(lowering.text),
         kept,
         lambda exported: _export_vjp(traced, exported),
+        unordered_effects=tuple(program.effects),
     )
 
 
@@ -305,6 +316,17 @@ def _with_constants(closed: ClosedJaxpr) -> Jaxpr:
 
     eqns: list[JaxprEqn] = [eqn.replace(invars=filled(eqn.invars)) for eqn in closed.eqns]
     return closed.jaxpr.replace(constvars=[], eqns=eqns, outvars=filled(closed.jaxpr.outvars))
+
+
+def _check_effects(name: str, effects: Effects) -> None:
+    """Refuses callbacks: another process does not have the Python functions that they call."""
+    strange = [effect for effect in effects if not isinstance(effect, FfiEffect)]
+    if strange:
+        raise ExportError(
+            f"export of {name}, which has effects: {', '.join(map(repr, strange))}",
+            instead="a function without callbacks and prints",
+            effects=effects,
+        )
 
 
 def _check_targets(name: str, text: str, checks: Sequence[DisabledSafetyCheck]) -> None:

@@ -22,6 +22,7 @@ from .._base.errors import ExportError, OptionError
 from .._base.pytree import PyTreeDef
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
+from .._ops.ffi import FfiEffect
 from .._ops.keys import KeyDtype, key_dtype
 from .export import (
     DisabledSafetyCheck,
@@ -141,6 +142,7 @@ def _function_as_json(f: Exported) -> dict[str, Any]:
         "out_avals": [_aval_as_json(a) for a in f.out_avals],
         "platforms": f.platforms,
         "disabled_safety_checks": [str(check) for check in f.disabled_safety_checks],
+        "calls_with_effects": bool(f.unordered_effects),
         "module_kept_var_idx": f.module_kept_var_idx,
         "calling_convention_version": f.calling_convention_version,
         "size": len(f.mlir_module_serialized),
@@ -229,6 +231,7 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
         tuple(fields["module_kept_var_idx"]),
         None if derivative is None else lambda _: derivative,
         calling_convention_version=version,
+        unordered_effects=(FfiEffect(),) if fields["calls_with_effects"] else (),
     )
 
 

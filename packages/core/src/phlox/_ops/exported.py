@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .._base.errors import DtypeError, ShapeError
 from .._ir.avals import ShapedArray
+from .._ir.effects import Effects
 from .._ir.primitive import Primitive
 from .._xla.embed import embed
 from .._xla.text import Function, Value
@@ -14,7 +15,7 @@ from .._xla.text import Function, Value
 class ExportedProgram:
     """A program in portable form, and its types. `kept` are the numbers of the arguments that it reads."""
 
-    __slots__ = ("artifact", "in_avals", "kept", "name", "out_avals")
+    __slots__ = ("artifact", "effects", "in_avals", "kept", "name", "out_avals")
 
     def __init__(
         self,
@@ -23,12 +24,14 @@ class ExportedProgram:
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
         kept: Sequence[int],
+        effects: Effects,
     ):
         self.name = name
         self.artifact = artifact
         self.in_avals = in_avals
         self.out_avals = out_avals
         self.kept = kept
+        self.effects = effects
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.name}, ...)"
@@ -62,4 +65,5 @@ call_exported = Primitive(
     types=_types,
     lower=_text,
     extend=lambda params, trailing, *avals: params,
+    effects=lambda params: params["exported"].effects,
 )

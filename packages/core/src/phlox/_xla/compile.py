@@ -63,8 +63,10 @@ def compile_text(
         settings.env_option_overrides = list(overrides)
     device_list = native.DeviceList(devices)
     if private:
-        more = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
-        return _compiled(client, parse(text), device_list, settings, **more)
+        module, functions = parse(text), list(callbacks)
+        return _compiled(
+            client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
+        )
     key = _cache_key(text, settings, client, devices)
     stored = disk.load(key)
     if stored is not None:

@@ -246,9 +246,7 @@ def lower(
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings)
     text, module = write()
     avals = [v.aval for v in jaxpr.outvars]
-    return Lowering(
-        text, where, keys, avals, out_shardings, module, jaxpr.effects, lambda: write(locations=True)[0]
-    )
+    return Lowering(text, where, keys, avals, out_shardings, module, jaxpr.effects, lambda: write(locations=True)[0])
 
 
 def module_text(
