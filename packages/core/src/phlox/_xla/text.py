@@ -255,6 +255,8 @@ class Function:
     def number(self, value: Any, aval: ShapedArray) -> Value:
         """A number everywhere, written once in this function."""
         if type(value) is np.ndarray:
+            if value.ndim:
+                return self.constant(value, aval)
             value = value[()]
         # 0.0 and -0.0 are equal as keys and must not be confused.
         key = (value if value else repr(value), type(value), aval)
