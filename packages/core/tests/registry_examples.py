@@ -322,6 +322,7 @@ ELSEWHERE = {
     ),
     "ffi_call": "test_ffi.py (it calls what was registered)",
     "call_exported": "test_export.py (it calls what was exported)",
+    "check": "test_debugging.py, and conformance/test_checkify.py",
     "custom_lin": "test_custom.py (it can only be transposed)",
 }
 

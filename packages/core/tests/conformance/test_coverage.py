@@ -7,9 +7,11 @@ import re
 import jax
 import jax.ad_checkpoint
 import jax.example_libraries.optimizers
+import jax.experimental.checkify
 import jax.export
 import jax.ffi
 import jax.flatten_util
+import jax.monitoring
 import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
@@ -18,8 +20,10 @@ import pytest
 import phlox
 from conformance import (
     test_arrays,
+    test_checkify,
     test_closures,
     test_collectives,
+    test_configuration,
     test_control_flow,
     test_custom,
     test_dtypes,
@@ -82,10 +86,14 @@ ELSEWHERE = {
         test_remat,
         test_closures,
         test_stages,
+        test_configuration,
+        test_callbacks,
     ],
     "stages": [test_stages],
     "export": [test_stages],
     "ffi": [test_stages],
+    "experimental.checkify": [test_checkify],
+    "monitoring": [test_configuration],
 }
 DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
@@ -94,6 +102,7 @@ NO_VALUES = {
     "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "Optimizer", "OptimizerState", "Schedule", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
     "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
+    "Error", "ErrorCategory", "init_error",
     "broadcast_prefix", "itemsize_bits",  # not in jax
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import config, errors
+from phlox._base import config as settings
 
 
 def test_update_scope_and_read():
@@ -78,3 +79,133 @@ def test_matmul_precision_reaches_the_program():
     with phlox.default_matmul_precision("highest"):
         assert "precision = [HIGHEST, HIGHEST]" in f.lower(jnp.ones((2, 2))).as_text()
     assert "precision = [DEFAULT, DEFAULT]" in f.lower(jnp.ones((2, 2))).as_text()
+
+
+BOOLEANS = ["debug_nans", "debug_infs", "check_tracer_leaks", "enable_checks", "log_compiles", "explain_cache_misses"]
+
+
+@pytest.mark.parametrize("name", [*BOOLEANS, "no_tracing", "no_execution", "enable_custom_prng", "enable_x64"])
+def test_states(name):
+    """What JAX calls a State: a context manager of one flag, with its value."""
+    state = getattr(phlox, name)
+    assert state.value is False
+    with state(True):
+        assert state.value is True
+        assert getattr(config, f"jax_{name}") is True
+        with state(False):
+            assert state.value is False
+    assert state.value is False
+    assert name in repr(state)
+    with pytest.raises(errors.ConfigError, match=name):
+        state("maybe")
+
+
+#: Flags of JAX's that phlox knows and cannot change: (default, another value).
+FIXED = {
+    "softmax_custom_jvp": (False, True),
+    "auto_pcast": (True, False),
+    "remove_size_one_mesh_axis_from_type": (False, True),
+    "jax2tf_associative_scan_reductions": (False, True),
+    "thread_guard": (False, True),
+    "array_garbage_collection_guard": (None, "fatal"),
+    "default_prng_impl": ("threefry2x32", "rbg"),
+    "threefry_partitionable": (True, False),
+    "debug_key_reuse": (False, True),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_cannot_be_chosen_is_refused(name):
+    default, other = FIXED[name]
+    state = getattr(phlox, name)
+    assert state.value == default
+    with state(default):
+        pass
+    config.update(name, default)
+    with pytest.raises(errors.ConfigError, match="phlox") as info:
+        config.update(f"jax_{name}", other)
+    assert (info.value.flag, info.value.value) == (name, other)
+    with pytest.raises(errors.ConfigError):
+        state(other)
+
+
+def test_one_guard_sets_three():
+    names = [f"transfer_guard_{way}" for way in ("host_to_device", "device_to_device", "device_to_host")]
+    with phlox.transfer_guard("disallow"):
+        assert [config.read(name) for name in names] == ["disallow"] * 3
+        with phlox.transfer_guard_host_to_device("log"):
+            assert [config.read(name) for name in names] == ["log", "disallow", "disallow"]
+    config.update("jax_transfer_guard", "log")
+    assert [config.read(name) for name in names] == ["log"] * 3
+    config.update("transfer_guard", None)
+    assert [config.read(name) for name in names] == [None] * 3
+    with pytest.raises(errors.ConfigError, match="disallow_explicit"):
+        phlox.transfer_guard("forbid")
+
+
+def test_marks_change_with_their_flags_only():
+    here = settings.current()
+    kinds = {
+        "enable_x64": (True, {"traced", "called"}),
+        "debug_nans": (True, {"executed", "called"}),
+        "default_device": (phlox.devices()[0], {"traced", "executed", "called"}),
+        "log_compiles": (True, set()),
+        "transfer_guard": ("disallow", {"executed", "called"}),
+    }
+    for name, (value, changed) in kinds.items():
+        with config.scope(**{name: value}):
+            there = settings.current()
+        assert {k for k in ("traced", "executed", "called") if getattr(here, k) is not getattr(there, k)} == changed
+
+
+def test_user_contexts():
+    context, other = phlox.make_user_context(1.0), phlox.make_user_context()
+    traced = []
+
+    @phlox.jit
+    def f(x):
+        traced.append((context.value, other.value))
+        return x * context.value
+
+    assert f(2.0) == 2
+    with context(3.0):
+        assert f(2.0) == 6
+        with other("b"), context(4.0):
+            assert (f(2.0), context.value, other.value) == (8, 4.0, "b")
+        assert f(2.0) == 6
+    assert f(2.0) == 2
+    assert traced == [(1.0, None), (3.0, None), (4.0, "b")]
+    context.set_global(5.0)
+    assert (f(2.0), context.value, context.get_global()) == (10, 5.0, 5.0)
+    with context(1.0):
+        assert f(2.0) == 2
+    assert (other.value, context.value) == (None, 5.0)
+
+
+DEBUGGING = """
+import phlox, phlox.numpy as jnp
+try:
+    phlox.jit(lambda x: jnp.log(x))(-1.0)
+except FloatingPointError as error:
+    print(error.primitive)
+print(phlox.config.transfer_guard_host_to_device, phlox.config.transfer_guard_device_to_host, phlox.config.log_compiles)
+"""
+
+
+def test_environment_for_debugging():
+    source = os.path.dirname(os.path.dirname(phlox.__file__))
+    given = {
+        "DEBUG_NANS": "true",
+        "TRANSFER_GUARD": "log",
+        "TRANSFER_GUARD_DEVICE_TO_HOST": "allow",
+        "LOG_COMPILES": "1",
+    }
+    environment = {**os.environ, "PYTHONPATH": source, **{f"PHLOX_{name}": value for name, value in given.items()}}
+    run = [sys.executable, "-c", DEBUGGING]
+    out = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["log", "log", "allow", "True"]
+    assert "Compiling <lambda> for arguments of types f32[]" in out.stderr
+    environment["PHLOX_THREAD_GUARD"] = "1"
+    out = subprocess.run(run, env=environment, capture_output=True, text=True)
+    assert out.returncode != 0
+    assert "thread_guard" in out.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import inspect
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .._base import config as settings
@@ -56,52 +58,69 @@ class Config:
 config = Config()
 
 
-def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
-    """Keeps 64-bit dtypes inside of a ``with`` block (or turns them off, with False).
+class State:
+    """One flag as JAX offers it: ``with phlox.debug_nans(True): …`` sets it for a block, `value` reads it."""
 
-    >>> import phlox.numpy as jnp
-    >>> with enable_x64(True):
+    def __init__(self, flag: str, example: str = ""):
+        self.flag = flag
+        about = settings.FLAGS[flag]
+        shown = inspect.cleandoc(example) or f">>> with phlox.{flag}({about.default!r}):\n...     pass\n"
+        self.__doc__ = f"Inside of a ``with`` block: {about.doc}\n\n{shown}"
+
+    @property
+    def value(self) -> Any:
+        """The value in force here."""
+        return settings.read(self.flag)
+
+    def __call__(self, new_val: Any) -> AbstractContextManager[None]:
+        return settings.scope(**{self.flag: new_val})
+
+    def __repr__(self) -> str:
+        return f"State({self.flag}={self.value!r})"
+
+
+enable_x64 = State(
+    "enable_x64",
+    """>>> with phlox.enable_x64(True):
     ...     jnp.ones(1).dtype
     dtype('float64')
-    """
-    return settings.scope(enable_x64=new_val)
+    """,
+)
+default_device = State("default_device")
+default_matmul_precision = State("default_matmul_precision")
+numpy_dtype_promotion = State("numpy_dtype_promotion")
+numpy_rank_promotion = State("numpy_rank_promotion")
 
-
-def default_device(new_val: Any) -> AbstractContextManager[None]:
-    """Puts arrays that nothing places elsewhere on this device, inside of a ``with`` block.
-
-    >>> import phlox
-    >>> with default_device(phlox.devices()[0]):
-    ...     pass
-    """
-    return settings.scope(default_device=new_val)
-
-
-def default_matmul_precision(new_val: Any) -> AbstractContextManager[None]:
-    """Sets the precision of matrix products ('default', 'high', 'highest') inside of a ``with`` block.
-
-    >>> with default_matmul_precision("highest"):
-    ...     pass
-    """
-    return settings.scope(default_matmul_precision=new_val)
-
-
-def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
-    """'strict' refuses promotions between dtypes of arrays inside of a ``with`` block.
-
-    >>> with numpy_dtype_promotion("strict"):
-    ...     pass
-    """
-    return settings.scope(numpy_dtype_promotion=new_val)
-
-
-def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """'raise' or 'warn' when arrays of different rank broadcast, inside of a ``with`` block.
-
-    >>> with numpy_rank_promotion("raise"):
-    ...     pass
-    """
-    return settings.scope(numpy_rank_promotion=new_val)
+debug_nans = State(
+    "debug_nans",
+    """>>> with phlox.debug_nans(True):
+    ...     phlox.jit(lambda x: jnp.log(x - 1) * 2)(0.0)
+    Traceback (most recent call last):
+    InvalidValueError: invalid value (nan) encountered in log: a:f32[] = log b, in <lambda>
+    """,
+)
+debug_infs = State("debug_infs")
+check_tracer_leaks = State("check_tracer_leaks")
+enable_checks = State("enable_checks")
+log_compiles = State("log_compiles")
+explain_cache_misses = State("explain_cache_misses")
+no_tracing = State("no_tracing")
+no_execution = State("no_execution")
+transfer_guard_host_to_device = State("transfer_guard_host_to_device")
+transfer_guard_device_to_device = State("transfer_guard_device_to_device")
+transfer_guard_device_to_host = State("transfer_guard_device_to_host")
+allow_f16_reductions = State("allow_f16_reductions")
+legacy_prng_key = State("legacy_prng_key")
+enable_custom_prng = State("enable_custom_prng")
+default_prng_impl = State("default_prng_impl")
+threefry_partitionable = State("threefry_partitionable")
+debug_key_reuse = State("debug_key_reuse")
+softmax_custom_jvp = State("softmax_custom_jvp")
+auto_pcast = State("auto_pcast")
+remove_size_one_mesh_axis_from_type = State("remove_size_one_mesh_axis_from_type")
+jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions")
+thread_guard = State("thread_guard")
+array_garbage_collection_guard = State("array_garbage_collection_guard")
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
@@ -111,3 +130,77 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     ...     pass
     """
     return settings.scope(disable_jit=disable)
+
+
+def checking_leaks() -> AbstractContextManager[None]:
+    """Looks for traced values that outlive their transformation inside of a ``with`` block; `check_tracer_leaks(True)`.
+
+    >>> kept = []
+    >>> with checking_leaks():
+    ...     phlox.jit(lambda x: kept.append(x))(1.0)
+    Traceback (most recent call last):
+    LeakedTracerError: Leaked traced values of <lambda>, which has ended: ...
+    """
+    return settings.scope(check_tracer_leaks=True)
+
+
+def transfer_guard(new_val: str) -> AbstractContextManager[None]:
+    """What is done, inside of a ``with`` block, about transfers between the host and devices, and between devices.
+
+    'allow'; 'log' or 'disallow' implicit ones; 'log_explicit' or 'disallow_explicit' for those too that `device_put`
+    and `device_get` ask for. Arrays that lie in the host's memory (all those on CPU) are read without a transfer.
+
+    >>> with transfer_guard("disallow"):
+    ...     jnp.sin(np.ones(2, np.float32))
+    Traceback (most recent call last):
+    TransferError: disallowed implicit host-to-device transfer of f32[2] ...
+    """
+    return settings.scope(transfer_guard=new_val)
+
+
+class UserContext:
+    """A value of the user's that functions are traced anew for; made by `make_user_context`."""
+
+    def __init__(self, default: Any):
+        self.default = default
+        self._process = default
+
+    @property
+    def value(self) -> Any:
+        """The value in force here."""
+        return dict(settings.read("user_contexts")).get(self, self._process)
+
+    def get_global(self) -> Any:
+        """The value outside of blocks."""
+        return self._process
+
+    def set_global(self, new_value: Any) -> None:
+        """Sets the value outside of blocks."""
+        self._process = new_value
+        outside = {**dict(settings.process().user_contexts), self: new_value}
+        settings.update("user_contexts", tuple(outside.items()))
+
+    def __call__(self, new_value: Any) -> AbstractContextManager[None]:
+        return self._scope(new_value)
+
+    @contextmanager
+    def _scope(self, new_value: Any) -> Iterator[None]:
+        values = {**dict(settings.read("user_contexts")), self: new_value}
+        with settings.scope(user_contexts=tuple(values.items())):
+            yield
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """A context of the user's own: under another value of it, jitted functions are traced and compiled again.
+
+    The value, which must be hashable, is set by ``with context(value):`` and read as ``context.value``.
+
+    >>> scale = make_user_context(1.0)
+    >>> f = phlox.jit(lambda x: x * scale.value)
+    >>> with scale(3.0):
+    ...     f(2.0)
+    Array(6., dtype=float32, weak_type=True)
+    >>> f(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return UserContext(default_value)

@@ -244,6 +244,8 @@ class custom_vjp(_Custom):
         fwd, name = self.fwd, arguments.fun_name(self.fun)
         assert fwd is not None
         chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
+        # The rule lives as long as the program that it is in; the values of one call must not.
+        args = [x if i in chosen else None for i, x in enumerate(args)]
 
         def run(primals: Iterable[Any]) -> tuple[list[Any], list[Any]]:
             values = iter(in_tree.unflatten(primals))

@@ -14,6 +14,7 @@ from .._trace.trace import Tracer, not_an_array
 from .._xla.array import Array, block_until_ready as wait, move, physical, put
 from .._xla.devices import Device
 from .._xla.mesh import PartitionSpec
+from .._xla.permission import asked
 from .._xla.sharding import Sharding, single_device
 
 
@@ -59,7 +60,8 @@ def device_put(x: Any, device: Any = None) -> Any:
         places = [_sharding(device)] * len(leaves)
     else:
         places = [_sharding(d) for d in pytree.broadcast_prefix(device, x, is_leaf=pytree.is_none)]
-    return tree.unflatten([_put(leaf, place) for leaf, place in zip(leaves, places, strict=True)])
+    with asked():
+        return tree.unflatten([_put(leaf, place) for leaf, place in zip(leaves, places, strict=True)])
 
 
 def device_get(x: Any) -> Any:
@@ -73,7 +75,8 @@ def device_get(x: Any) -> Any:
     def get(leaf: Any) -> Any:
         return np.asarray(physical(leaf)) if type(leaf) is Array else leaf
 
-    return pytree.tree_map(get, x)
+    with asked():
+        return pytree.tree_map(get, x)
 
 
 def block_until_ready(x: Any) -> Any:

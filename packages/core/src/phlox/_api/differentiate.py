@@ -16,6 +16,7 @@ from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import Jaxpr
 from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
+from .._trace.leaks import no_leaks
 from .._trace.trace import typeof
 from .._transform.jvp import jvp as jvp_flat
 from .._transform.linearize import linearize as linearize_flat
@@ -104,7 +105,8 @@ def jvp(
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
-    outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
+    with no_leaks(arguments.fun_name(fun)):
+        outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
     given_out = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
@@ -155,7 +157,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     arguments.check_callable("linearize", fun)
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    made = linearize_flat(_named(flat), leaves)
+    with no_leaks(arguments.fun_name(fun)):
+        made = linearize_flat(_named(flat), leaves)
     out, aux = flat.split(made.outputs)
     count = len(out)
     jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
@@ -241,7 +244,8 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     wanted = [dtypes.is_inexact(a.dtype) for a in avals]
-    made = linearize_flat(_named(flat), leaves, wanted)
+    with no_leaks(arguments.fun_name(fun)):
+        made = linearize_flat(_named(flat), leaves, wanted)
     out, aux = flat.split(made.outputs)
     nonzero = made.nonzero[: len(out)]
     jaxpr = made.jaxpr

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .._base import config, pytree
 from .._base.errors import UnexpectedTracerError
+from .._base.monitoring import TRACE, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
@@ -24,6 +25,7 @@ from .._ir.primitive import current_trace
 from .._ops.call import jit_p
 from .._ops.shape import own
 from .._trace.axes import axis_env
+from .._trace.leaks import no_leaks
 from .._trace.staging import stage
 from .._trace.trace import ArrayLike, Tracer, check_live
 from .._xla.array import Array, wrap
@@ -33,6 +35,7 @@ from .._xla.hosts import as_array, scalar
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, stages
+from .misses import check_miss
 from .options import Options, Prefix
 from .stage_out import ShapeDtypeStruct, eval_shape
 
@@ -165,7 +168,7 @@ class JitFunction:
             return self._guarded(self._call_traced, args, kwargs)
         key = None
         if not kwargs and self._plain:
-            parts: list[Any] = [config.current().traced]
+            parts: list[Any] = [config.current().called]
             for x in args:
                 kind = type(x)
                 if kind is Array:
@@ -218,7 +221,7 @@ class JitFunction:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
         keys = [x._key if type(x) is Array else self._leaf_key(x, args, kwargs, leaves) for x in leaves]
-        key = (in_tree, statics, settings.traced, *keys)
+        key = (in_tree, statics, settings.called, *keys)
         entry = self._store.entries.get(key)
         if entry is None:
             entry = self._compile(args, kwargs, statics, leaves, in_tree, keys)
@@ -296,6 +299,8 @@ class JitFunction:
         found = self._store.traces.get(key)
         if found is not None:
             return found
+        name = arguments.fun_name(self._fun)
+        check_miss(name, key, self._store.traces)
         trees: list[PyTreeDef] = []
 
         def flat(*tracers: Any) -> list[Any]:
@@ -307,12 +312,13 @@ class JitFunction:
             trees.append(tree)
             return leaves
 
-        jaxpr, consts = stage(
-            flat,
-            avals,
-            name=arguments.fun_name(self._fun),
-            arg_names=lambda: arguments.leaf_names(self._fun, *self._rebuild(statics, args, kwargs)),
-        )
+        with timed(TRACE, "tracing", name), no_leaks(name):
+            jaxpr, consts = stage(
+                flat,
+                avals,
+                name=name,
+                arg_names=lambda: arguments.leaf_names(self._fun, *self._rebuild(statics, args, kwargs)),
+            )
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
         if not any(isinstance(c, Tracer) for c in consts):
             # A program that closes over traced values belongs to this one call.

@@ -12,6 +12,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.jaxpr import ClosedJaxpr
 from .._trace.axes import AxisName, axis_env, only_axes
+from .._trace.leaks import no_leaks
 from .._trace.staging import stage
 from . import arguments
 from .flat import FlatFunction
@@ -85,7 +86,8 @@ def _staged(
     flat = FlatFunction(lambda a, k: fun(*a, **k), in_tree)
     flat.fun.__name__ = arguments.fun_name(fun)
     names = functools.partial(arguments.leaf_names, fun, args, kwargs)
-    jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names)
+    with no_leaks(arguments.fun_name(fun)):
+        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names)
     return ClosedJaxpr(jaxpr, consts), flat.out_tree
 
 

@@ -13,6 +13,7 @@ from .._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
 from .._ops.shape import convert_element_type
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
+from .._trace.leaks import no_leaks
 from .._trace.staging import stage
 from .._trace.trace import Tracer, typeof
 from . import arguments
@@ -35,7 +36,8 @@ class Staged:
             return leaves
 
         self.name = arguments.fun_name(fun)
-        jaxpr, self.consts = stage(flat, avals, name=self.name)
+        with no_leaks(self.name):
+            jaxpr, self.consts = stage(flat, avals, name=self.name)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
 

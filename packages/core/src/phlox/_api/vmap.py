@@ -11,6 +11,7 @@ from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
 from .._trace.axes import AxisName
+from .._trace.leaks import no_leaks
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from . import arguments
@@ -59,7 +60,7 @@ def vmap(
         size = _size(list(zip(names, axes, avals, strict=True)), axis_size)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
-        with within(_VMAP):
+        with within(_VMAP), no_leaks(arguments.fun_name(fun)):
             outs, out_dims = run_batched(flat, BatchAxis(size, axis_name), leaves, dims)
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         return flat.out_tree.unflatten(

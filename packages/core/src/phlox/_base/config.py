@@ -1,7 +1,8 @@
 """Settings: one table of flags, process-wide values, and scoped overrides that hold for one thread of control.
 
-A `Settings` is an immutable snapshot. Caches key on `Settings.traced`, an interned object that changes
-identity only when a flag that can change a traced program changes, so the hot path compares one pointer.
+A `Settings` is an immutable snapshot. Caches key on interned marks that change identity only when a flag of some kind
+changes, so that the hot path compares one pointer: `Settings.traced` for flags that can change a traced program,
+`Settings.executed` for those that change how a compiled one is run, and `Settings.called` for both.
 
 Every flag ``name`` can be set by ``phlox.config.update("name", value)`` (JAX's ``jax_name`` is understood
 too), by the environment variable ``PHLOX_NAME``, and by the context manager ``phlox.config.scope(name=value)``.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,16 +59,43 @@ def _anything(value: Any) -> Any:
     return value
 
 
+def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A flag that may also be None, or "" in the environment: whatever the default does."""
+    return lambda value: None if value is None or value == "" else parse(value)
+
+
+def _contexts(value: Any) -> tuple[tuple[Any, Any], ...]:
+    if not isinstance(value, tuple):
+        raise ValueError("make_user_context")
+    return value
+
+
+def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any], Any]:
+    """A flag of JAX's whose other values would be ignored here: they are refused."""
+
+    def fixed(value: Any) -> Any:
+        if parse(value) != default:
+            raise ValueError(f"{default!r}: {why}")
+        return default
+
+    return fixed
+
+
 class Flag(NamedTuple):
-    """One row of the table: how to read a value, its default, and whether traced programs depend on it."""
+    """One row of the table: how to read a value, its default, and what depends on it.
+
+    `traced`: programs come out otherwise when they are traced. `executed`: compiled programs are run otherwise.
+    """
 
     parse: Callable[[Any], Any]
     default: Any
     traced: bool
     doc: str
+    executed: bool = False
 
 
 _PRECISIONS = (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32")
+_GUARD = _or_none(_one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit"))
 
 FLAGS: dict[str, Flag] = {
     "enable_x64": Flag(_boolean, False, True, "Keep 64-bit types instead of turning them into 32-bit ones."),
@@ -78,7 +106,7 @@ FLAGS: dict[str, Flag] = {
         _one_of("allow", "warn", "raise"), "allow", True, "What to do when arrays of different rank broadcast."
     ),
     "default_matmul_precision": Flag(_one_of(*_PRECISIONS), None, True, "Precision of matrix products."),
-    "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere."),
+    "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
     "num_cpu_devices": Flag(_integer, 0, False, "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1)."),
     "platforms": Flag(_text, None, False, "Platforms to look for, in order of preference, as 'cuda,cpu'."),
@@ -86,22 +114,89 @@ FLAGS: dict[str, Flag] = {
     "compilation_cache_dir": Flag(_text, None, False, "Folder of that cache (default: the user's cache folder)."),
     "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Bytes that cache may hold."),
     "traceback_filtering": Flag(_one_of("auto", "off"), "auto", False, "'off' shows phlox's own frames in errors."),
+    # For finding mistakes.
+    "debug_nans": Flag(_boolean, False, False, "Look for nan in all results, and name the operation it is from.", True),
+    "debug_infs": Flag(_boolean, False, False, "The same for infinities.", True),
+    "check_tracer_leaks": Flag(_boolean, False, True, "Look for traced values that outlive their transformation."),
+    "enable_checks": Flag(_boolean, False, True, "Check each traced program's form and types. Slow."),
+    "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
+    "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
+    "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),
+    "no_execution": Flag(_boolean, False, False, "Refuse to run compiled programs.", True),
+    "transfer_guard": Flag(_GUARD, None, False, "What is done about transfers in all three directions; sets these:"),
+    "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
+    "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
+    "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
+    "allow_f16_reductions": Flag(_boolean, True, True, "False refuses sums of float16 and bfloat16."),
+    # PRNG keys.
+    "legacy_prng_key": Flag(_one_of("allow", "warn", "error"), "allow", True, "What to do with keys that are uint32."),
+    "enable_custom_prng": Flag(_boolean, False, True, "PRNGKey returns new-style keys."),
+    "default_prng_impl": Flag(
+        _only(str, "threefry2x32", "phlox has no other generator"), "threefry2x32", True, "The generator of keys."
+    ),
+    "threefry_partitionable": Flag(
+        _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As it says."
+    ),
+    "debug_key_reuse": Flag(
+        _only(_boolean, False, "phlox does not follow the uses of keys"), False, False, "Look for keys used twice."
+    ),
+    # Flags of JAX's that there is nothing to choose about.
+    "softmax_custom_jvp": Flag(
+        _only(_boolean, False, "phlox differentiates softmax as it is written"), False, True, "A rule for softmax."
+    ),
+    "auto_pcast": Flag(
+        _only(_boolean, True, "phlox's types do not say over which mesh axes values vary"), True, True, "As JAX's."
+    ),
+    "remove_size_one_mesh_axis_from_type": Flag(
+        _only(_boolean, False, "phlox's types name no mesh axes"), False, True, "As JAX's."
+    ),
+    "jax2tf_associative_scan_reductions": Flag(
+        _only(_boolean, False, "there is no phlox2tf"), False, False, "As JAX's."
+    ),
+    "thread_guard": Flag(
+        _only(_boolean, False, "phlox does not record which thread started a program"), False, False, "As JAX's."
+    ),
+    "array_garbage_collection_guard": Flag(
+        _or_none(_only(str, "allow", "phlox does not see how arrays are freed")), None, False, "As JAX's."
+    ),
+    "user_contexts": Flag(_contexts, (), True, "Values of contexts that make_user_context made."),
 }
+#: Flags that stand for several.
+_GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("transfer_guard_"))}
 _NAMES = tuple(FLAGS)
-_TRACED = tuple(name for name, flag in FLAGS.items() if flag.traced)
-_traced_values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+
+class Mark:
+    """Stands for the values of some flags. Equal values have one mark, which is hashed and compared by identity."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]):
+        self.values = values
+
+
+_KINDS = {
+    "traced": tuple(name for name, flag in FLAGS.items() if flag.traced),
+    "executed": tuple(name for name, flag in FLAGS.items() if flag.executed),
+    "called": tuple(name for name, flag in FLAGS.items() if flag.traced or flag.executed),
+}
+_marks: dict[tuple[Any, ...], Mark] = {}
+
+
+def _mark(key: tuple[Any, ...]) -> Mark:
+    return _marks.get(key) or _marks.setdefault(key, Mark(key))
 
 
 class Settings:
     """An immutable value of every flag, readable as attributes."""
 
-    __slots__ = (*_NAMES, "traced")
+    __slots__ = (*_NAMES, *_KINDS)
 
     def __init__(self, values: dict[str, Any]):
         for name in _NAMES:
             object.__setattr__(self, name, values[name])
-        key = tuple(values[name] for name in _TRACED)
-        object.__setattr__(self, "traced", _traced_values.setdefault(key, key))
+        for kind, names in _KINDS.items():
+            object.__setattr__(self, kind, _mark((kind, *(values[name] for name in names))))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("Settings are immutable; use config.update or config.scope")
@@ -129,12 +224,19 @@ def _check(name: str, value: Any) -> tuple[str, Any]:
         ) from None
 
 
+def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+    """Flags by their short names with values that they can take; one that stands for several sets them all."""
+    found = {}
+    for name, value in changes.items():
+        short, parsed = _check(name, value)
+        found.update(dict.fromkeys((short, *_GROUPS.get(short, ())), parsed))
+    return found
+
+
 def _from_environment() -> Settings:
     values = {name: flag.default for name, flag in FLAGS.items()}
-    for name in _NAMES:
-        text = os.environ.get("PHLOX_" + name.upper())
-        if text is not None:
-            values[name] = _check(name, text)[1]
+    given = {name: os.environ.get("PHLOX_" + name.upper()) for name in _NAMES}
+    values.update(_checked({name: text for name, text in given.items() if text is not None}))
     return Settings(values)
 
 
@@ -159,6 +261,11 @@ _process = _from_environment()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
 
 
+def process() -> Settings:
+    """The settings outside of all scopes."""
+    return _process
+
+
 def current() -> Settings:
     """The settings in force here and now."""
     scope = _scope.get()
@@ -168,8 +275,7 @@ def current() -> Settings:
 def update(name: str, value: Any) -> None:
     """Sets a flag for the whole process."""
     global _process
-    short, parsed = _check(name, value)
-    _process = _process.replace({short: parsed})
+    _process = _process.replace(_checked({name: value}))
 
 
 def read(name: str) -> Any:
@@ -180,13 +286,21 @@ def read(name: str) -> Any:
     return getattr(current(), short)
 
 
-@contextmanager
-def scope(**changes: Any) -> Iterator[None]:
+def scope(**changes: Any) -> AbstractContextManager[None]:
     """Sets flags for the body of a ``with`` block, in this thread (and its async tasks) alone."""
-    checked = dict(_check(name, value) for name, value in changes.items())
+    return _scoped(_checked(changes))
+
+
+@contextmanager
+def _scoped(checked: dict[str, Any]) -> Iterator[None]:
     outer = _scope.get()
     token = _scope.set(_Scope({**outer.overrides, **checked} if outer else checked))
     try:
         yield
     finally:
         _scope.reset(token)
+
+
+def flags_of(kind: str) -> tuple[str, ...]:
+    """Names of the flags that a mark of this kind ("traced", "executed", "called") stands for, in its order."""
+    return _KINDS[kind]

@@ -27,6 +27,10 @@
     │   ├── TracerBoolConversionError
     │   ├── TracerIntegerConversionError
     │   └── TracerArrayConversionError
+    ├── InvalidValueError (FloatingPointError) a nan or an infinity, with the flags debug_nans and debug_infs
+    ├── LeakedTracerError                      a traced value outlived its trace, with check_tracer_leaks
+    ├── TransferError (RuntimeError)           a transfer between host and devices that transfer_guard forbids
+    ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution
     ├── IndexingError (IndexError, TypeError)   an index that arrays do not understand
     ├── NonConcreteBooleanIndexError (IndexError)
     └── KeyReuseError (RuntimeError)
@@ -58,16 +62,20 @@ __all__ = [
     "ExportError",
     "InconclusiveDimensionOperation",
     "IndexingError",
+    "InvalidValueError",
     "KeyReuseError",
+    "LeakedTracerError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "OptionError",
     "PhloxError",
+    "RefusedError",
     "ShapeError",
     "StaticArgumentError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
+    "TransferError",
     "TreeError",
     "TypePromotionError",
     "UnexpectedTracerError",
@@ -275,6 +283,35 @@ class NonConcreteBooleanIndexError(PhloxError, IndexError):
 
     Fix: ``phlox.numpy.where(mask, x, fill)``, or functions that take ``size=``.
     """
+
+
+class InvalidValueError(PhloxError, FloatingPointError):
+    """A result has a nan (or an infinity), and `debug_nans` (or `debug_infs`) is on.
+
+    Attributes: `value`, "nan" or "inf"; `primitive`, the name of the first operation that gave one; `equation`, the
+    equation of the program it stands in as text; `path`, the programs that it lies in, outermost first, with the turns
+    of loops; `where`, the user's line. The first three are None when running the operations one by one gave no such
+    value, as may happen with those that the compiler fuses.
+    """
+
+
+class LeakedTracerError(PhloxError):
+    """A traced value is still alive after its transformation has ended, and `check_tracer_leaks` is on.
+
+    Fix: return the value from the function; do not store it in a global, a list or self.
+    Attribute `holders` says for each leaked value what refers to it.
+    """
+
+
+class TransferError(PhloxError, RuntimeError):
+    """A transfer between the host and devices, or between devices, that the flags `transfer_guard_*` forbid.
+
+    Fix: ask for it with ``device_put`` or ``device_get``.
+    """
+
+
+class RefusedError(PhloxError, RuntimeError):
+    """Something was traced, or run, while the flag `no_tracing`, or `no_execution`, forbids it."""
 
 
 class KeyReuseError(PhloxError, RuntimeError):

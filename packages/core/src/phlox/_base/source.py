@@ -7,18 +7,34 @@ so a location keeps the code object and instruction offset and works out the lin
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType
+from typing import Any, TypeVar
 
-# Where a thread begins is nobody's line: what runs in one of ours was asked for elsewhere.
-_hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, threading.__file__]
+# Where a thread begins, or a context manager ends, is nobody's line: what runs there was asked for elsewhere.
+_hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+_hidden += [threading.__file__, contextlib.__file__]
 _is_hidden: dict[str, bool] = {}
+#: Where the equation was written that is being run again, when one is.
+_here: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
+_replaying: set[int] = set()  # by address: code objects are hashed by all they contain
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def replays(function: _F) -> _F:
+    """Decorator for functions that run recorded equations again, with a `Replay`.
+
+    What they do was asked for there, and not where they are called.
+    """
+    _replaying.add(id(function.__code__))
+    return function
 
 
 def hide_frames(folder: str) -> None:
@@ -59,27 +75,34 @@ def within(*names: str) -> Iterator[None]:
         scope.reset(token)
 
 
-class Scopes:
-    """Moves from scope to scope, for those who run equations one after the other: most stand where the last one did."""
+class Replay:
+    """Moves from place to place, for those who run recorded equations again: what an equation does was asked for where
+    it was written, and stands in the names that it stood in, below those that are there already.
+    """
 
-    __slots__ = ("here", "outer")
+    __slots__ = ("names", "outer", "token")
 
     def __init__(self) -> None:
         self.outer = scope.get()
-        self.here: tuple[str, ...] = ()
+        self.names: tuple[str, ...] = ()
 
     def enter(self, where: Location | None) -> None:
-        """Takes the names of `where`, below those that were there at first."""
-        names = () if where is None else where.scope
-        if names is not self.here and names != self.here:
+        """Goes to `where` (None: a place that is known already stays)."""
+        names: tuple[str, ...] = ()
+        if where is not None:
+            _here.set(where)
+            names = where.scope
+        if names is not self.names and names != self.names:  # most equations stand where the last one did
             scope.set(self.outer + names)
-            self.here = names
+            self.names = names
 
-    def __enter__(self) -> Scopes:
+    def __enter__(self) -> Replay:
+        self.token = _here.set(_here.get())
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.here:
+        _here.reset(self.token)
+        if self.names:
             scope.set(self.outer)
 
 
@@ -158,5 +181,7 @@ def user_location(depth: int = 1) -> Location | None:
             known = is_internal(filename)
         if not known:
             return Location(code, frame.f_lasti, scope.get())
+        if id(code) in _replaying and (replayed := _here.get()) is not None:
+            return Location(replayed.code, replayed.offset, scope.get())
         frame = frame.f_back
     return None

@@ -11,6 +11,9 @@ primitive's name. Rules, with the arguments of the operation written ``*args`` a
     batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None where there is no batch
     extend(params, trailing, *avals)      -> params of the same operation on arrays with `trailing` more axes,
                                              which is how arrays of PRNG keys pass through
+    steps(*args, **params)                -> only for primitives that hold Jaxprs: a generator of the programs that they
+                                             run, as (closed Jaxpr, arguments, a name for the step), in order; it is
+                                             sent the results of each
     eager(*args, **params)                -> how to run at once, where that is not "compile and execute"
     axes(params)                          -> names of the mapped axes that a collective works over
     effects(params)                       -> what it does besides computing its results, see _ir.effects
@@ -32,7 +35,20 @@ from .avals import ShapedArray
 current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
 
 _registry: dict[str, Primitive] = {}
-_RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "eager", "axes", "effects", "show")
+_RULES = (
+    "types",
+    "lower",
+    "jvp",
+    "linearize",
+    "transpose",
+    "batch",
+    "extend",
+    "steps",
+    "eager",
+    "axes",
+    "effects",
+    "show",
+)
 
 
 class Primitive:
@@ -47,6 +63,7 @@ class Primitive:
     transpose: Any
     batch: Any
     extend: Any
+    steps: Any
     eager: Any
     axes: Any
     effects: Any

@@ -29,7 +29,7 @@ from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
 from .._xla.text import TOKEN, Function, Value
-from .call import axes_used, call
+from .call import Steps, axes_used, call
 from .logic import select_n
 from .shape import broadcast_in_dim
 
@@ -230,6 +230,11 @@ def _batch_choice(
     return outs, [0] * len(outs)
 
 
+def _steps(index: Any, *operands: Any, branches: Branches) -> Steps:
+    chosen = min(max(int(index), 0), len(branches) - 1)
+    yield branches[chosen], operands, f"branch {chosen} of cond"
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return set().union(*(axes_used(branch) for branch in params["branches"]))
 
@@ -244,6 +249,7 @@ cond = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_steps,
     eager=_eager,
     axes=_axes,
     effects=effects_inside,

@@ -6,7 +6,7 @@ around it, the Jaxpr is compiled (for the types and places of the arguments) and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from .._base import config
@@ -22,6 +22,9 @@ from .._xla.lower import call_function, lower_jaxpr
 from .._xla.program import lower
 from .._xla.text import Function, Value
 
+#: What the rule `steps` returns.
+Steps = Generator[tuple[ClosedJaxpr, Sequence[Any], str], list[Any], None]
+
 
 def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = False) -> list[Any]:
     """Calls a Jaxpr as one unit; its constants become leading arguments."""
@@ -36,7 +39,7 @@ def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[
     keys = tuple(x._key for x in arrays)
     program = memoized(
         jaxpr.jaxpr,
-        ("program", keys, config.current().default_device),
+        ("program", keys, config.current().executed),
         lambda: lower(jaxpr.jaxpr, name, keys).compile(),
     )
     return program.run(arrays)
@@ -93,6 +96,10 @@ def _jit_batch(
     return call(derived, args, name=name, inline=inline), out_dims
 
 
+def _jit_steps(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> Steps:
+    yield jaxpr, args, name
+
+
 def _jit_axes(params: dict[str, Any]) -> set[Any]:
     """Axes that collectives inside work over."""
     return axes_used(params["jaxpr"])
@@ -126,6 +133,7 @@ jit_p = Primitive(
     transpose=_jit_transpose,
     batch=_jit_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_jit_steps,
     eager=_jit_eager,
     axes=_jit_axes,
     effects=effects_inside,

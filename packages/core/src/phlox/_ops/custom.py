@@ -20,7 +20,7 @@ from .._transform.jaxprs import batch_jaxpr
 from .._transform.words import Zero, instantiate, sum_axes, zeros
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
-from .call import axes_used
+from .call import Steps, axes_used
 
 
 class Rule(NamedTuple):
@@ -35,6 +35,10 @@ class Rule(NamedTuple):
 
 def _eager(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
     return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+def _steps(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> Steps:
+    yield call_jaxpr, args, call_jaxpr.jaxpr.name
 
 
 def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -116,6 +120,7 @@ custom_jvp_call = Primitive(
     jvp=_custom_jvp_jvp,
     batch=_custom_jvp_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_steps,
     eager=_eager,
     axes=_axes,
     effects=effects_inside,
@@ -215,6 +220,7 @@ custom_vjp_call = Primitive(
     jvp=_custom_vjp_jvp,
     batch=_custom_vjp_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_steps,
     eager=_eager,
     axes=_axes,
     effects=effects_inside,

@@ -6,6 +6,7 @@ only when it runs, so its values cannot be kept for a derivative in reverse; for
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -22,7 +23,7 @@ from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
 from .._transform.words import Zero, fill, instantiate
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
-from .call import axes_used
+from .call import Steps, axes_used
 from .logic import select_n
 from .reduce import reduce_or
 from .shape import broadcast_in_dim
@@ -247,6 +248,16 @@ def _only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, nbody: int, ncond: int) -
     return restage(fun, [*go_on.in_avals[:ncond], *turn.in_avals], turn.jaxpr)
 
 
+def _steps(*args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> Steps:
+    both = cond_nconsts + body_nconsts
+    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], list(args[both:])
+    for turn in itertools.count():
+        (goes_on,) = yield cond_jaxpr, [*cond_consts, *carry], f"the condition of while, turn {turn}"
+        if not goes_on:
+            return
+        carry = yield body_jaxpr, [*body_consts, *carry], f"turn {turn} of while"
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["cond_jaxpr"]) | axes_used(params["body_jaxpr"])
 
@@ -261,6 +272,7 @@ while_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_steps,
     axes=_axes,
     effects=effects_inside,
 )

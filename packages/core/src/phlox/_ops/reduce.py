@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base import config
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -38,6 +39,18 @@ def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
         raise ShapeError(f"{name}: axes {axes} do not fit {x.short}", axes=axes, shapes=[x.shape])
 
 
+def _check_half(x: ShapedArray, axes: Axes) -> None:
+    """Refuses sums that lose most of their precision, where the flag says so."""
+    if config.current().allow_f16_reductions or x.dtype not in (dtypes.float16, dtypes.bfloat16):
+        return
+    if any(x.shape[a] != 1 for a in axes):
+        raise DtypeError(
+            f"reduce_sum of {x.short} while the flag allow_f16_reductions is False",
+            instead="a sum in float32: x.astype(numpy.float32)",
+            aval=x,
+        )
+
+
 #: How two elements become one: a StableHLO operation, or what writes it.
 Combine = str | Callable[[Function, Value, Value], Value]
 
@@ -53,17 +66,19 @@ def reducer(
     start: Callable[[Any], Any],
     *,
     accepts: str,
+    check: Callable[[ShapedArray, Axes], None] = lambda x, axes: None,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
 
-    `jvp(t, x, out, axes)` is its derivative.
+    `jvp(t, x, out, axes)` is its derivative; `check(type, axes)` may refuse what `accepts` lets pass.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
         check_kind(name, x, accepts)
         _check_axes(name, x, axes)
+        check(x, axes)
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
 
     def lower(f: Function, x: Value, axes: Axes) -> Value:
@@ -132,6 +147,7 @@ reduce_sum = reducer(
     "stablehlo.add",
     lambda dtype: 0,
     accepts=NUMBER,
+    check=_check_half,
     jvp=lambda t, x, out, axes: reduce_sum(t, axes=axes),
     transpose=_sum_transpose,
 )

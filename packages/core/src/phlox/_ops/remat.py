@@ -21,7 +21,7 @@ from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
-from .call import axes_used, call, jit_p
+from .call import Steps, axes_used, call, jit_p
 
 #: Asked of each operation, as ``policy(primitive, *avals, **params)``: whether its results are kept.
 Policy = Callable[..., bool]
@@ -40,6 +40,10 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, prevent_cse: bool, diff
         # Otherwise the compiler finds that it has computed all of this before, and keeps it.
         args = tuple(f.op("stablehlo.optimization_barrier", args, [x.aval for x in args]))
     return lower_jaxpr(f, jaxpr.jaxpr, args)
+
+
+def _steps(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> Steps:
+    yield jaxpr, args, jaxpr.jaxpr.name or "checkpoint"
 
 
 def _bind(closed: ClosedJaxpr, args: Sequence[Any], how: dict[str, Any]) -> list[Any]:
@@ -178,6 +182,7 @@ checkpoint = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_steps,
     eager=_eager,
     axes=lambda params: axes_used(params["jaxpr"]),
     effects=effects_inside,

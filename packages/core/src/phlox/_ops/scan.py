@@ -28,7 +28,7 @@ from .._transform.transpose import Linear, backward_pass, is_linear
 from .._transform.words import Zero, add, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
-from .call import axes_used
+from .call import Steps, axes_used
 from .elementwise import add as plus, sub
 from .keys import is_key, random_wrap
 from .logic import lt
@@ -489,6 +489,16 @@ def _text(f: Function, *args: Value, **params: Any) -> list[Value]:
     return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c)) for c in consts), *args])
 
 
+def _steps(
+    *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
+) -> Steps:
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    for turn in range(length):
+        at = dtypes.int32.type(length - 1 - turn if reverse else turn)
+        outs = yield jaxpr, [*consts, *carry, *(_row(x, at) for x in xs)], f"turn {turn} of scan"
+        carry = outs[:num_carry]
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["jaxpr"])
 
@@ -503,6 +513,7 @@ scan = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    steps=_steps,
     axes=_axes,
     effects=effects_inside,
 )

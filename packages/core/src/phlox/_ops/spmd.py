@@ -51,7 +51,7 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray
 
 
 @contextmanager
-def _inside(mesh: Mesh) -> Iterator[None]:
+def inside(mesh: Mesh) -> Iterator[None]:
     """Puts the axes of the mesh in scope."""
     with only_axes((*axis_env.get(), *mesh.shape.items())):
         yield
@@ -110,7 +110,7 @@ def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
-    with _inside(mesh):
+    with inside(mesh):
         derived, present = jvp_jaxpr(jaxpr, nonzero)
     given = [t for t in tangents if type(t) is not Zero]
     specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
@@ -124,7 +124,7 @@ def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
 ) -> tuple[list[Any], list[Any]]:
     wanted = tuple(type(t) is not Zero for t in tangents)
-    with _inside(mesh):
+    with inside(mesh):
         split = linearize_jaxpr(jaxpr, wanted)
         count = len(out_specs)
         # Residuals differ from device to device: they leave with an axis in front that is split over all.
@@ -176,7 +176,7 @@ def _transpose(
     ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
     arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
     result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
-    with _inside(mesh):
+    with inside(mesh):
         derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
         result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
 
@@ -213,7 +213,7 @@ def _batch(
     in_specs: Specs,
     out_specs: Specs,
 ) -> tuple[list[Any], list[Dim]]:
-    with _inside(mesh):
+    with inside(mesh):
         derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
     specs = tuple(_insert(s, d) for s, d in zip(in_specs, dims, strict=True))
     out = tuple(_insert(s, d) for s, d in zip(out_specs, out_dims, strict=True))

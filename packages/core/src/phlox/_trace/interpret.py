@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.source import Scopes
+from .._base.source import Replay, replays
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 
 
+@replays
 def eval_jaxpr(
     jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, run: Callable[[JaxprEqn, list[Any]], Any] | None = None
 ) -> list[Any]:
@@ -22,10 +23,10 @@ def eval_jaxpr(
     def read(v: Atom) -> Any:
         return v.val if isinstance(v, Literal) else env[v]
 
-    with Scopes() as scopes:
+    with Replay() as replay:
         for eqn in jaxpr.eqns:
             values = [read(v) for v in eqn.invars]
-            scopes.enter(eqn.source_info)
+            replay.enter(eqn.source_info)
             out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base import source
+from .._base import config, source
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive
+from .checks import check_jaxpr
 from .trace import Trace, Tracer, check_live, not_an_array
 
 _SCALARS = (int, float, bool, complex)
@@ -90,6 +91,8 @@ class JaxprTrace(Trace):
         outvars = [self.atom(x) for x in outputs]
         constvars = list(self.constants.values())
         made = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
+        if config.current().enable_checks:
+            check_jaxpr(made)
         return made, self.consts
 
     def explain(self, tracer: Tracer) -> str:

@@ -7,8 +7,10 @@ it. Every operation reaches `Trace.process` through `Primitive.bind`. The trace 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +18,9 @@ import numpy as np
 from .._base import errors
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import Primitive, current_trace
+
+#: Where traces that have ended are noted, while somebody looks for their tracers; see `leaks.py`.
+ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("phlox_ended_traces", default=None)
 
 
 class Trace:
@@ -46,6 +51,8 @@ class Trace:
         finally:
             current_trace.reset(token)
             self.live = False
+            if (ended := ended_traces.get()) is not None:
+                ended.append(weakref.ref(self))
 
 
 def bind_under(trace: Trace | None, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:

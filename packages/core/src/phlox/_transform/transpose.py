@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.source import Scopes
+from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import Atom, Jaxpr, Literal, Var
 from .words import Zero, add
@@ -33,6 +33,7 @@ def is_linear(x: Any) -> bool:
     return type(x) is Linear
 
 
+@replays
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of `args` (None where the argument is not `Linear`), given those of the outputs.
 
@@ -68,7 +69,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
     for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         give(out, cotangent)
-    with Scopes() as scopes:
+    with Replay() as replay:
         for eqn in reversed(backward):
             if not any(v in gathered for v in eqn.outvars):
                 continue
@@ -76,7 +77,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
             rule = eqn.primitive.rule("transpose")
             cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
-            scopes.enter(eqn.source_info)
+            replay.enter(eqn.source_info)
             outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
             for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
                 give(operand, cotangent)

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import platform
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import jaxlib.xla_client as xla_client
 import numpy as np
 from jaxlib.version import __version__ as _jaxlib_version
 
+from .._base import monitoring
 from .._base.errors import CompilationError, CompilerOptionError
 from .._base.native import native
 from . import disk
@@ -67,13 +69,19 @@ def compile_text(
         return _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
         )
+    monitoring.record_event(monitoring.CACHE_ASKED)
+    start = time.monotonic()
     key = _cache_key(text, settings, client, devices)
     stored = disk.load(key)
     if stored is not None:
         try:
-            return client.deserialize_executable(stored, device_list, settings)
+            loaded = client.deserialize_executable(stored, device_list, settings)
+            monitoring.record_event(monitoring.CACHE_HIT)
+            monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
+            return loaded
         except JaxRuntimeError:
             disk.discard(key)  # written by something that this jaxlib does not understand
+    monitoring.record_event(monitoring.CACHE_MISS)
     executable = _compiled(client, text, device_list, settings, text=text, overrides=overrides)
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))

@@ -24,7 +24,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any])
     if primitive.eager is not None:
         return primitive.eager(*args, **params)
     arrays = [x if type(x) is Array else as_array(x) for x in args]
-    key = (*[x._key for x in arrays], *params.items(), config.current().default_device)
+    key = (*[x._key for x in arrays], *params.items(), config.current().executed)
     try:
         program = primitive.cache[key]
     except KeyError:

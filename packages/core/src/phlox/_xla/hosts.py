@@ -40,12 +40,13 @@ def scalar(x: Any) -> Array:
     """A Python number as a weakly typed device array, out of a bounded store."""
     settings = config.current()
     # 0.0 and -0.0 are equal as keys and must not be confused.
-    key = (x, type(x), settings.enable_x64, settings.default_device, str(x) if x == 0 else None)
+    key = (x, type(x), settings.enable_x64, settings.executed, str(x) if x == 0 else None)
     found = _scalars.get(key)
     if found is None:
         aval = typeof_value(x)
         found = put(np.asarray(x, aval.dtype), shaped((), aval.dtype, aval.weak_type))  # type: ignore[union-attr]
-        if len(_scalars) >= _SCALAR_LIMIT:
-            _scalars.clear()
-        _scalars[key] = found
+        if settings.transfer_guard_host_to_device in (None, "allow"):  # else each use is a transfer to be told of
+            if len(_scalars) >= _SCALAR_LIMIT:
+                _scalars.clear()
+            _scalars[key] = found
     return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import DeviceError
+from .._base.monitoring import COMPILE, LOWER, say, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
@@ -29,6 +30,7 @@ from .placement import Key, aval_of, is_committed, key_for, sharding_of
 from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, from_hlo, interned, single_device
 from .text import Module, quoted
 from .transfer import result_handler
+from .watch import Watch, watch, watched
 
 
 class Plan(NamedTuple):
@@ -117,6 +119,7 @@ class Program:
 
     __slots__ = (
         "arrange", "executable", "execute", "handlers", "out_avals", "out_keys", "out_shardings", "single", "text",
+        "watch",
     )  # fmt: skip
 
     def __init__(
@@ -127,6 +130,7 @@ class Program:
         in_keys: Sequence[Key],
         out_avals: Sequence[ShapedArray],
         out_shardings: Sequence[Sharding | None] | None = None,
+        watch: Watch | None = None,
     ):
         self.executable = executable
         self.execute = executable.execute_sharded
@@ -144,7 +148,9 @@ class Program:
         self.out_shardings = shardings
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
-        self.single = len(self.out_avals) == 1
+        self.watch = watch
+        #: whether callers may execute it themselves, without `run`, because it has one result and nobody watches
+        self.single = len(self.out_avals) == 1 and watch is None
 
     def adopt(self, x: Any, i: int, fresh: bool = False) -> Array:
         """Argument number `i`, a number or NumPy array, as an array that lies where the program wants it.
@@ -162,12 +168,17 @@ class Program:
         """Executes the program; `arrays` have the keys it was built for."""
         if self.arrange:
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
+        if self.watch is not None:
+            self.watch.before()
         try:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
-        return [wrap(b, a, k) for b, a, k in zip(bufs, self.out_avals, self.out_keys, strict=True)]
+        outs = [wrap(b, a, k) for b, a, k in zip(bufs, self.out_avals, self.out_keys, strict=True)]
+        if self.watch is not None:
+            self.watch.after(arrays, outs)
+        return outs
 
 
 def _alike(key: Key, sharding: Sharding) -> bool:
@@ -207,20 +218,24 @@ class Lowering(NamedTuple):
     effects: Effects
     #: writes the text once more, with the user's names and lines
     located: Callable[[], str]
+    name: str
+    watch: Watch | None
 
     def compile(self, overrides: Overrides = ()) -> Program:
         """The program as an executable, from the disk cache when it is there; `overrides` are options of XLA."""
         module = self.module
-        executable = compile_text(
-            self.text,
-            self.where.devices,
-            shardy=module.shardy,
-            outputs=len(self.out_avals),
-            overrides=overrides,
-            callbacks=module.callbacks,
-            private=bool(module.callbacks or module.kept),
-        )
-        program = Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings)
+        say("Compiling %s for arguments of types %s", self.name, ", ".join(aval_of(key).short for key in self.keys))
+        with timed(COMPILE, "compilation", self.name):
+            executable = compile_text(
+                self.text,
+                self.where.devices,
+                shardy=module.shardy,
+                outputs=len(self.out_avals),
+                overrides=overrides,
+                callbacks=module.callbacks,
+                private=bool(module.callbacks or module.kept),
+            )
+        program = Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings, self.watch)
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
         return program
@@ -243,10 +258,16 @@ def lower(
     where given, say where arguments must lie and results will.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
+    if watched():
+        donated = frozenset()
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings)
-    text, module = write()
+    with timed(LOWER, "lowering", name):
+        text, module = write()
+    located = lambda: write(locations=True)[0]  # noqa: E731
     avals = [v.aval for v in jaxpr.outvars]
-    return Lowering(text, where, keys, avals, out_shardings, module, jaxpr.effects, lambda: write(locations=True)[0])
+    return Lowering(
+        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name)
+    )
 
 
 def module_text(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import DtypeError, ShapeError
+from .._base import config
+from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ops import keys as ops
@@ -37,6 +39,7 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
                 instead="phlox.random.key(seed)",
                 aval=aval,
             )
+        _legacy(function)
         key = ops.random_wrap(key, impl=ops.THREEFRY)
         aval = _type(key, function)
     if single and aval.shape:
@@ -48,8 +51,20 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
     return key, typed
 
 
+def _legacy(function: str) -> None:
+    """What the flags say about keys that are mere numbers."""
+    settings = config.current()
+    if settings.legacy_prng_key == "allow" and not settings.enable_custom_prng:
+        return
+    what = f"{function} got an old-style key, an array of uint32"
+    if settings.legacy_prng_key == "error":
+        raise OptionError(f"{what}, and legacy_prng_key is 'error'", instead="phlox.random.key(seed)")
+    kind = UserWarning if settings.legacy_prng_key == "warn" else FutureWarning
+    warnings.warn(f"{what}; phlox.random.key(seed) makes one of the new style", kind, stacklevel=4)
+
+
 def _restore(keys: Any, typed: bool) -> Any:
-    return keys if typed else ops.random_unwrap(keys)
+    return keys if typed or config.current().enable_custom_prng else ops.random_unwrap(keys)
 
 
 def _seeds(seed: Any, function: str) -> Any:
@@ -99,7 +114,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     >>> PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
-    return _make_raw(_seeds(seed, "PRNGKey"), impl=ops.find_impl(impl))
+    make = _make if config.current().enable_custom_prng else _make_raw
+    return make(_seeds(seed, "PRNGKey"), impl=ops.find_impl(impl))
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:

@@ -1,0 +1,217 @@
+"""`checkify`: a function whose checks become a result.
+
+A compiled program cannot raise. `checkify` traces the function and runs the recorded program once more, with an `Error`
+that goes from operation to operation: a `check` adds to it, operations add their own checks where they are asked for
+(not a number, division by zero, index out of bounds), and programs within the program take and return it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base import pytree
+from .._base.errors import ArgumentError
+from .._base.pytree import PyTreeDef, flatten
+from .._base.source import Replay, replays, user_location
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
+from .._ops.check import Error, JaxException, Report, check_p, init_error, raise_failed
+from .._ops.logic import not_
+from .._trace.axes import axis_env
+from .._trace.staging import stage
+from .._trace.trace import ArrayLike, typeof
+from .._transform.jaxprs import restage
+from . import arguments
+from .flat import user_call
+
+ErrorCategory = type[JaxException]
+Categories = frozenset[ErrorCategory]
+#: ``rule(error, enabled, eqn, values) -> (error, results)`` for primitives that do more than compute, by name.
+Rule = Callable[[Error, Categories, JaxprEqn, list[Any]], tuple[Error, list[Any]]]
+RULES: dict[str, Rule] = {}
+
+
+class FailedCheckError(JaxException):
+    """A `check` of the user's failed."""
+
+    def __init__(self, fmt_string: str, *args: Any, **kwargs: Any):
+        super().__init__(fmt_string, *args)
+        self.fmt_string = fmt_string
+        self.args = args
+        self.kwargs = kwargs
+
+    @staticmethod
+    def restore(details: tuple[Any, ...], payload: Sequence[Any]) -> FailedCheckError:
+        fmt_string, tree = details
+        args, kwargs = tree.unflatten(payload)
+        return FailedCheckError(fmt_string, *args, **kwargs)
+
+    def __str__(self) -> str:
+        where = f" at {self.where}" if self.where is not None else ""
+        return f"{self.fmt_string.format(*self.args, **self.kwargs)} (`check` failed{where})"
+
+
+user_checks: Categories = frozenset({FailedCheckError})
+
+
+def bound(eqn: JaxprEqn, values: Sequence[Any]) -> list[Any]:
+    """The results of an operation, in a list."""
+    out = eqn.primitive.bind(*values, **eqn.params)
+    return list(out) if eqn.primitive.multiple_results else [out]
+
+
+@replays
+def run_checked(
+    jaxpr: Jaxpr, consts: Sequence[Any], enabled: Categories, error: Error, args: Sequence[Any]
+) -> tuple[Error, list[Any]]:
+    """Runs a program with checks; the error comes in and goes out."""
+    env: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    with Replay() as replay:
+        for eqn in jaxpr.eqns:
+            values = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
+            rule = RULES.get(eqn.primitive.name)
+            replay.enter(eqn.source_info)
+            if rule is None:
+                outs = bound(eqn, values)
+            else:
+                error, outs = rule(error, enabled, eqn, values)
+            env.update(zip(eqn.outvars, outs, strict=True))
+    return error, [v.val if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]
+
+
+def checked_jaxpr(
+    closed: ClosedJaxpr, enabled: Categories, tree: PyTreeDef, avals: Sequence[Any], before: int = 0
+) -> tuple[ClosedJaxpr, PyTreeDef]:
+    """A program with checks as a program: `before` inputs, those of the error, the other inputs -> error, outputs.
+
+    `tree` is the structure of the error that comes in, `avals` are all types of inputs. Also returns the structure of
+    the error that goes out.
+    """
+
+    def make() -> tuple[ClosedJaxpr, PyTreeDef]:
+        trees: list[PyTreeDef] = []
+        width = tree.num_leaves
+
+        def fun(*xs: Any) -> list[Any]:
+            given = tree.unflatten(xs[before : before + width])
+            error, outs = run_checked(
+                closed.jaxpr, closed.consts, enabled, given, [*xs[:before], *xs[before + width :]]
+            )
+            leaves, out_tree = flatten(error)
+            trees.append(out_tree)
+            return [*leaves, *outs]
+
+        return restage(fun, avals, closed.jaxpr), trees[0]
+
+    return memoized(closed.jaxpr, ("checkify", enabled, tree, tuple(avals), before, axis_env.get()), make)
+
+
+def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callable[..., tuple[Error, Any]]:
+    """A function that returns ``(error, f(…))`` instead of raising when a check in `f` fails.
+
+    Args:
+      f: function of trees of arrays.
+      errors: which checks are made: `user_checks` are calls of `check`; `nan_checks`, `div_checks` and `index_checks`
+        look at operations; they are joined by ``|``.
+
+    ``error.get()`` is the message of the first check that failed, or None, and ``error.throw()`` raises it. The
+    function may be transformed and compiled, and so may `f` be, or functions that it calls.
+
+    >>> from phlox.experimental import checkify
+    >>> def f(x):
+    ...     checkify.check(x > 0, "{} is not positive", x)
+    ...     return jnp.log(x)
+    >>> error, out = phlox.jit(checkify.checkify(f))(-1.0)
+    >>> error.get()
+    '-1.0 is not positive (`check` failed at ...)'
+    """
+    arguments.check_callable("checkify", f)
+    enabled = frozenset(errors)
+
+    @functools.wraps(f)
+    @user_call
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        trees: list[PyTreeDef] = []
+
+        def flat() -> list[Any]:  # the arguments are constants: as far as they are known, they stay so
+            out = f(*args, **kwargs)
+            leaves, tree = flatten(out)
+            arguments.check_outputs(f, out, leaves)
+            trees.append(tree)
+            return leaves
+
+        jaxpr, consts = stage(flat, [], name=arguments.fun_name(f))
+        error, outs = run_checked(jaxpr, consts, enabled, init_error, [])
+        return error, trees[0].unflatten(outs)
+
+    return checked
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Raises `JaxRuntimeError` when `pred` is False; in a function that is compiled, `checkify` that function first.
+
+    Args:
+      pred: one truth value.
+      msg: the message, in which ``{}`` and ``{name}`` stand for the further arguments, as in `str.format`.
+      debug: do nothing unless `checkify` is applied.
+      fmt_args, fmt_kwargs: arrays or trees of them.
+
+    >>> from phlox.experimental import checkify
+    >>> checkify.check(jnp.array(1) > 2, "{x} is not above 2", x=jnp.array(1))
+    Traceback (most recent call last):
+    phlox._ops.check.JaxRuntimeError: 1 is not above 2 (`check` failed at ...)
+    """
+    function = "debug_check" if debug else "check"
+    if not _is_truth_value(pred):
+        raise ArgumentError(f"{function} takes one truth value, got {pred!r}", instead="numpy.all(…)", argument="pred")
+    payload, tree = flatten((fmt_args, fmt_kwargs))
+    for x in payload:
+        if not isinstance(x, ArrayLike | np.ndarray):
+            raise ArgumentError(
+                f"{function}: what is put into the message must be arrays, got {x!r} of type {type(x).__name__}",
+                instead="an f-string for what is known while tracing",
+            )
+    report = Report(FailedCheckError, (msg, tree), user_location())
+    raise_failed(init_error.adding(not_(pred), report, payload), debug=debug)
+
+
+def _is_truth_value(pred: Any) -> bool:
+    return isinstance(pred, bool) or (isinstance(pred, ArrayLike) and not pred.shape and pred.dtype == np.bool_)
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """A `check` that is made only where `checkify` is applied, and costs nothing otherwise.
+
+    >>> from phlox.experimental import checkify
+    >>> checkify.debug_check(False, "no")
+    >>> checkify.checkify(lambda: checkify.debug_check(False, "no"))()[0].get()
+    'no (`check` failed at ...)'
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raises what `error` says, as `error.throw()`. Inside of `checkify` it becomes an error of that function.
+
+    >>> from phlox.experimental import checkify
+    >>> checkify.check_error(checkify.init_error)
+    """
+    if not isinstance(error, Error):
+        raise ArgumentError(f"check_error takes an Error, got {error!r}", argument="error")
+    raise_failed(error)
+
+
+def _check_rule(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> tuple[Error, list[Any]]:
+    return error.joined(eqn.params["tree"].unflatten(values), enabled), []
+
+
+RULES[check_p.name] = _check_rule
+
+
+def leaves_of(error: Error) -> tuple[list[Any], PyTreeDef, list[Any]]:
+    """The arrays of an error, its structure, and the types of the arrays."""
+    leaves, tree = pytree.flatten(error)
+    return leaves, tree, [typeof(x) for x in leaves]

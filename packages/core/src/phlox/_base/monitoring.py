@@ -1,0 +1,173 @@
+"""Events that happen while programs are made, told to whoever asked to hear of them.
+
+The names of events are those of JAX, so that listeners written for it understand them: ``/jax/core/compile/…`` for the
+stages of a program, ``/jax/compilation_cache/…`` for the cache on disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from . import config
+
+logger = logging.getLogger("phlox")
+
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+COMPILE = "/jax/core/compile/backend_compile_duration"
+CACHE_ASKED = "/jax/compilation_cache/compile_requests_use_cache"
+CACHE_HIT = "/jax/compilation_cache/cache_hits"
+CACHE_MISS = "/jax/compilation_cache/cache_misses"
+CACHE_READ = "/jax/compilation_cache/cache_retrieval_time_sec"
+
+
+class Listener(Protocol):
+    """Called with the name of the event, its values by position, and what else is known by name."""
+
+    def __call__(self, event: str, *values: Any, **metadata: Any) -> None: ...
+
+
+_events: list[Listener] = []
+_durations: list[Listener] = []
+_spans: list[Listener] = []
+_scalars: list[Listener] = []
+
+
+def _tell(listeners: list[Listener], event: str, *values: Any, **metadata: Any) -> None:
+    for listener in tuple(listeners):
+        listener(event, *values, **metadata)
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Tells the listeners that `event` happened.
+
+    >>> record_event("/my/event", kind="test")
+    """
+    _tell(_events, event, **kwargs)
+
+
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
+    """Tells the listeners that `event` took `duration` seconds.
+
+    >>> record_event_duration_secs("/my/event", 0.5)
+    """
+    _tell(_durations, event, duration, **kwargs)
+
+
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
+    """Tells the listeners from when to when `event` lasted, in seconds.
+
+    >>> record_event_time_span("/my/event", 0.0, 0.5)
+    """
+    _tell(_spans, event, start_time, end_time, **kwargs)
+
+
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
+    """Tells the listeners a number.
+
+    >>> record_scalar("/my/loss", 0.1)
+    """
+    _tell(_scalars, event, value, **kwargs)
+
+
+def register_event_listener(callback: Listener) -> None:
+    """``callback(event, **metadata)`` is called at each event.
+
+    >>> heard = []
+    >>> listener = lambda event, **metadata: heard.append(event)
+    >>> register_event_listener(listener)
+    >>> record_event("/my/event")
+    >>> unregister_event_listener(listener)
+    >>> heard
+    ['/my/event']
+    """
+    _events.append(callback)
+
+
+def register_event_duration_secs_listener(callback: Listener) -> None:
+    """``callback(event, seconds, **metadata)`` is called at each event that takes time.
+
+    >>> names = []
+    >>> listener = lambda event, seconds, **metadata: names.append(event.split("/")[-1])
+    >>> register_event_duration_secs_listener(listener)
+    >>> _ = phlox.jit(lambda x: x + 1)(1.0)
+    >>> unregister_event_duration_listener(listener)
+    >>> "jaxpr_trace_duration" in names
+    True
+    """
+    _durations.append(callback)
+
+
+def register_event_time_span_listener(callback: Listener) -> None:
+    """``callback(event, start, end, **metadata)`` is called at each event with a beginning and an end.
+
+    >>> listener = lambda event, start, end, **metadata: None
+    >>> register_event_time_span_listener(listener)
+    >>> unregister_event_time_span_listener(listener)
+    """
+    _spans.append(callback)
+
+
+def register_scalar_listener(callback: Listener) -> None:
+    """``callback(event, value, **metadata)`` is called for each number that is recorded.
+
+    >>> listener = lambda event, value, **metadata: None
+    >>> register_scalar_listener(listener)
+    >>> unregister_scalar_listener(listener)
+    """
+    _scalars.append(callback)
+
+
+def unregister_event_listener(callback: Listener) -> None:
+    """Undoes `register_event_listener`; see there. Raises AssertionError for one that is not registered."""
+    _remove(_events, callback)
+
+
+def unregister_event_duration_listener(callback: Listener) -> None:
+    """Undoes `register_event_duration_secs_listener`. Raises AssertionError for one that is not registered."""
+    _remove(_durations, callback)
+
+
+def unregister_event_time_span_listener(callback: Listener) -> None:
+    """Undoes `register_event_time_span_listener`. Raises AssertionError for one that is not registered."""
+    _remove(_spans, callback)
+
+
+def unregister_scalar_listener(callback: Listener) -> None:
+    """Undoes `register_scalar_listener`. Raises AssertionError for one that is not registered."""
+    _remove(_scalars, callback)
+
+
+def _remove(listeners: list[Listener], callback: Listener) -> None:
+    if callback not in listeners:
+        raise AssertionError(f"{callback!r} is not registered")
+    listeners.remove(callback)
+
+
+def clear_event_listeners() -> None:
+    """Forgets all listeners.
+
+    >>> clear_event_listeners()
+    """
+    for listeners in (_events, _durations, _spans, _scalars):
+        listeners.clear()
+
+
+def say(message: str, *values: Any) -> None:
+    """Logs what happens to programs: as a warning with the flag `log_compiles`, else for debugging."""
+    logger.log(logging.WARNING if config.current().log_compiles else logging.DEBUG, message, *values)
+
+
+@contextmanager
+def timed(event: str, doing: str, name: str) -> Iterator[None]:
+    """Records and logs how long a stage of the program `name` took, which is `doing` in words: "tracing"."""
+    start = time.time()
+    yield
+    end = time.time()
+    say("Finished %s of %s in %.9f sec", doing, name, end - start)
+    record_event_duration_secs(event, end - start, fun_name=name)
+    record_event_time_span(event, start, end, fun_name=name)

@@ -1,0 +1,50 @@
+"""Checking that a recorded program is well-formed and well-typed, for the flag `enable_checks`.
+
+A transformation that makes wrong programs is a mistake in phlox, or in a primitive that was added to it. It shows here,
+and not as a message of the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._base.errors import PhloxError
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Raises `PhloxError` when a variable is used before it has a value or given two, or a declared type is wrong."""
+    known: set[Var] = set()
+
+    def define(v: Var, where: object) -> None:
+        if v in known:
+            raise PhloxError(f"malformed program: a variable of type {v.aval.short} is given two values, by {where}")
+        known.add(v)
+
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        define(v, "its inputs")
+    for eqn in jaxpr.eqns:
+        _check_read(known, eqn.invars, eqn)
+        _check_types(eqn)
+        for inner in jaxprs_in(eqn.params):
+            check_jaxpr(inner)
+        for v in eqn.outvars:
+            define(v, eqn)
+    _check_read(known, jaxpr.outvars, "the results")
+
+
+def _check_read(known: set[Var], atoms: Sequence[Atom], where: object) -> None:
+    for v in atoms:
+        if isinstance(v, Var) and v not in known:
+            raise PhloxError(f"malformed program: {where} reads a variable of type {v.aval.short} without a value")
+
+
+def _check_types(eqn: JaxprEqn) -> None:
+    found = eqn.primitive.rule("types")(*[v.aval for v in eqn.invars], **eqn.params)
+    avals = list(found) if eqn.primitive.multiple_results else [found]
+    declared = [v.aval for v in eqn.outvars]
+    if avals != declared:
+        raise PhloxError(
+            f"malformed program: {eqn} declares {[a.short for a in declared]}, but gives {[a.short for a in avals]}",
+            where=eqn.source_info,
+        )

@@ -1,0 +1,89 @@
+"""Finding traced values that outlive their transformation, for the flag `check_tracer_leaks`.
+
+A tracer that was stored somewhere is found only when it is used, often far from the mistake. With the flag on, entry
+points look right after the user's function has returned whether a tracer of a trace that has ended is still alive.
+"""
+
+from __future__ import annotations
+
+import gc
+import types
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._base import config
+from .._base.errors import LeakedTracerError
+from .trace import Trace, Tracer, ended_traces
+
+
+@contextmanager
+def no_leaks(name: str) -> Iterator[None]:
+    """Runs the transformation of the function `name`; raises `LeakedTracerError` when tracers of it stay alive."""
+    if not config.current().check_tracer_leaks:
+        yield
+        return
+    noted: list[weakref.ref[Trace]] = []
+    token = ended_traces.set(noted)
+    try:
+        yield
+    finally:
+        ended_traces.reset(token)
+    leaked = _alive(noted)
+    if not leaked:
+        return
+    gc.collect()  # values in reference cycles may be dead all the same
+    del leaked
+    leaked = _alive(noted)
+    if leaked:
+        raise _error(name, leaked)
+
+
+def _alive(noted: list[weakref.ref[Trace]]) -> list[Tracer]:
+    traces = [trace for ref in noted if (trace := ref()) is not None]
+    return [x for trace in traces for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x.owner is trace]
+
+
+def _error(name: str, leaked: list[Tracer]) -> LeakedTracerError:
+    holders = [(leaked[i].aval.short, _holders(leaked[i], {id(leaked)})) for i in range(len(leaked))]
+    lines = [f"Leaked traced values of {name}, which has ended:"]
+    for x, (short, where) in zip(leaked, holders, strict=True):
+        origin = x.owner.explain(x)
+        lines.append(f"    {short}" + (f" ({origin})" if origin else "") + f" is held by {' and '.join(where)}")
+    return LeakedTracerError(
+        "\n".join(lines),
+        instead="return the value from the function; do not store it in a global, a list or self",
+        holders=holders,
+    )
+
+
+def _holders(x: Any, ours: set[int], depth: int = 4) -> list[str]:
+    """What refers to `x`, in words; `ours` are lists of this search, which do not count."""
+    holders = gc.get_referrers(x)
+    inner = {*ours, id(holders)}
+    found = []
+    for i in range(len(holders)):  # an iterator would hold them too
+        if id(holders[i]) in ours or isinstance(holders[i], types.FrameType):
+            continue
+        text = _role(holders[i], x)
+        if depth and isinstance(holders[i], list | dict | tuple | set | types.CellType):
+            outer = _holders(holders[i], inner, depth - 1)
+            text += f" of {outer[0]}" if outer[0] != _UNKNOWN else ""
+        found.append(text)
+    return found or [_UNKNOWN]
+
+
+_UNKNOWN = "a variable"
+
+
+def _role(holder: Any, x: Any) -> str:
+    if isinstance(holder, types.ModuleType):
+        return f"module {holder.__name__}"
+    if isinstance(holder, types.FunctionType):
+        return f"function {holder.__qualname__}"
+    if isinstance(holder, dict):
+        return next((f"{key!r}" for key, value in holder.items() if value is x), "a dict")
+    if isinstance(holder, types.CellType):
+        return "a variable"
+    return f"a {type(holder).__qualname__}"

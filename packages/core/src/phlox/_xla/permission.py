@@ -1,0 +1,56 @@
+"""Whether a transfer between the host and devices may happen: the flags `transfer_guard_*`.
+
+A transfer is explicit when the user asked for it (`device_put`, `device_get`) and implicit when it happens because a
+number or NumPy array met an operation. As in JAX, reading arrays that lie in the host's memory is no transfer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from .._base import config, source
+from .._base.errors import TransferError
+from .._base.monitoring import logger
+
+_explicit: ContextVar[bool] = ContextVar("phlox_explicit_transfer", default=False)
+_INSTEAD = {
+    "host_to_device": "phlox.device_put(x), before",
+    "device_to_device": "phlox.device_put(x, where), before",
+    "device_to_host": "phlox.device_get(x)",
+}
+
+
+@contextmanager
+def asked() -> Iterator[None]:
+    """Transfers in this block are explicit."""
+    token = _explicit.set(True)
+    try:
+        yield
+    finally:
+        _explicit.reset(token)
+
+
+def check(direction: str, describe: Callable[[], str]) -> None:
+    """Asks the guard of `direction` ("host_to_device" …) for a transfer, which `describe` describes.
+
+    Raises `TransferError` where it is forbidden.
+    """
+    level = getattr(config.current(), f"transfer_guard_{direction}")
+    if level is None or level == "allow":
+        return
+    explicit = _explicit.get()
+    if explicit and not level.endswith("_explicit"):
+        return
+    words = f"{'explicit' if explicit else 'implicit'} {direction.replace('_', '-')} transfer of {describe()}"
+    if level.startswith("log"):
+        where = source.user_location(2)
+        logger.log(logging.WARNING, "%s%s", words, f" at {where}" if where is not None else "")
+        return
+    raise TransferError(
+        f"disallowed {words}, because transfer_guard_{direction} is {level!r}",
+        instead="" if explicit else _INSTEAD[direction],
+        direction=direction,
+    )

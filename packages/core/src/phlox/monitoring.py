@@ -1,0 +1,36 @@
+"""Listening to what happens while programs are made: `jax.monitoring`.
+
+Names of events are those of JAX (``/jax/core/compile/jaxpr_trace_duration`` …), so that listeners written for it work.
+"""
+
+from ._base.monitoring import (
+    clear_event_listeners,
+    record_event,
+    record_event_duration_secs,
+    record_event_time_span,
+    record_scalar,
+    register_event_duration_secs_listener,
+    register_event_listener,
+    register_event_time_span_listener,
+    register_scalar_listener,
+    unregister_event_duration_listener,
+    unregister_event_listener,
+    unregister_event_time_span_listener,
+    unregister_scalar_listener,
+)
+
+__all__ = [
+    "clear_event_listeners",
+    "record_event",
+    "record_event_duration_secs",
+    "record_event_time_span",
+    "record_scalar",
+    "register_event_duration_secs_listener",
+    "register_event_listener",
+    "register_event_time_span_listener",
+    "register_scalar_listener",
+    "unregister_event_duration_listener",
+    "unregister_event_listener",
+    "unregister_event_time_span_listener",
+    "unregister_scalar_listener",
+]
