@@ -20,6 +20,7 @@ import pytest
 import phlox
 from conformance import (
     test_arrays,
+    test_callbacks,
     test_checkify,
     test_closures,
     test_collectives,

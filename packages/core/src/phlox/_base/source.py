@@ -173,6 +173,7 @@ def user_location(depth: int = 1) -> Location | None:
     """The innermost frame that is not ours, or None when everything on the stack is."""
     frame: FrameType | None = sys._getframe(depth)
     hidden = _is_hidden
+    replayed = _here.get()
     while frame is not None:
         code = frame.f_code
         filename = code.co_filename
@@ -181,7 +182,7 @@ def user_location(depth: int = 1) -> Location | None:
             known = is_internal(filename)
         if not known:
             return Location(code, frame.f_lasti, scope.get())
-        if id(code) in _replaying and (replayed := _here.get()) is not None:
+        if replayed is not None and id(code) in _replaying:
             return Location(replayed.code, replayed.offset, scope.get())
         frame = frame.f_back
     return None
