@@ -43,7 +43,9 @@ def run(file):
     return "".join(report)
 
 
-@pytest.mark.parametrize("page", ["docs/tour.md", "docs/extending.md", "README.md", "packages/core/README.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/tour.md", "docs/extending.md", "docs/debugging.md", "README.md", "packages/core/README.md"]
+)
 def test_examples_run(page, tmp_path):
     # In a process of its own, as a reader would: the tour asks for two devices and states primitives.
     done = subprocess.run(

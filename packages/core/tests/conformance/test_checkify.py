@@ -371,3 +371,32 @@ def test_sets():
     for name in SETS:
         kinds = [{kind.__name__ for kind in getattr(lib, name)} for lib in (mine, theirs)]
         assert kinds[0] == kinds[1]
+
+
+KNOWN_INDICES = {
+    "inside": lambda lib, x, m: x[-1],
+    "above": lambda lib, x, m: x[5],
+    "below": lambda lib, x, m: x[-5],
+    "in a matrix": lambda lib, x, m: m[1, 9],
+    "below in a matrix": lambda lib, x, m: m[1, -9],
+    "a row": lambda lib, x, m: m[7],
+    "beside a slice": lambda lib, x, m: m[7, ::-1],
+    "beside an index": lambda lib, x, m: m[lib.numpy.int8(1), -9],
+    "written": lambda lib, x, m: x.at[-5].set(1.0),
+    "a slice": lambda lib, x, m: x[1:9],
+    "take": lambda lib, x, m: lib.numpy.take(x, 5),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_INDICES)
+def test_indices_that_are_known_while_tracing(name):
+    found = []
+    for lib in (jax, phlox):
+        x, m = lib.numpy.arange(3.0), lib.numpy.arange(12.0).reshape(3, 4)
+        checkify = checkify_of(lib)
+        error, out = checkify.checkify(lambda: KNOWN_INDICES[name](lib, x, m), checkify.index_checks)()
+        eager = KNOWN_INDICES[name](lib, x, m)
+        np.testing.assert_array_equal(np.asarray(out), np.asarray(eager))
+        found.append((error.get() is None, np.asarray(eager)))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[1][1], found[0][1])

@@ -95,7 +95,8 @@ def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
             items.append(_slice(part, n))
         elif type(part) is int:
             items.append("int")
-            dynamic.append(part + n if part < 0 else part)
+            # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
+            dynamic.append(part + n if -n <= part < 0 else part)
         else:
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
@@ -226,8 +227,9 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     consuming = [item for item in items if item != "new"]
     integers = iter(dynamic)
     where = [next(integers) if item == "int" else None for item in consuming]
-    # Nothing can be reported from a running program: positions outside are moved to the edge, known ones alike.
-    fixed = [min(max(i, 0), max(n - 1, 0)) if type(i) is int else None for i, n in zip(where, shape, strict=True)]
+    # Nothing can be reported from a running program: positions outside are moved to the edge when it runs, known ones
+    # alike, so that checkify sees them.
+    fixed = [i if type(i) is int and 0 <= i < n else None for i, n in zip(where, shape, strict=True)]
     # One slice takes all that is known: slices, and integers that are Python numbers.
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
@@ -266,8 +268,8 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
             starts.append(np.int32(0))
         else:
             starts.append(from_front(i, shape[axis]))
-            sizes[axis] = 1
-    dtype = next(type_of(s).dtype for s in starts if not isinstance(s, np.generic))
+            sizes[axis] = min(shape[axis], 1)
+    dtype = next((type_of(s).dtype for s in starts if not isinstance(s, np.generic)), dtypes.int32)
     starts = [to_dtype(s, dtype) for s in starts]
     return dynamic_slice(x, *starts, slice_sizes=tuple(sizes))
 
