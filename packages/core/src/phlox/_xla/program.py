@@ -265,9 +265,7 @@ def lower(
         text, module = write()
     located = lambda: write(locations=True)[0]  # noqa: E731
     avals = [v.aval for v in jaxpr.outvars]
-    return Lowering(
-        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name)
-    )
+    return Lowering(text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name))
 
 
 def module_text(
