@@ -132,6 +132,7 @@ def _calls() -> dict[str, list[Example]]:
     fwd = Rule(lambda ps: ([ps[0] ** 2], [ps[0]]), "square_fwd")
     bwd = Rule(lambda res, cts: [2 * res[0] * cts[0]], "square_bwd")
     mesh = Mesh(np.array(phlox.devices()[:1]), ("i",))
+    over = {"mesh": mesh, "manual": ("i",)}
     part = PartitionSpec("i")
     whole = PartitionSpec()
     doubled = _jaxpr(lambda a: jnp.sin(a) * 2.0, x)
@@ -149,9 +150,10 @@ def _calls() -> dict[str, list[Example]]:
         "custom_jvp_call": [Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0})],
         "custom_vjp_call": [Example((x,), {"call_jaxpr": square, "fwd": fwd, "bwd": bwd, "num_consts": 0})],
         "shard_map": [
-            Example((x,), {"jaxpr": doubled, "mesh": mesh, "in_specs": (part,), "out_specs": (part,)}),
-            Example((x,), {"jaxpr": summed, "mesh": mesh, "in_specs": (part,), "out_specs": (whole,)}, ((0,),)),
+            Example((x,), {"jaxpr": doubled, "in_specs": (part,), "out_specs": (part,), **over}),
+            Example((x,), {"jaxpr": summed, "in_specs": (part,), "out_specs": (whole,), **over}, ((0,),)),
         ],
+        "reshard": [Example((x,), {"mesh": mesh, "spec": part}, ((0,),))],
         **_loops(x, y),
     }
 

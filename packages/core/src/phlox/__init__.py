@@ -13,6 +13,7 @@ from . import (
     core,
     custom_derivatives,
     debug,
+    distributed,
     dlpack,
     dtypes,
     errors,
@@ -28,12 +29,19 @@ from . import (
     nn,
     numpy,
     random,
+    ref,
     scipy,
     sharding,
     stages,
     tree,
     tree_util,
     typing,
+)
+from ._api import ad, memory
+from ._api.assemble import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
 )
 from ._api.callbacks import pure_callback
 from ._api.closures import closure_convert, custom_gradient, linear_transpose
@@ -76,30 +84,39 @@ from ._api.configuration import (
 from ._api.custom import custom_jvp, custom_vjp
 from ._api.devices import block_until_ready, copy_to_host_async, device_get, device_put
 from ._api.differentiate import jvp, linearize, vjp
+from ._api.environment import print_environment_info
 from ._api.grad import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from ._api.jit import clear_caches, jit
+from ._api.meshes import make_mesh, reshard, set_mesh
 from ._api.naming import named_call, named_scope
 from ._api.pmap import pmap
 from ._api.remat import checkpoint, checkpoint as remat
+from ._api.shard_map import shard_map, smap
 from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
 from ._api.vmap import vmap
 from ._ir.dtypes import float0
-from ._trace.trace import typeof
+from ._trace.refs import Ref
 from ._xla import disk as cache
-from ._xla.array import Array, Shard
+from ._xla.array import Array, Shard, live_arrays
 from ._xla.callbacks import effects_barrier
 from ._xla.devices import (
     Device,
     default_backend,
     device_count,
     devices,
+    host_count,
+    host_id,
+    host_ids,
     local_device_count,
     local_devices,
     process_count,
     process_index,
+    process_indices,
 )
 from ._xla.mesh import PartitionSpec as P
 from ._xla.sharding import NamedSharding
+from .numpy._ds import ds
+from .numpy._refs import empty_ref, free_ref, freeze, new_ref, typeof
 
 __version__ = "0.1.0"
 
@@ -108,9 +125,11 @@ __all__ = [
     "Device",
     "NamedSharding",
     "P",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "__version__",
+    "ad",
     "ad_checkpoint",
     "allow_f16_reductions",
     "array_garbage_collection_guard",
@@ -143,9 +162,12 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "distributed",
     "dlpack",
+    "ds",
     "dtypes",
     "effects_barrier",
+    "empty_ref",
     "enable_checks",
     "enable_custom_prng",
     "enable_x64",
@@ -160,8 +182,13 @@ __all__ = [
     "ffi",
     "flatten_util",
     "float0",
+    "free_ref",
+    "freeze",
     "grad",
     "hessian",
+    "host_count",
+    "host_id",
+    "host_ids",
     "interpreters",
     "jacfwd",
     "jacobian",
@@ -173,14 +200,21 @@ __all__ = [
     "legacy_prng_key",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "log_compiles",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "make_jaxpr",
+    "make_mesh",
     "make_user_context",
+    "memory",
     "monitoring",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "no_execution",
     "no_tracing",
@@ -188,14 +222,21 @@ __all__ = [
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
+    "process_indices",
     "pure_callback",
     "random",
+    "ref",
     "remat",
     "remove_size_one_mesh_axis_from_type",
+    "reshard",
     "scipy",
+    "set_mesh",
+    "shard_map",
     "sharding",
+    "smap",
     "softmax_custom_jvp",
     "stages",
     "thread_guard",

@@ -1,5 +1,37 @@
 """``phlox.dlpack``: exchange of arrays with other libraries without copying, as in ``jax.dlpack``."""
 
-from .numpy._create import from_dlpack
+from typing import Any
 
-__all__ = ["from_dlpack"]
+import numpy as np
+
+from ._base.errors import ArgumentError
+from ._xla.array import Array
+from .numpy._create import from_dlpack as _from_dlpack
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+_KINDS = {"b", "i", "u", "f", "c"}
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of another library, through the DLPack protocol; see `phlox.numpy.from_dlpack`.
+
+    >>> import numpy as np
+    >>> from_dlpack(np.arange(2.0, dtype=np.float32))
+    Array([0., 1.], dtype=float32)
+    """
+    return _from_dlpack(external_array, device=device, copy=copy)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of this dtype can be exchanged: bools, and numbers of 8 to 128 bits but those of machine learning.
+
+    Of the latter bfloat16 alone can. Raises `ArgumentError` for None.
+
+    >>> is_supported_dtype("bfloat16"), is_supported_dtype("float8_e5m2")
+    (True, False)
+    """
+    if dtype is None:
+        raise ArgumentError("is_supported_dtype: None is no dtype")
+    found = np.dtype(dtype)
+    return found.name == "bfloat16" or (found.isbuiltin == 1 and found.kind in _KINDS and found.name != "longdouble")

@@ -1,6 +1,28 @@
 """``phlox.sharding``: how arrays lie on devices, as in ``jax.sharding``."""
 
-from ._xla.mesh import Mesh, PartitionSpec
-from ._xla.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from ._api.axis_types import AbstractDevice, ManualAxisType, auto_axes, explicit_axes
+from ._api.meshes import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh
+from ._api.shard_map import Infer
+from ._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
+from ._xla.sharding import NamedSharding, Sharding, SingleDeviceSharding, make_single_device_sharding
 
-__all__ = ["Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding"]
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "Infer",
+    "ManualAxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "auto_axes",
+    "explicit_axes",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "reshard",
+    "set_mesh",
+    "use_abstract_mesh",
+]

@@ -33,6 +33,7 @@ from conformance import (
     test_jaxprs,
     test_lax_elementwise,
     test_lax_structural,
+    test_meshes,
     test_nn,
     test_numpy_create,
     test_numpy_elementwise,
@@ -43,6 +44,7 @@ from conformance import (
     test_numpy_statistics,
     test_random,
     test_random_distributions,
+    test_refs,
     test_remat,
     test_stages,
     test_transforms,
@@ -69,6 +71,8 @@ ELSEWHERE = {
     "lax": [test_collectives, test_control_flow, test_lax_structural],
     "nn.initializers": [test_nn],
     "random": [test_random, test_random_distributions],
+    "ref": [test_refs],
+    "sharding": [test_meshes, test_collectives],
     "tree": [test_trees],
     "tree_util": [test_trees],
     "dtypes": [test_dtypes],
@@ -86,6 +90,8 @@ ELSEWHERE = {
         test_indexing,
         test_remat,
         test_closures,
+        test_meshes,
+        test_refs,
         test_stages,
         test_configuration,
         test_callbacks,
@@ -104,6 +110,7 @@ NO_VALUES = {
     "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
     "Error", "ErrorCategory", "init_error",
+    "live_arrays", "print_environment_info", "Infer",
     "broadcast_prefix", "itemsize_bits",  # not in jax
 }  # fmt: skip
 
@@ -157,7 +164,6 @@ ABSENT = {
 #: doors to one function.
 ABSENT_OF = {
     "array": {"args"},
-    "device_put": {"src", "donate", "may_alias"},
     "checkpoint": {"concrete"},
     "dot": {"dimension_numbers"},
     "dynamic_index_in_dim": {"allow_negative_indices"},

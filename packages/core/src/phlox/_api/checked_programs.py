@@ -172,9 +172,9 @@ def _turn(eqn: JaxprEqn) -> ClosedJaxpr:
 def _shard_map(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
     """Each device has an error of its own; that of the first device that has one is kept."""
     params = eqn.params
-    mesh, inner = params["mesh"], params["jaxpr"]
+    mesh, inner, manual = params["mesh"], params["jaxpr"], params["manual"]
     leaves, tree, avals = leaves_of(error)
-    with inside(mesh):
+    with inside(mesh, manual):
         closed, out_tree = checked_jaxpr(inner, enabled, tree, [*avals, *inner.in_avals])
         width = out_tree.num_leaves
 
@@ -185,8 +185,8 @@ def _shard_map(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[An
 
         program = restage(fun, closed.in_avals, closed.jaxpr)
     in_specs = (*[PartitionSpec()] * len(leaves), *params["in_specs"])
-    out_specs = (*[PartitionSpec(mesh.axis_names)] * width, *params["out_specs"])
-    outs = bind_shard_map(program, [*leaves, *values], mesh, in_specs, out_specs)
+    out_specs = (*[PartitionSpec(tuple(n for n in mesh.axis_names if n in manual))] * width, *params["out_specs"])
+    outs = bind_shard_map(program, [*leaves, *values], mesh, in_specs, out_specs, manual)
     found, results = _split(out_tree, outs)
     return found.reduced(), results
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import ArgumentError, DeviceError
+from .._base.errors import ArgumentError, OptionError
 from .._ir.avals import typeof_value
 from .._ops.shape import copy
 from .._trace.trace import Tracer, not_an_array
@@ -15,53 +15,75 @@ from .._xla.array import Array, block_until_ready as wait, move, physical, put
 from .._xla.devices import Device
 from .._xla.mesh import PartitionSpec
 from .._xla.permission import asked
-from .._xla.sharding import Sharding, single_device
+from .._xla.sharding import NamedSharding, Sharding, single_device
+from .memory import Space
+from .meshes import named, reshard as _reshard
 
 
 def _sharding(device: Any) -> Sharding | None:
+    device = named("device_put", device)
     if device is None or isinstance(device, Sharding):
         return device
     if type(device) is Device:
         return single_device(device)
-    if isinstance(device, PartitionSpec):
-        raise DeviceError(f"device_put: {device} alone names no devices", instead="NamedSharding(mesh, spec)")
+    if isinstance(device, Space):
+        return None  # devices have one kind of memory here
     raise ArgumentError(f"device_put: {device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
 
 
-def _put(x: Any, sharding: Sharding | None) -> Any:
+def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
     if isinstance(x, Tracer):
-        return copy(x)
+        return _reshard(x, sharding) if isinstance(sharding, NamedSharding) else copy(x)
     if type(x) is Array:
-        return x if sharding is None else move(x, sharding)
+        there = x if sharding is None else move(x, sharding)
+        return there.__deepcopy__({}) if fresh else there
     aval = typeof_value(x)
     if aval is None:
         if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
-            return _put(np.asarray(x), sharding)
+            return _put(np.asarray(x), sharding, fresh)
         raise not_an_array(x, "a leaf given to device_put")
     return put(np.asarray(x, aval.dtype), aval, sharding, committed=sharding is not None)
 
 
-def device_put(x: Any, device: Any = None) -> Any:
+def _is_place(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """Copies a tree of arrays to a device, or lays it out over several.
 
     Args:
       x: array, number, or a tree of those.
-      device: a `Device`, a `Sharding`, or a tree of those that is a prefix of `x`. Without one, arrays stay where they
-        are and everything else goes to the default device.
+      device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), or a tree of
+        those that is a prefix of `x`. Without one, arrays stay where they are and everything else goes to the default
+        device.
+      src: where `x` is; arrays know it themselves.
+      donate: True (or a tree of truth values) where `x` is not used afterwards, so that its memory could be reused.
+        No platform of today does; the arrays stay.
+      may_alias: False (or a tree) where the result must have memory of its own even if it is where `x` is.
 
-    The result is committed: computations with it run where it lies.
+    The result is committed: computations with it run where it lies. Raises `OptionError` for leaves with both `donate`
+    and `may_alias`.
 
     >>> import phlox
     >>> device_put(np.ones(2, np.float32), phlox.devices()[0])
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = pytree.flatten(x)
+
+    def spread(prefix: Any) -> list[Any]:
+        return pytree.broadcast_prefix(prefix, x, is_leaf=_is_place)
+
     if device is None or type(device) is Device or isinstance(device, Sharding):
         places = [_sharding(device)] * len(leaves)
     else:
-        places = [_sharding(d) for d in pytree.broadcast_prefix(device, x, is_leaf=pytree.is_none)]
+        places = [_sharding(d) for d in spread(device)]
+    given, shared = spread(donate), spread(may_alias)
+    if any(d and a for d, a in zip(given, shared, strict=True)):
+        raise OptionError("device_put: donate and may_alias for the same array", instead="one of them")
+    fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]
     with asked():
-        return tree.unflatten([_put(leaf, place) for leaf, place in zip(leaves, places, strict=True)])
+        return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, strict=True)])
 
 
 def device_get(x: Any) -> Any:

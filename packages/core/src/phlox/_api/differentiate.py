@@ -23,6 +23,7 @@ from .._transform.linearize import linearize as linearize_flat
 from .._transform.transpose import Linear, backward_pass
 from .._transform.words import Zero, instantiate
 from . import arguments
+from .ad import deliver
 from .flat import FlatFunction
 
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -210,6 +211,26 @@ class Pullback:
             for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
         ]
         return self.in_tree.unflatten(self.flat(checked))
+
+    def with_refs(self, *wishes: Any) -> Callable[[Any], Any]:
+        """The same map, with a wish for each leaf of the arguments (see `phlox.ad`).
+
+        A reference gets the gradient added to it, `DontWant()` leaves it out, anything else returns it.
+
+        >>> _, pullback = phlox.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> total = phlox.new_ref(jnp.float32(10))
+        >>> pullback.with_refs(total, phlox.ad.GradValue())(1.0)
+        (GradRef(), Array(2., dtype=float32, weak_type=True))
+        >>> total[...]
+        Array(13., dtype=float32)
+        """
+        places, tree = flatten(wishes)
+        pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
+
+        def deliver_all(cotangent: Any) -> Any:
+            return self.in_tree.unflatten(deliver(self.in_tree.flatten_up_to(self(cotangent)), places))
+
+        return deliver_all
 
     def flat(self, cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of the leaves of the arguments."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .._base import config, pytree
-from .._base.errors import UnexpectedTracerError
+from .._base.errors import RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
@@ -26,6 +26,7 @@ from .._ops.call import jit_p
 from .._ops.shape import own
 from .._trace.axes import axis_env
 from .._trace.leaks import no_leaks
+from .._trace.refs import CapturedRefs, Ref
 from .._trace.staging import stage
 from .._trace.trace import ArrayLike, Tracer, check_live
 from .._xla.array import Array, wrap
@@ -34,10 +35,11 @@ from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array, scalar
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
-from . import arguments, stages
+from . import arguments, references, stages
 from .misses import check_miss
 from .options import Options, Prefix
 from .stage_out import ShapeDtypeStruct, eval_shape
+from .threaded import Threaded
 
 _NUMBERS = (float, int, bool, complex)
 _CACHE_LIMIT = 4096
@@ -79,15 +81,17 @@ class Prepared(NamedTuple):
 class _Caches:
     """What was traced and compiled for one function with one set of options. Dies with the function."""
 
-    __slots__ = ("__weakref__", "entries", "fast", "traces")
+    __slots__ = ("__weakref__", "entries", "fast", "threads", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Traced] = {}
-        self.entries: dict[Any, _Entry] = {}
-        self.fast: dict[Any, _Entry] = {}
+        self.entries: dict[Any, _Entry | Threaded] = {}
+        self.fast: dict[Any, Any] = {}
+        self.threads: dict[Any, Threaded] = {}
 
     def clear(self) -> None:
         self.traces.clear()
+        self.threads.clear()
         self.entries.clear()
         self.fast.clear()
 
@@ -162,6 +166,9 @@ class JitFunction:
         self._fast = self._store.fast
         self._resolved: Options | None = None
         self._plain = not (options.static_argnums or options.static_argnames)
+
+    #: whether references that the function uses are passed in and out of it
+    _threads = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is not None:
@@ -242,6 +249,8 @@ class JitFunction:
         if isinstance(x, Tracer):
             check_live(x)
             raise UnexpectedTracerError(f"a traced value of type {x.aval.short} left its transformation", aval=x.aval)
+        if kind is Ref:
+            return Ref
         aval = typeof_value(x)
         if aval is None:
             arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
@@ -327,9 +336,32 @@ class JitFunction:
 
     def _compile(
         self, args: Any, kwargs: Any, statics: Any, leaves: Sequence[Any], in_tree: PyTreeDef, keys: Sequence[Any]
-    ) -> _Entry:
-        lowered = self._lower(args, kwargs, statics, in_tree, keys)
+    ) -> _Entry | Threaded:
+        mine = tuple(i for i, key in enumerate(keys) if key is Ref)
+        if mine:
+            return self._thread(in_tree, statics, mine)
+        try:
+            lowered = self._lower(args, kwargs, statics, in_tree, keys)
+        except CapturedRefs:
+            if not self._threads:
+                raise
+            return self._thread(in_tree, statics, mine)
         return _entry(lowered, len(leaves), lowered.lowering.compile(self._options.compiler_options))
+
+    def _thread(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> Threaded:
+        key = (in_tree, statics, mine)
+        found = self._store.threads.get(key)
+        if found is None:
+            partial = functools.partial(self._rebuild, statics)
+            found = _bounded(self._store.threads)[key] = Threaded(self._fun, self._pure, partial, in_tree, mine)
+        return found
+
+    def _pure(self, fun: Callable[..., Any]) -> JitFunction:
+        """A jitted function for `fun`, which does what this one does and finds its references itself."""
+        given = self._options
+        if given.in_shardings is not None or given.out_shardings is not None:
+            raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
+        return _PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         avals = [scalar_aval(k) if k in _NUMBERS else k if type(k) is ShapedArray else k.aval for k in keys]
@@ -405,8 +437,20 @@ class JitFunction:
         else:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
+        mine = references.places(leaves)
+        if mine or (in_tree, statics, mine) in self._store.threads:
+            threaded = self._thread(in_tree, statics, mine)
+            outs = threaded.run(leaves)
+            return threaded.out_tree.unflatten(outs)
         avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
-        traced = self._trace(args, kwargs, statics, in_tree, avals)
+        try:
+            traced = self._trace(args, kwargs, statics, in_tree, avals)
+        except CapturedRefs:
+            if not self._threads:
+                raise
+            threaded = self._thread(in_tree, statics, mine)
+            outs = threaded.run(leaves)
+            return threaded.out_tree.unflatten(outs)
         outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         return traced.out_tree.unflatten(outs)
 
@@ -471,6 +515,12 @@ def _key_of(x: Any, aval: ShapedArray) -> Key:
     if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
         return key_for(aval, x.sharding, committed=True)
     return aval
+
+
+class _PureFunction(JitFunction):
+    """The pure function that stands for one with references: those it still finds are an affair of its maker."""
+
+    _threads = False
 
 
 def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:

@@ -9,12 +9,13 @@ from .._base.pytree import PyTreeDef, flatten
 from .._xla.compile import Overrides
 from .._xla.devices import Device
 from .._xla.sharding import Sharding
+from .meshes import named
 
 
 class Prefix(NamedTuple):
     """A tree of shardings (None: not specified) in hashable form: a prefix of (args, kwargs), or of results."""
 
-    leaves: tuple[Sharding | None, ...]
+    leaves: tuple[Any, ...]
     tree: PyTreeDef
 
     @staticmethod
@@ -27,7 +28,8 @@ class Prefix(NamedTuple):
 
     def spread(self, tree: Any) -> list[Sharding | None]:
         """One sharding for each leaf of `tree`."""
-        return pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
+        spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
+        return [named("jit", sharding) for sharding in spread]
 
 
 class Options(NamedTuple):

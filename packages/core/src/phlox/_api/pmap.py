@@ -218,7 +218,7 @@ def _map(
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
     out_specs = tuple(_spec(d, name) for d in out_dims)
-    outs = spmd.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *leaves], mesh, specs, out_specs)
+    outs = spmd.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *leaves], mesh, specs, out_specs, (name,))
     return flat.out_tree.unflatten(outs)
 
 

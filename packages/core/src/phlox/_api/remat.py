@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base import pytree
@@ -11,10 +11,12 @@ from .._ir.jaxpr import Var
 from .._ir.primitive import Primitive, current_trace
 from .._ops.dot import dot_general
 from .._ops.remat import Policy, checkpoint as checkpoint_p, name_p, without_calls
+from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import typeof
 from . import arguments
 from .differentiate import vjp
 from .flat import user_call
+from .references import closed_over
 from .stage_out import make_jaxpr
 from .staged import operands_of, staged
 
@@ -62,17 +64,27 @@ def checkpoint(
         if fixed or kwargs:
             called = functools.partial(_fill, functools.partial(fun, **known), fixed, len(args), names)
         operands = [*(x for i, x in enumerate(args) if i not in fixed), *(kwargs[name] for name in names)]
-        leaves, tree = operands_of("checkpoint", fun, operands)
-        program = staged("checkpoint", arguments.fun_name(fun), called, tree, [typeof(x) for x in leaves])
-        outs = checkpoint_p.bind(
-            *program.consts,
-            *leaves,
-            jaxpr=program.closed,
-            prevent_cse=prevent_cse,
-            differentiated=False,
-            policy=policy,
-        )
-        return program.out_tree.unflatten(outs)
+        (called,), given = closed_over([called], tuple(operands))
+
+        def run(refs: Sequence[Ref]) -> Any:
+            pure, operands = (lifted(called, refs), (values(refs), *given)) if refs else (called, given)
+            leaves, tree = operands_of("checkpoint", fun, operands)
+            program = staged("checkpoint", arguments.fun_name(fun), pure, tree, [typeof(x) for x in leaves])
+            outs = checkpoint_p.bind(
+                *program.consts,
+                *leaves,
+                jaxpr=program.closed,
+                prevent_cse=prevent_cse,
+                differentiated=False,
+                policy=policy,
+            )
+            result = program.out_tree.unflatten(outs)
+            if not refs:
+                return result
+            write_all(refs, result[1])
+            return result[0]
+
+        return threading(run)
 
     return checkpointed
 

@@ -13,9 +13,11 @@ from .._ir.avals import ShapedArray, shaped
 from .._ir.jaxpr import ClosedJaxpr
 from .._trace.axes import AxisName, axis_env, only_axes
 from .._trace.leaks import no_leaks
+from .._trace.refs import Ref, lifted, threading, values
 from .._trace.staging import stage
 from . import arguments
 from .flat import FlatFunction
+from .references import closed_over, places
 
 
 class ShapeDtypeStruct:
@@ -148,5 +150,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(jnp.dot, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3,), "float32"))
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
-    closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
-    return out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+
+    def run(refs: Sequence[Ref]) -> Any:
+        if not refs and not places(flatten((args, kwargs))[0]):
+            closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
+            return out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+        (called,), given = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
+        closed, out_tree = _staged(lifted(called, refs), (values(refs), *given), {}, "eval_shape")
+        return out_tree.unflatten([struct_of(a) for a in closed.out_avals])[0]
+
+    return threading(run)

@@ -12,10 +12,12 @@ from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
 from .._trace.axes import AxisName
 from .._trace.leaks import no_leaks
+from .._trace.refs import AbstractRef, Ref, values, write_all
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from . import arguments
 from .flat import FlatFunction, user_call
+from .references import check_distinct, places
 
 Axes = Any  # int | None | pytree of them
 _VMAP = Wrapper("vmap")
@@ -54,8 +56,11 @@ def vmap(
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = flatten((args, kwargs))
-        avals = arguments.check_arrays("vmap", fun, args, kwargs, leaves)
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
+        mine = places(leaves)
+        if mine:
+            return _with_refs(fun, leaves, in_tree, axes, mine, (out_axes, axis_name, axis_size))
+        avals = arguments.check_arrays("vmap", fun, args, kwargs, leaves)
         names = arguments.leaf_names(fun, args, kwargs)
         size = _size(list(zip(names, axes, avals, strict=True)), axis_size)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
@@ -68,6 +73,31 @@ def vmap(
         )
 
     return batched
+
+
+def _with_refs(
+    fun: Callable[..., Any], leaves: list[Any], tree: PyTreeDef, axes: Sequence[Any], mine: Sequence[int], options: Any
+) -> Any:
+    """A call with references: those with a mapped axis are batches of references, the others as they are."""
+    out_axes, axis_name, axis_size = options
+    refs = [leaves[i] for i in mine]
+    check_distinct("vmap", refs)
+    mapped = [i for i in mine if axes[i] is not None]
+    rest = [i for i in range(len(leaves)) if i not in mine]
+
+    def pure(state: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
+        inside = dict(zip(mapped, [Ref(AbstractRef(typeof(x)), x) for x in state], strict=True))
+        given = {**dict(zip(rest, others, strict=True)), **inside}
+        args, kwargs = tree.unflatten([given.get(i, x) for i, x in enumerate(leaves)])
+        return fun(*args, **kwargs), values(list(inside.values()))
+
+    pure.__name__ = arguments.fun_name(fun)
+    dims = [axes[i] for i in mapped]
+    call = vmap(pure, (dims, [axes[i] for i in rest]), (out_axes, dims), axis_name, axis_size)
+    outer = [leaves[i] for i in mapped]
+    out, state = call(values(outer), [leaves[i] for i in rest])
+    write_all(outer, state)
+    return out
 
 
 def _count(args: Any) -> int:

@@ -107,6 +107,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "default_matmul_precision": Flag(_one_of(*_PRECISIONS), None, True, "Precision of matrix products."),
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
+    "mesh": Flag(_anything, None, True, "The mesh that PartitionSpecs without one speak of; see phlox.set_mesh."),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
     "num_cpu_devices": Flag(_integer, 0, False, "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1)."),
     "platforms": Flag(_text, None, False, "Platforms to look for, in order of preference, as 'cuda,cpu'."),
@@ -284,6 +285,13 @@ def read(name: str) -> Any:
     if short not in FLAGS:
         raise ConfigError(f"there is no configuration flag {name!r}", instead="one of " + ", ".join(_NAMES))
     return getattr(current(), short)
+
+
+def override(**changes: Any) -> None:
+    """Sets flags in this thread (and its async tasks) alone, for good or until the scope around ends."""
+    checked = _checked(changes)
+    outer = _scope.get()
+    _scope.set(_Scope({**outer.overrides, **checked} if outer else checked))
 
 
 def scope(**changes: Any) -> AbstractContextManager[None]:

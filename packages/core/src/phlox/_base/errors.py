@@ -6,7 +6,6 @@
     ├── CompilationError (RuntimeError)        XLA could not compile a program
     │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
     ├── ExportError (ValueError)               a function that cannot be exported, or not be read again
-    ├── InconclusiveDimensionOperation         the value of a symbolic dimension
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
@@ -22,18 +21,23 @@
     ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
     ├── CallbackError (RuntimeError)           a callback's results are not what it promised
     ├── EffectError (ValueError, NotImplementedError) an effect where it cannot happen, or not in order
-    ├── UnexpectedTracerError (TypeError)      a traced value outlived its trace
-    ├── ConcretizationTypeError (TypeError)    Python asked for the value of a traced array
-    │   ├── TracerBoolConversionError
-    │   ├── TracerIntegerConversionError
-    │   └── TracerArrayConversionError
+    ├── JAXTypeError (TypeError)               values that are traced, or keys, used as they cannot be
+    │   ├── UnexpectedTracerError              a traced value outlived its trace
+    │   ├── ConcretizationTypeError            Python asked for the value of a traced array
+    │   │   ├── TracerBoolConversionError
+    │   │   ├── TracerIntegerConversionError
+    │   │   └── TracerArrayConversionError
+    │   └── KeyReuseError (RuntimeError)
+    ├── JAXIndexError (IndexError)
+    │   └── NonConcreteBooleanIndexError
     ├── InvalidValueError (FloatingPointError) a nan or an infinity, with the flags debug_nans and debug_infs
     ├── LeakedTracerError                      a traced value outlived its trace, with check_tracer_leaks
     ├── TransferError (RuntimeError)           a transfer between host and devices that transfer_guard forbids
     ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution
     ├── IndexingError (IndexError, TypeError)   an index that arrays do not understand
-    ├── NonConcreteBooleanIndexError (IndexError)
-    └── KeyReuseError (RuntimeError)
+    ├── RefError (ValueError)                  a reference used as it cannot be
+    ├── JaxprTypeError (TypeError)             a program whose types do not fit
+    └── InconclusiveDimensionOperation         a question about symbolic lengths that has no one answer
 
 Names that JAX has are JAX's. Classes derive from the built-in class that JAX or NumPy would raise, so that
 `except TypeError` written for them keeps working. Data sits in attributes: nobody needs to parse a message.
@@ -63,12 +67,16 @@ __all__ = [
     "InconclusiveDimensionOperation",
     "IndexingError",
     "InvalidValueError",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxprTypeError",
     "KeyReuseError",
     "LeakedTracerError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "OptionError",
     "PhloxError",
+    "RefError",
     "RefusedError",
     "ShapeError",
     "StaticArgumentError",
@@ -238,7 +246,19 @@ class EffectError(PhloxError, ValueError, NotImplementedError):
     """An effect that a transformation cannot keep, as an ordered one under vmap. Attributes: effects."""
 
 
-class UnexpectedTracerError(PhloxError, TypeError):
+class JAXTypeError(PhloxError, TypeError):
+    """What JAX's own kinds of `TypeError` have in common: a traced value or a key was used as it cannot be."""
+
+
+class JAXIndexError(PhloxError, IndexError):
+    """What JAX's own kinds of `IndexError` have in common."""
+
+
+class JaxprTypeError(PhloxError, TypeError):
+    """A program (Jaxpr) is not well typed. Programs that phlox records are; those that are built by hand may not be."""
+
+
+class UnexpectedTracerError(JAXTypeError):
     """A traced value was used after the transformation that made it had ended.
 
     Cause: the function stored it somewhere (a global, an attribute, a list) instead of returning it.
@@ -246,7 +266,7 @@ class UnexpectedTracerError(PhloxError, TypeError):
     """
 
 
-class ConcretizationTypeError(PhloxError, TypeError):
+class ConcretizationTypeError(JAXTypeError):
     """Python asked for the concrete value of an array that is only known while the program runs.
 
     Fix: mark the argument static, or use ``numpy.where`` and the like.
@@ -278,7 +298,7 @@ class IndexingError(PhloxError, IndexError, TypeError):
     """An index that arrays do not understand, or that does not fit the array."""
 
 
-class NonConcreteBooleanIndexError(PhloxError, IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index: the shape of the result would depend on its values.
 
     Fix: ``phlox.numpy.where(mask, x, fill)``, or functions that take ``size=``.
@@ -314,5 +334,9 @@ class RefusedError(PhloxError, RuntimeError):
     """Something was traced, or run, while the flag `no_tracing`, or `no_execution`, forbids it."""
 
 
-class KeyReuseError(PhloxError, RuntimeError):
+class RefError(PhloxError, ValueError):
+    """A reference to an array (`phlox.Ref`) is used as it cannot be: returned, passed twice, indexed outside of it."""
+
+
+class KeyReuseError(JAXTypeError, RuntimeError):
     """A PRNG key was used twice. Fix: ``key, subkey = phlox.random.split(key)``."""

@@ -20,7 +20,7 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, instantiate
-from .._xla.text import Function, Value
+from .._xla.text import Function, Value, quoted
 from .elementwise import div, mul
 from .families import literal
 from .logic import eq, select
@@ -153,6 +153,8 @@ def _index_text(f: Function, axis_name: Any) -> Value:
     names = [name for name, _ in mesh]
     if axis_name not in names:
         raise AxisNameError(f"unbound axis name: {axis_name!r}", instead="pmap with this axis_name", axis=axis_name)
+    if f.free:
+        return _index_beside_free_axes(f, axis_name)
     at = names.index(axis_name)
     word = shaped((), dtypes.uint32)
     number = f.op("stablehlo.partition_id", [], word)
@@ -160,6 +162,22 @@ def _index_text(f: Function, axis_name: Any) -> Value:
     index = f.same("stablehlo.divide", number, f.constant(stride, word))
     index = f.same("stablehlo.remainder", index, f.constant(mesh[at][1], word))
     return f.convert(index, dtypes.int32)
+
+
+def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
+    """The index where the compiler may split along some axes: it knows its place only where all are mapped."""
+    inner = Function(f.module, f.axes, f.counter, f.indent + "  ")
+    index = _index_text(inner, axis_name)
+    name = f.fresh()
+    symbol = f.module.mesh(tuple((str(axis), size) for axis, size in f.axes))
+    rest = ", ".join(quoted(str(axis)) for axis in f.free)
+    f.line(
+        f"{name} = sdy.manual_computation() in_shardings=[] out_shardings=[<@{symbol}, []>] "
+        f"manual_axes={{{rest}}} () {{"
+    )
+    f.lines += [*inner.lines, f"{inner.indent}sdy.return {index} : {index.aval.text}"]
+    f.line(f"}} : () -> {index.aval.text}")
+    return Value(name, index.aval)
 
 
 def _index_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis_name: Any) -> tuple[Any, Dim]:

@@ -1,7 +1,8 @@
 """`shard_map`: one program run by every device of a mesh on its own part of the data. pmap is made of it.
 
 The inner Jaxpr sees the parts. Which part of an argument a device gets, and where its result goes, is said by
-PartitionSpecs. Lowered to Shardy's manual computation, in which collectives name the axes of the mesh.
+PartitionSpecs. Lowered to Shardy's manual computation, in which collectives name the axes of the mesh. `manual` are
+the axes that the program is mapped over; along the others the compiler may split the parts as it likes.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from .call import axes_used
 from .collectives import psum
 from .elementwise import div
 from .families import literal
+from .place import insert_entry
 from .shape import reshape
 
 Specs = tuple[PartitionSpec, ...]
+Names = tuple[Any, ...]
 
 
 def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts: bool) -> tuple[int, ...]:
@@ -51,29 +54,37 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray
 
 
 @contextmanager
-def inside(mesh: Mesh) -> Iterator[None]:
-    """Puts the axes of the mesh in scope."""
-    with only_axes((*axis_env.get(), *mesh.shape.items())):
+def inside(mesh: Mesh, manual: Names) -> Iterator[None]:
+    """Puts the axes that are mapped in scope."""
+    with only_axes((*axis_env.get(), *[(name, size) for name, size in mesh.shape.items() if name in manual])):
         yield
 
 
-def bind(jaxpr: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, in_specs: Specs, out_specs: Specs) -> list[Any]:
+def bind(
+    jaxpr: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[Any]:
     """Applies `shard_map`; constants of the Jaxpr become arguments that every device gets whole."""
     if jaxpr.consts:
         args = [*jaxpr.consts, *args]
         in_specs = (*[PartitionSpec()] * len(jaxpr.consts), *in_specs)
         jaxpr = ClosedJaxpr(hoist_consts(jaxpr.jaxpr))
-    return shard_map.bind(*args, jaxpr=jaxpr, mesh=mesh, in_specs=tuple(in_specs), out_specs=tuple(out_specs))
+    return shard_map.bind(
+        *args, jaxpr=jaxpr, mesh=mesh, in_specs=tuple(in_specs), out_specs=tuple(out_specs), manual=manual
+    )
 
 
-def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> list[ShapedArray]:
+def _types(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[ShapedArray]:
     return [
         shaped(_scaled(a.shape, mesh, spec, False), a.dtype, a.weak_type)
         for a, spec in zip(jaxpr.out_avals, out_specs, strict=True)
     ]
 
 
-def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> list[Value]:
+def _text(
+    f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[Value]:
     def shardings(specs: Specs, ranks: Sequence[int]) -> str:
         return ", ".join(f"<{spec_text(f.module, mesh, spec, rank)}>" for spec, rank in zip(specs, ranks, strict=True))
 
@@ -85,17 +96,18 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: S
             effects=jaxpr.effects,
         )
     outs = list(f.outs)
-    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label)
+    free = tuple(n for n in (f.free if f.axes else mesh.axis_names) if n not in manual)
+    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, free)
     parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
     results = lower_jaxpr(inner, jaxpr.jaxpr, parts)
     name = f.fresh()
     left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
     head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
-    manual = ", ".join(quoted(str(axis)) for axis in mesh.axis_names)
+    mapped = ", ".join(quoted(str(axis)) for axis in mesh.axis_names if axis in manual)
     begin = (
         f"{left}sdy.manual_computation({', '.join(map(str, args))}) "
         f"in_shardings=[{shardings(in_specs, [a.aval.ndim for a in args])}] "
-        f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{manual}}} ({head}) {{"
+        f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{mapped}}} ({head}) {{"
     )
     types = ", ".join(r.aval.text for r in results)
     returned = f" {', '.join(map(str, results))} : {types}" if results else ""
@@ -107,28 +119,40 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: S
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
-    with inside(mesh):
+    with inside(mesh, manual):
         derived, present = jvp_jaxpr(jaxpr, nonzero)
     given = [t for t in tangents if type(t) is not Zero]
     specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
     out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
-    results = bind(derived, [*primals, *given], mesh, specs, out)
+    results = bind(derived, [*primals, *given], mesh, specs, out, manual)
     count = len(out_specs)
     return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
 ) -> tuple[list[Any], list[Any]]:
     wanted = tuple(type(t) is not Zero for t in tangents)
-    with inside(mesh):
+    with inside(mesh, manual):
         split = linearize_jaxpr(jaxpr, wanted)
         count = len(out_specs)
         # Residuals differ from device to device: they leave with an axis in front that is split over all.
-        stacked = PartitionSpec(tuple(mesh.axis_names))
+        stacked = PartitionSpec(manual)
 
         def with_axis(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
@@ -150,7 +174,7 @@ def _linearize(
         ]
         linear = restage(without_axis, in_avals, jaxpr.jaxpr)
     extra = len(primal.out_avals) - count
-    results = bind(primal, primals, mesh, in_specs, (*out_specs, *[stacked] * extra))
+    results = bind(primal, primals, mesh, in_specs, (*out_specs, *[stacked] * extra), manual)
     sources: dict[str, Sequence[Any]] = {"in": primals, "out": results}
     specs = {"in": in_specs, "out": (*out_specs, *[stacked] * extra)}
     residuals = [sources[kind][i] for kind, i in split.residuals]
@@ -158,25 +182,31 @@ def _linearize(
     linear_specs += [s for s, want in zip(in_specs, wanted, strict=True) if want]
     tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
     given = [t for t in tangents if type(t) is not Zero]
-    outs = bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs) if tangent_specs else []
+    outs = bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs, manual) if tangent_specs else []
     return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
 
 
-def _unmapped(mesh: Mesh, spec: PartitionSpec) -> tuple[Any, ...]:
-    """Axes of the mesh that a spec does not split over: along them every device holds the same."""
+def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
+    """Mapped axes that a spec does not split over: along them every device holds the same."""
     used = {axis for entry in spec for axis in axes_of(entry)}
-    return tuple(axis for axis in mesh.axis_names if axis not in used)
+    return tuple(axis for axis in manual if axis not in used)
 
 
 def _transpose(
-    cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs
+    cotangents: Sequence[Any],
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
 ) -> list[Any]:
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
     arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
     result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
-    with inside(mesh):
+    with inside(mesh, manual):
         derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
         result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
 
@@ -185,7 +215,7 @@ def _transpose(
             # A result that all devices hold is one value: each device answers for its share of it. An argument
             # that all devices hold collects the cotangents of all.
             for i, spec in enumerate(ct_specs):
-                copies = _unmapped(mesh, spec)
+                copies = _unmapped(manual, spec)
                 if copies:
                     share = 1
                     for axis in copies:
@@ -193,13 +223,13 @@ def _transpose(
                     cts[i] = div(cts[i], literal(cts[i], share))
             outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
             return [
-                psum.bind(x, axes=_unmapped(mesh, spec))[0] if _unmapped(mesh, spec) else x
+                psum.bind(x, axes=_unmapped(manual, spec))[0] if _unmapped(manual, spec) else x
                 for x, spec in zip(outs, result_specs, strict=True)
             ]
 
         program = restage(adjusted, derived.in_avals, jaxpr.jaxpr)
     given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs)))
+    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual))
     there = iter(present)
     return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
@@ -212,24 +242,18 @@ def _batch(
     mesh: Mesh,
     in_specs: Specs,
     out_specs: Specs,
+    manual: Names,
 ) -> tuple[list[Any], list[Dim]]:
-    with inside(mesh):
+    with inside(mesh, manual):
         derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-    specs = tuple(_insert(s, d) for s, d in zip(in_specs, dims, strict=True))
-    out = tuple(_insert(s, d) for s, d in zip(out_specs, out_dims, strict=True))
-    return bind(derived, args, mesh, specs, out), out_dims
-
-
-def _insert(spec: PartitionSpec, dim: Dim) -> PartitionSpec:
-    """The spec of an array with one more axis at `dim`, which is not split."""
-    if dim is None or dim >= len(spec):
-        return spec
-    return PartitionSpec(*spec[:dim], None, *spec[dim:])
+    specs = tuple(insert_entry(s, d) for s, d in zip(in_specs, dims, strict=True))
+    out = tuple(insert_entry(s, d) for s, d in zip(out_specs, out_dims, strict=True))
+    return bind(derived, args, mesh, specs, out, manual), out_dims
 
 
 def _show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
-    return {name: params[name] for name in ("in_specs", "jaxpr", "mesh", "out_specs")}
+    return {name: params[name] for name in ("in_specs", "jaxpr", "manual", "mesh", "out_specs")}
 
 
 shard_map = Primitive(
@@ -242,7 +266,7 @@ shard_map = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
-    axes=lambda params: axes_used(params["jaxpr"]) - set(params["mesh"].axis_names),
     effects=effects_inside,
+    axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),
     show=_show,
 )

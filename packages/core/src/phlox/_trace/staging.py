@@ -17,7 +17,8 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
-from .trace import Trace, Tracer, check_live, not_an_array
+from .refs import CapturedRefs, Ref
+from .trace import Trace, Tracer, check_live, not_an_array, typeof
 
 _SCALARS = (int, float, bool, complex)
 
@@ -36,7 +37,7 @@ class JaxprTracer(Tracer):
 class JaxprTrace(Trace):
     """Records operations as equations."""
 
-    __slots__ = ("arg_names", "constants", "consts", "eqns", "invars", "name")
+    __slots__ = ("arg_names", "captured", "constants", "consts", "eqns", "invars", "name", "refs")
 
     def __init__(self, name: str, arg_names: Callable[[], Sequence[str]] | None = None):
         super().__init__()
@@ -46,6 +47,8 @@ class JaxprTrace(Trace):
         self.invars: list[Var] = []
         self.constants: dict[int, Var] = {}
         self.consts: list[Any] = []
+        self.refs: dict[Ref, Any] = {}
+        self.captured: list[Ref] = []
 
     def argument(self, aval: ShapedArray) -> JaxprTracer:
         """A tracer for the next argument."""
@@ -86,8 +89,21 @@ class JaxprTrace(Trace):
         self.eqns.append(JaxprEqn(invars, [var], primitive, params, where))
         return JaxprTracer(self, var)
 
+    def read_ref(self, ref: Ref) -> Any:
+        if ref not in self.refs:
+            # The value when the program runs; a variable that nothing binds, as this program will not be used.
+            self.refs[ref] = JaxprTracer(self, Var(typeof(ref.read(self.parent))))
+            self.captured.append(ref)
+        return self.refs[ref]
+
+    def write_ref(self, ref: Ref, value: Any) -> None:
+        self.read_ref(ref)
+        self.refs[ref] = value
+
     def jaxpr(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The recorded program with these outputs, and the values of its constants."""
+        if self.captured:
+            raise CapturedRefs(self.captured, self.name)
         outvars = [self.atom(x) for x in outputs]
         constvars = list(self.constants.values())
         made = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
@@ -123,7 +139,8 @@ def stage(
     """Records `fun`, which takes one tracer for each of `in_avals` and returns a flat sequence of values.
 
     `arg_names` is asked for the user's names of the arguments when an error message needs them.
-    Returns the Jaxpr and the values of its constants (which may be tracers of an outer trace).
+    Returns the Jaxpr and the values of its constants (which may be tracers of an outer trace). Raises `CapturedRefs`
+    when `fun` uses references from outside.
     """
     trace = JaxprTrace(name, arg_names)
     tracers = [trace.argument(aval) for aval in in_avals]

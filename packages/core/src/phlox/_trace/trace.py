@@ -42,6 +42,14 @@ class Trace:
         """Where the value of `tracer` comes from, in the user's terms, for error messages."""
         return ""
 
+    def read_ref(self, ref: Any) -> Any:
+        """The value of a reference from outside, see `refs.py`."""
+        return ref.read(self.parent)
+
+    def write_ref(self, ref: Any, value: Any) -> None:
+        """Writes to a reference from outside."""
+        ref.write(self.parent, value)
+
     @contextmanager
     def current(self) -> Iterator[None]:
         """Makes this the trace that operations go to; at the end its tracers are dead."""
@@ -181,6 +189,14 @@ def check_live(tracer: Tracer) -> None:
             instead="return the value from the transformed function; do not store it in a global, a list or self",
             aval=tracer.aval,
         )
+
+
+def leaked(ref: Any) -> errors.UnexpectedTracerError:
+    """The error for a reference that is used after the transformation in which it was made."""
+    return errors.UnexpectedTracerError(
+        f"a reference of type {ref.aval} was used outside of the transformation in which it was made",
+        instead="return the value, ref[...], from the transformed function",
+    )
 
 
 def typeof(x: Any) -> ShapedArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._base.errors import AxisSizeError
+from .._base.errors import AxisSizeError, RefError
 from .._ir.avals import shaped
 from .._ir.primitive import Primitive, current_trace
 from .._trace.axes import AxisName, named_axis
@@ -72,6 +72,15 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return [self.join(x, d) for x, d in zip(out, out_dim, strict=True)]
         return self.join(out, out_dim)
+
+    def write_ref(self, ref: Any, value: Any) -> None:
+        whole, dim = self.split(value)
+        if dim is not None:
+            raise RefError(
+                f"a batched value was written to a reference of type {ref.aval} from outside, which has no batch axis",
+                instead="a reference with a batch axis, passed to the mapped function as an argument",
+            )
+        ref.write(self.parent, whole)
 
     def explain(self, tracer: Tracer) -> str:
         inner = tracer.value if type(tracer) is BatchTracer else None

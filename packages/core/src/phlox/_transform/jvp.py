@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._base.errors import RefError
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
 from .words import Zero, zero_tangent
@@ -60,6 +61,15 @@ class JVPTrace(Trace):
         if primitive.multiple_results:
             return [self.join(p, t) for p, t in zip(out, tangent, strict=True)]
         return self.join(out, tangent)
+
+    def write_ref(self, ref: Any, value: Any) -> None:
+        primal, tangent = self.split(value)
+        if type(tangent) is not Zero:
+            raise RefError(
+                f"a value that is differentiated was written to a reference of type {ref.aval} from outside",
+                instead="lax.stop_gradient(value); or new_ref in the differentiated function",
+            )
+        ref.write(self.parent, primal)
 
     def explain(self, tracer: Tracer) -> str:
         inner = tracer.primal if type(tracer) is JVPTracer else None

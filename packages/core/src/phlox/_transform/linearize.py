@@ -32,6 +32,12 @@ class TangentTrace(JaxprTrace):
             return super().process(primitive, args, params)
         return bind_under(self.parent, primitive, args, params)
 
+    def read_ref(self, ref: Any) -> Any:
+        return ref.read(self.parent)
+
+    def write_ref(self, ref: Any, value: Any) -> None:
+        ref.write(self.parent, value)
+
 
 class LinearizeTrace(JVPTrace):
     """Forward mode that prefers rules which keep known and linear work apart."""

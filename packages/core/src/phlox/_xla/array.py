@@ -19,9 +19,9 @@ from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayLike, Tracer
 from . import transfer
-from .devices import Device, default_device
+from .devices import Device, client, default_device
 from .placement import Key, is_committed, key_for, sharding_of
-from .sharding import Sharding, single_device
+from .sharding import NativeSharding, Sharding, single_device
 
 
 class _ArrayType(type):
@@ -299,6 +299,24 @@ def block_until_ready(arrays: list[Array]) -> None:
     for array in arrays:
         array._check_alive()
     native.batched_block_until_ready([array._buf for array in arrays])
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """All arrays whose memory is in use on `platform` (default: the default one), those that caches hold as well.
+
+    They share memory with the arrays of the program: deleting one here deletes it there. Arrays of PRNG keys appear as
+    the numbers they consist of.
+
+    >>> x = jnp.full(7, 3.5)
+    >>> any(a.shape == (7,) for a in live_arrays())
+    True
+    """
+    found = []
+    for buf in client(platform).live_arrays():
+        placed = buf._sharding
+        if isinstance(placed, NativeSharding):
+            found.append(wrap(buf, buf.aval, key_for(buf.aval, placed.public, True)))
+    return found
 
 
 def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import CallbackError
+from .._base.errors import CallbackError, EffectError
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
@@ -148,6 +148,12 @@ def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
     """Which devices call: each one where axes are mapped by hand, otherwise the first one, with the whole arrays."""
     if f.module.partitions == 1:
         return ""
+    if f.free:
+        raise EffectError(
+            f"a callback where some axes of the mesh ({', '.join(map(str, f.free))}) are not mapped",
+            instead="shard_map over all axes of the mesh around it",
+            effects=(),
+        )
     by_hand = bool(f.axes)
     if not f.module.shardy:
         return f"mhlo.sharding = {quoted('{manual}' if by_hand else '{maximal device=0}')}"

@@ -12,6 +12,7 @@ import jaxlib.xla_client as xla_client
 from .._base import config
 from .._base.errors import DeviceError
 from .._base.native import native
+from .distributed import party
 
 Device: TypeAlias = native.Device
 Client = Any
@@ -24,7 +25,9 @@ _ALIASES = {"cpu": "cpu"}
 
 def _make_cpu_client() -> Client:
     count = config.current().num_cpu_devices
-    return xla_client.make_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}))
+    together = party()
+    others = together.cpu_options() if together is not None else {}
+    return xla_client.make_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}), **others)
 
 
 _MAKERS = {"cpu": _make_cpu_client}
@@ -137,6 +140,42 @@ def process_count(backend: str | None = None) -> int:
     1
     """
     return max(device.process_index for device in devices(backend)) + 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """Numbers of the processes that work together.
+
+    >>> process_indices()
+    [0]
+    """
+    return list(range(process_count(backend)))
+
+
+def host_id(backend: str | None = None) -> int:
+    """The former name of `process_index`.
+
+    >>> host_id()
+    0
+    """
+    return process_index(backend)
+
+
+def host_count(backend: str | None = None) -> int:
+    """The former name of `process_count`.
+
+    >>> host_count()
+    1
+    """
+    return process_count(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """The former name of `process_indices`.
+
+    >>> host_ids()
+    [0]
+    """
+    return process_indices(backend)
 
 
 def first_device() -> Device:

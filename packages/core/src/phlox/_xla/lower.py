@@ -121,11 +121,11 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
 def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], name: str, in_order: bool) -> str:
     """The symbol of the function. Where it has ordered effects, it takes a token last and returns one last."""
     module = f.module
-    key = (closed.jaxpr, f.axes)
+    key = (closed.jaxpr, f.axes, f.free)
     symbol = module.known.get(key)
     if symbol is None:
         symbol = module.known[key] = module.fresh_name(name)
-        inner = Function(module, f.axes, label=f"jit({closed.jaxpr.name or name})")
+        inner = Function(module, f.axes, label=f"jit({closed.jaxpr.name or name})", free=f.free)
         inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
         if in_order:
             inner.token = Value("%token", TOKEN)

@@ -2,30 +2,181 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._base import config
 from .._base.errors import DeviceError, ShapeError
 
 
-class Mesh:
+class AxisType(enum.Enum):
+    """What JAX calls the type of a mesh axis: who says how arrays are split over it.
+
+    `Auto`: the compiler. `Explicit`: the types of arrays. `Manual`: the function inside of `shard_map`. In phlox an
+    explicit axis is a label: types of arrays do not say how they lie, and the compiler finds it as for `Auto`.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Axes:
+    """What a mesh of devices and an abstract one have in common: named axes of some lengths and types."""
+
+    __slots__ = ("axis_names", "axis_sizes", "axis_types")
+
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def shape(self) -> OrderedDict[Any, int]:
+        """Size of each axis, by name."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """Name and size of each axis."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """True when the mesh has no axes."""
+        return not self.axis_names
+
+    def _of(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """Names of the axes of type `Auto`."""
+        return self._of(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """Names of the axes of type `Explicit`."""
+        return self._of(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """Names of the axes of type `Manual`."""
+        return self._of(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """True when every axis is of type `Auto`."""
+        return all(t is AxisType.Auto for t in self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """True when every axis is of type `Explicit`."""
+        return all(t is AxisType.Explicit for t in self.axis_types)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """True when every axis is of type `Manual`."""
+        return all(t is AxisType.Manual for t in self.axis_types)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
+        types = "" if self.are_all_axes_auto else f", axis_types={self.axis_types}"
+        return f"{type(self).__name__}({sizes}{types})"
+
+
+def _types_for(names: tuple[Any, ...], given: AxisType | Sequence[AxisType] | None) -> tuple[AxisType, ...]:
+    if given is None:
+        return (AxisType.Auto,) * len(names)
+    types = (given,) * len(names) if isinstance(given, AxisType) else tuple(given)
+    if len(types) != len(names) or not all(isinstance(t, AxisType) for t in types):
+        raise ShapeError(f"a mesh with axes {names} got axis_types={given!r}", instead="one AxisType for each name")
+    return types
+
+
+class AbstractMesh(Axes):
+    """The axes of a mesh without its devices.
+
+    >>> AbstractMesh((2, 4), ("data", "model")).shape_tuple
+    (('data', 2), ('model', 4))
+    """
+
+    __slots__ = ("abstract_device",)
+
+    def __init__(
+        self,
+        axis_sizes: tuple[int, ...],
+        axis_names: tuple[str, ...],
+        axis_types: AxisType | tuple[AxisType, ...] | None = None,
+        *,
+        abstract_device: Any = None,
+    ):
+        self.axis_sizes = tuple(axis_sizes)
+        self.axis_names = tuple(axis_names)
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ShapeError(f"AbstractMesh: {len(self.axis_names)} names for axes of sizes {self.axis_sizes}")
+        self.axis_types = _types_for(self.axis_names, axis_types)
+        self.abstract_device = abstract_device
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """This mesh."""
+        return self
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
+        """A copy with some of its parts replaced."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            abstract_device=self.abstract_device,
+        )
+
+    def update_axis_types(self, name_to_type: dict[Any, AxisType]) -> AbstractMesh:
+        """A copy in which the axes named have other types."""
+        kinds = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in kinds))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.axis_sizes, self.axis_names, self.axis_types
+
+
+class Mesh(Axes):
     """An array of devices whose axes have names.
 
     Args:
       devices: array (or nested list) of devices; one axis for each name.
       axis_names: a name, or a tuple of names.
+      axis_types: an `AxisType` for each axis; by default all are `Auto`.
+
+    ``with mesh:`` makes it the mesh of the context, see `phlox.set_mesh`.
 
     >>> import phlox
     >>> dict(Mesh(np.array(phlox.devices()[:1]), ("data",)).shape)
     {'data': 1}
     """
 
-    __slots__ = ("_hash", "axis_names", "devices")
+    __slots__ = ("_entered", "_hash", "devices")
 
-    def __init__(self, devices: Any, axis_names: str | tuple[Any, ...]):
+    def __init__(self, devices: Any, axis_names: str | Sequence[Any], axis_types: Sequence[AxisType] | None = None):
         grid = np.asarray(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if grid.ndim != len(names):
@@ -39,27 +190,47 @@ class Mesh:
             raise DeviceError("Mesh: no devices")
         self.devices = grid
         self.axis_names = names
-        self._hash = hash((names, grid.shape, tuple(grid.flat)))
+        self.axis_sizes = grid.shape
+        self.axis_types = _types_for(names, axis_types)
+        self._hash = hash((names, grid.shape, tuple(grid.flat), self.axis_types))
+        self._entered: list[Any] = []
 
     @property
-    def shape(self) -> OrderedDict[Any, int]:
-        """Size of each axis, by name."""
-        return OrderedDict(zip(self.axis_names, self.devices.shape, strict=True))
+    def device_ids(self) -> np.ndarray:
+        """The numbers of the devices, in the shape of the mesh."""
+        return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
 
     @property
-    def size(self) -> int:
-        """Number of devices."""
-        return self.devices.size
+    def local_devices(self) -> list[Any]:
+        """The devices that this process drives."""
+        return [] if self.empty else [d for d in self.devices.flat if d.process_index == d.client.process_index()]
 
     @property
-    def axis_sizes(self) -> tuple[int, ...]:
-        """Sizes of the axes, in order."""
-        return self.devices.shape
+    def is_multi_process(self) -> bool:
+        """True when some devices belong to other processes."""
+        return not self.empty and len(self.local_devices) != self.size
 
     @property
-    def empty(self) -> bool:
-        """False: a mesh has at least one device."""
-        return False
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes alone."""
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """A copy with some of its parts replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __enter__(self) -> Mesh:
+        scope = config.scope(mesh=self)
+        scope.__enter__()
+        self._entered.append(scope)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -69,14 +240,17 @@ class Mesh:
             and self.axis_names == other.axis_names
             and self.devices.shape == other.devices.shape
             and tuple(self.devices.flat) == tuple(other.devices.flat)
+            and self.axis_types == other.axis_types
+        )
+
+    def lies_like(self, other: Mesh) -> bool:
+        """True when arrays lie on both in the same way: what the axes are called and which devices they have."""
+        return self is other or (
+            self.shape_tuple == other.shape_tuple and tuple(self.devices.flat) == tuple(other.devices.flat)
         )
 
     def __hash__(self) -> int:
         return self._hash
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
-        return f"Mesh({sizes})"
 
 
 class PartitionSpec(tuple[Any, ...]):

@@ -280,7 +280,9 @@ def module_text(
     locations: bool = False,
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the module that it was written with."""
-    shardy = all(isinstance(s, NamedSharding) and s.mesh == where.mesh for s in where.shardings)
+    shardy = where.mesh is not None and all(
+        isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in where.shardings
+    )
     module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations)
     arguments = []
     for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):

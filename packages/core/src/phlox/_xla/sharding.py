@@ -1,6 +1,6 @@
-"""Shardings: how an array lies on devices. Users see `Sharding` classes, C++ sees `_Native`.
+"""Shardings: how an array lies on devices. Users see `Sharding` classes, C++ sees `NativeSharding`.
 
-`_Native` derives from jaxlib's Sharding class and declares every attribute C++ asks for itself: the real jax
+`NativeSharding` derives from jaxlib's Sharding class and declares every attribute C++ asks for itself: the real jax
 attaches methods to that base class when it is imported, and names found on our class win.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import jaxlib.xla_client as xla_client
 import numpy as np
 
-from .._base.errors import ShapeError
+from .._base.errors import OptionError, ShapeError
 from .._base.native import native
 from .devices import Device, first_device
 from .mesh import Mesh, PartitionSpec, axes_of, check_spec, tiles
@@ -21,7 +21,7 @@ HloSharding = xla_client.HloSharding
 Index = tuple[slice, ...]
 
 
-class _Native(native.Sharding):  # type: ignore[misc]
+class NativeSharding(native.Sharding):  # type: ignore[misc]
     """What jaxlib's functions take: a list of devices and an HloSharding."""
 
     __slots__ = (
@@ -77,13 +77,24 @@ class Sharding:
         """The object that jaxlib takes, made once for each number of axes."""
         found = self._natives.get(ndim)
         if found is None:
-            found = self._natives[ndim] = _Native(self.devices, self.hlo(ndim), self)
+            found = self._natives[ndim] = NativeSharding(self.devices, self.hlo(ndim), self)
         return found
 
     @property
     def device_set(self) -> frozenset[Device]:
         """The devices, without order."""
         return frozenset(self.devices)
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """True when this process drives some of the devices."""
+        return bool(self.addressable_devices)
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """The same sharding: devices have one kind of memory here. Raises `OptionError` for others than 'device'."""
+        if kind not in ("device", None):
+            raise OptionError(f"memory of kind {kind!r}", instead="'device'")
+        return self
 
     @property
     def num_devices(self) -> int:
@@ -199,6 +210,10 @@ class NamedSharding(Sharding):
         self.spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         check_spec(mesh, self.spec)
 
+    def update(self, mesh: Mesh | None = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
+        """A copy with another mesh or spec."""
+        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
+
     def _order(self, ndim: int) -> tuple[list[int], list[int]]:
         """Pieces along each array axis (then copies), and the mesh axes in the order in which they cut."""
         if len(self.spec) > ndim:
@@ -288,6 +303,16 @@ _replicated = HloSharding.replicate()
 def single_device(device: Device) -> SingleDeviceSharding:
     """The one sharding that puts everything on `device`."""
     return SingleDeviceSharding(device)
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of arrays that lie on one device. `memory_kind` is accepted: devices have one kind here.
+
+    >>> import phlox
+    >>> make_single_device_sharding(phlox.devices()[0]).num_devices
+    1
+    """
+    return single_device(device)
 
 
 @functools.lru_cache(4096)

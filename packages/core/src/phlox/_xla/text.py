@@ -150,17 +150,27 @@ class Function:
 
     Attributes that rules read:
       outs: physical types of the results of the equation that is being lowered; `out` is the first.
-      axes: mesh axes that are mapped by hand here, as (name, size), with the mesh they belong to.
+      axes: axes of the mesh that the program is mapped over by hand here, as (name, size); all of the mesh's.
+      free: names of those among them that are not mapped; along them the compiler splits as it likes.
       token: what the last operation with an ordered effect returned.
     """
 
-    __slots__ = ("axes", "counter", "indent", "label", "lines", "located", "module", "numbers", "outs", "token")
+    __slots__ = (
+        "axes", "counter", "free", "indent", "label", "lines", "located", "module", "numbers", "outs", "token",
+    )  # fmt: skip
 
     def __init__(
-        self, module: Module, axes: Any = None, counter: Counter | None = None, indent: str = "    ", label: str = ""
+        self,
+        module: Module,
+        axes: Any = None,
+        counter: Counter | None = None,
+        indent: str = "    ",
+        label: str = "",
+        free: tuple[Any, ...] = (),
     ):
         self.module = module
         self.axes = axes
+        self.free = free
         self.counter = counter or Counter()
         self.indent = indent
         self.lines: list[str] = []
@@ -310,7 +320,7 @@ class Function:
         self, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]], end: str = "stablehlo.return"
     ) -> str:
         """The text of a region whose block takes `in_avals`; `body(g, *arguments)` fills it and returns results."""
-        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", self.label)
+        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", self.label, self.free)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
         results = body(inner, *arguments)
         head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)

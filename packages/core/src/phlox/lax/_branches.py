@@ -13,6 +13,7 @@ import numpy as np
 
 from .._api import arguments
 from .._api.flat import user_call
+from .._api.references import closed_over
 from .._api.staged import Staged, missing, operands_of, paths, staged, strong_results
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
@@ -21,6 +22,7 @@ from .._ir.jaxpr import ClosedJaxpr
 from .._ops import branch, logic
 from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
+from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 from ..numpy._promote import to_dtype
 
@@ -50,8 +52,7 @@ def cond(
         if operands:
             raise ArgumentError("cond: operand= together with further arguments", instead="arguments alone")
         operands = (operand,)
-    leaves, tree = operands_of("cond", true_fun, operands)
-    return _branches("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), leaves, tree)
+    return _choice("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), operands)
 
 
 def _truth(pred: Any) -> Any:
@@ -79,7 +80,6 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     branches = list(branches)
     if not branches:
         raise OptionError("switch needs at least one branch")
-    leaves, tree = operands_of("switch", branches[0], operands)
     arguments.check_arrays("switch", switch, (index,), {}, [index])
     aval = typeof(index)
     if aval.shape:
@@ -91,7 +91,26 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         where: Any = np.int32(min(max(int(index), 0), last))
     else:
         where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
-    return _branches("switch", branches, [f"branch {i}" for i in range(len(branches))], where, leaves, tree)
+    return _choice("switch", branches, [f"branch {i}" for i in range(len(branches))], where, operands)
+
+
+def _choice(
+    function: str, funs: Sequence[Callable[..., Any]], roles: Sequence[str], index: Any, operands: tuple[Any, ...]
+) -> Any:
+    """The branches with the references that they use passed in and out."""
+    given = funs
+    funs, operands = closed_over(funs, operands)
+
+    def run(refs: Sequence[Ref]) -> Any:
+        if not refs:
+            leaves, tree = operands_of(function, given[-1], operands)
+            return _branches(function, funs, roles, index, leaves, tree)
+        leaves, tree = operands_of(function, given[-1], (values(refs), *operands))
+        out, state = _branches(function, [lifted(f, refs) for f in funs], roles, index, leaves, tree)
+        write_all(refs, state)
+        return out
+
+    return threading(run)
 
 
 def _branches(

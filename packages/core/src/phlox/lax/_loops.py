@@ -13,6 +13,7 @@ import numpy as np
 
 from .._api import arguments
 from .._api.flat import user_call
+from .._api.references import check_distinct, merged, places
 from .._api.staged import Staged, operands_of, paths, staged, strong_results
 from .._api.vmap import vmap
 from .._base import pytree
@@ -22,6 +23,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr
 from .._ops import loop, running, scan as scanning
+from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 from ..numpy._promote import to_dtype
 from ..numpy._shapes import concatenate, flip, moveaxis, reshape
@@ -80,6 +82,25 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
     """
+
+    def run(refs: Sequence[Ref]) -> Carry:
+        if not refs:
+            return _while(cond_fun, body_fun, init_val)
+        go_on, turn = lifted(cond_fun, refs), lifted(body_fun, refs)
+
+        def step(both: Any) -> Any:
+            out, state = turn(*both)
+            return state, out
+
+        step.__name__ = arguments.fun_name(body_fun)
+        state, out = _while(lambda both: go_on(*both)[0], step, (values(refs), init_val))
+        write_all(refs, state)
+        return out
+
+    return threading(run)
+
+
+def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
     leaves, tree = operands_of("while_loop", body_fun, (init_val,))
     carry_tree = pytree.treedef_children(tree)[0]
     avals, body = _settle(
@@ -184,6 +205,51 @@ def scan(
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     arguments.check_callable("scan", f)
+    leaves, xs_tree = flatten(xs)
+    mine = places(leaves)
+    if mine:
+        return _scan_refs(f, init, leaves, xs_tree, mine, (length, reverse, unroll))
+
+    def run(refs: Sequence[Ref]) -> tuple[Carry, Tree]:
+        if not refs:
+            return _scan(f, init, xs, length, reverse, unroll)
+        pure = lifted(f, refs)
+
+        def step(both: Any, x: Any) -> Any:
+            (carry, y), state = pure(*both, x)
+            return (state, carry), y
+
+        step.__name__ = arguments.fun_name(f)
+        (state, carry), ys = _scan(step, (values(refs), init), xs, length, reverse, unroll)
+        write_all(refs, state)
+        return carry, ys
+
+    return threading(run)
+
+
+def _scan_refs(
+    f: Callable[..., Any], init: Carry, leaves: list[Any], tree: PyTreeDef, mine: Sequence[int], options: Any
+) -> tuple[Carry, Tree]:
+    """A scan over arrays of which some are in references: each step reads and writes its slices of those."""
+    refs = [leaves[i] for i in mine]
+    check_distinct("scan", refs)
+
+    def step(carry: Carry, both: Any) -> Any:
+        rows, rest = both
+        parts = [Ref(AbstractRef(typeof(row)), row) for row in rows]
+        carry, y = f(carry, merged(tree, mine, parts, rest))
+        return carry, (y, values(parts))
+
+    step.__name__ = arguments.fun_name(f)
+    rest = [x for i, x in enumerate(leaves) if i not in mine]
+    carry, (ys, state) = scan(step, init, (values(refs), rest), *options)
+    write_all(refs, state)
+    return carry, ys
+
+
+def _scan(
+    f: Callable[[Carry, Any], tuple[Carry, Any]], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any
+) -> tuple[Carry, Tree]:
     leaves, tree = operands_of("scan", f, (init, xs))
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves

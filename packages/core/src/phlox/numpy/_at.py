@@ -15,6 +15,7 @@ from .._ops import elementwise as e, indexing as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from .._trace.trace import Tracer
 from ._choose import where
+from ._ds import is_window, window
 from ._indexing import Plan, lay_out, parse, read
 from ._promote import check, to_dtype, type_of
 from ._shapes import broadcast_to, reshape
@@ -75,9 +76,13 @@ class AtIndex:
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
-        plan, dynamic = parse(self.index, type_of(self.array).shape)
+        x, index = self.array, self.index
+        if is_window(index):
+            part = window(index, type_of(x).shape)
+            x, index = part.read(x), part.rest
+        plan, dynamic = parse(index, type_of(x).shape)
         return read(
-            self.array,
+            x,
             dynamic,
             plan=plan,
             mode=mode,
@@ -199,6 +204,11 @@ class AtIndex:
 
     def _write(self, kind: str, values: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any) -> Any:
         x, y = check(f"at.{kind}", self.array, values)
+        if is_window(self.index):
+            part = window(self.index, type_of(x).shape)
+            changed = AtIndex(part.read(x), part.rest)
+            clip = GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
+            return part.write(x, changed._write(kind, y, indices_are_sorted, unique_indices, mode), clip)
         mask = self.index
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)

@@ -26,6 +26,7 @@ from . import (
 )
 from ._at import At
 from ._create import asarray, astype
+from ._ds import is_window, window
 from ._promote import array_like, type_of
 from ._view import view
 
@@ -185,6 +186,13 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+def _getitem(self: Any, index: Any) -> Any:
+    if is_window(index):
+        part = window(index, self.shape)
+        return i.getitem(part.read(self), part.rest)
+    return i.getitem(self, index)
+
+
 def install() -> None:
     """Puts operators and methods on the class that arrays and tracers share."""
     for name, function in _BINARY.items():
@@ -198,7 +206,7 @@ def install() -> None:
     special = {
         "__divmod__": _operator(_divmod),
         "__rdivmod__": _reflected(_divmod),
-        "__getitem__": lambda self, index: i.getitem(self, index),
+        "__getitem__": _getitem,
         "__iter__": _iterate,
         "__setitem__": _refuse_assignment,
         "__round__": _round,

@@ -1,0 +1,141 @@
+"""Several processes that work together: who they are, and the service by which they find each other.
+
+The first process runs the service, all connect to it. What is known here is used when the first device is asked for:
+the client of the platform then makes the devices of all processes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .._base.errors import ArgumentError, DeviceError, OptionError
+from .._base.native import native
+
+
+class Party(NamedTuple):
+    """This process among those that work together, and its connection to them."""
+
+    process_id: int
+    num_processes: int
+    coordinator: str
+    client: Any
+    service: Any
+
+    def cpu_options(self) -> dict[str, Any]:
+        """What the client of CPU devices is told."""
+        host = self.coordinator.rsplit(":", 1)[0]
+        local = {"hostname": "127.0.0.1"} if host in ("localhost", "127.0.0.1") else {}
+        return {
+            "distributed_client": self.client,
+            "node_id": self.process_id,
+            "num_nodes": self.num_processes,
+            "collectives": native.make_gloo_tcp_collectives(distributed_client=self.client, **local),
+        }
+
+
+_party: Party | None = None
+
+
+def party() -> Party | None:
+    """The processes that this one works with; None when it works alone."""
+    return _party
+
+
+def _number(name: str, given: int | None) -> int:
+    if given is None:
+        raise OptionError(f"distributed.initialize: {name} is not given", instead=f"{name}=...; clusters are not asked")
+    if not isinstance(given, int):
+        raise ArgumentError(f"distributed.initialize: {name}={given!r} is no integer")
+    return given
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
+    """Connects this process with others, so that programs can run on the devices of all. Before the first array.
+
+    Args:
+      coordinator_address: ``host:port`` of process 0; else the variable JAX_COORDINATOR_ADDRESS.
+      num_processes: how many there are.
+      process_id: the number of this one, from 0.
+      local_device_ids, cluster_detection_method, slice_index, partition_index: accepted as in JAX. All devices of this
+        process are used, and no cluster is asked for what is not given.
+      initialization_timeout: seconds to wait for the others.
+      heartbeat_timeout_seconds: after so many seconds without a sign a process counts as dead.
+      shutdown_timeout_seconds: how long the end of a process waits for that of the others.
+      coordinator_bind_address: what process 0 listens on; all its addresses by default.
+
+    Raises `DeviceError` when devices are in use already or when called twice, `OptionError` for what is missing.
+
+    On each of two processes, with its own number (0 or 1) as `me`:
+
+    >>> import phlox
+    >>> phlox.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=me)  # doctest: +SKIP
+    """
+    global _party
+    from .devices import started  # devices.py asks this module for its party
+
+    if started():
+        raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
+    if _party is not None:
+        raise DeviceError("distributed.initialize: called twice")
+    address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    if address is None:
+        raise OptionError("distributed.initialize: coordinator_address is not given", instead="'host:port'")
+    count, number = _number("num_processes", num_processes), _number("process_id", process_id)
+    if not 0 <= number < count:
+        raise OptionError(f"distributed.initialize: process_id={number} is not in 0 … {count - 1}")
+    service = None
+    if number == 0:
+        service = native.get_distributed_runtime_service(
+            coordinator_bind_address or "[::]:" + address.rsplit(":", 1)[1],
+            count,
+            heartbeat_timeout=heartbeat_timeout_seconds,
+            shutdown_timeout=shutdown_timeout_seconds,
+        )
+    client = native.get_distributed_runtime_client(
+        address,
+        number,
+        init_timeout=initialization_timeout,
+        heartbeat_timeout=heartbeat_timeout_seconds,
+        shutdown_timeout=shutdown_timeout_seconds,
+        use_compression=True,
+    )
+    client.connect()
+    _party = Party(number, count, address, client, service)
+    atexit.register(shutdown)
+
+
+def is_initialized() -> bool:
+    """True between `initialize` and `shutdown`.
+
+    >>> is_initialized()
+    False
+    """
+    return _party is not None
+
+
+def shutdown() -> None:
+    """Waits for the other processes and leaves them. Happens by itself at the end of the process.
+
+    >>> shutdown()
+    """
+    global _party
+    if _party is not None:
+        leaving, _party = _party, None
+        leaving.client.shutdown()
+        if leaving.service is not None:
+            leaving.service.shutdown()
