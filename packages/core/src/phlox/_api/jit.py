@@ -439,18 +439,14 @@ class JitFunction:
         leaves, in_tree = flatten((args, kwargs))
         mine = references.places(leaves)
         if mine or (in_tree, statics, mine) in self._store.threads:
-            threaded = self._thread(in_tree, statics, mine)
-            outs = threaded.run(leaves)
-            return threaded.out_tree.unflatten(outs)
+            return self._thread(in_tree, statics, mine)(leaves)
         avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefs:
             if not self._threads:
                 raise
-            threaded = self._thread(in_tree, statics, mine)
-            outs = threaded.run(leaves)
-            return threaded.out_tree.unflatten(outs)
+            return self._thread(in_tree, statics, mine)(leaves)
         outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         return traced.out_tree.unflatten(outs)
 

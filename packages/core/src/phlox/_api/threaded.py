@@ -51,6 +51,11 @@ class Threaded:
         body.__name__ = self.name
         return self.compiled(lifted(body, self.captured))
 
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """The result for flat arguments."""
+        outs = self.run(leaves)
+        return self.out_tree.unflatten(outs)
+
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """Flat results for flat arguments; what the references hold is replaced."""
         passed = [leaves[i] for i in self.mine]
