@@ -16,9 +16,11 @@ import phlox.numpy as jnp
 from judge import rng
 from phlox._ir.jaxpr import ClosedJaxpr
 from phlox._ops.custom import Rule
+from phlox._ops.custom_vmap import BatchRule
 from phlox._ops.dot import Precision
 from phlox._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from phlox._ops.keys import THREEFRY
+from phlox._ops.solve import LinearSolve
 from phlox._xla.mesh import Mesh, PartitionSpec
 
 
@@ -123,18 +125,30 @@ def _scatters(unique: bool = False, linear: tuple[tuple[int, ...], ...] = ()) ->
     ]
 
 
+def _whole_batch(fun: Callable[..., Any], size: int, batched: list[bool], xs: list[Any]) -> Any:
+    wide = [x if there else jnp.stack([x] * size) for x, there in zip(xs, batched, strict=True)]
+    outs = list(fun(*wide))
+    return outs, [True] * len(outs)
+
+
 def _calls() -> dict[str, list[Example]]:
     x, y = floats(3, 2), floats(3, 2, seed=1)
     body = _jaxpr(lambda a, b: (jnp.sin(a) * b, jnp.exp(b)), x, y)
     linear_body = _jaxpr(lambda a: (2.0 * a).sum(0), x)
     rule = Rule(lambda ps, ts: ([ps[0] ** 2], [2 * ps[0] * ts[0]]), "square_jvp")
     square = _jaxpr(lambda a: a**2, x)
-    fwd = Rule(lambda ps: ([ps[0] ** 2], [ps[0]]), "square_fwd")
+    fwd = Rule(lambda ps, perturbed: ([ps[0] ** 2], [ps[0]]), "square_fwd")
     bwd = Rule(lambda res, cts: [2 * res[0] * cts[0]], "square_bwd")
     mesh = Mesh(np.array(phlox.devices()[:1]), ("i",))
     over = {"mesh": mesh, "manual": ("i",)}
     part = PartitionSpec("i")
     whole = PartitionSpec()
+    scale = np.float64(1.5)
+    scaled = _jaxpr(lambda c, a: (c * a, jnp.sin(a), c), scale, x)
+    together = lambda a, b: (jnp.sin(a) * b, jnp.exp(b))
+    batch_rule = BatchRule(lambda size, batched, xs: _whole_batch(together, size, batched, xs), "together")
+    times, divided = _jaxpr(lambda a: 3.0 * a, x), _jaxpr(lambda a: a / 3.0, x)
+    threefold = _jaxpr(lambda c, r, a: a * c * r, np.int32(2), np.int32(3), x)
     doubled = _jaxpr(lambda a: jnp.sin(a) * 2.0, x)
     summed = phlox.make_jaxpr(lambda a: phlox.lax.psum(a * 2.0, "i"), axis_env=[("i", 1)])(x)
     return {
@@ -148,6 +162,35 @@ def _calls() -> dict[str, list[Example]]:
         ],
         "name": [Example((x,), {"name": "x"})],
         "custom_jvp_call": [Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0})],
+        "remat_opt": [
+            Example(
+                (scale, scale, x),
+                {
+                    "fwd_jaxpr": scaled,
+                    "fun_jaxpr": _jaxpr(lambda c, a: c * a, scale, x),
+                    "num_fun_consts": 1,
+                    "num_consts": 1,
+                },
+            )
+        ],
+        "custom_vmap_call": [Example((x, y), {"call": body, "rule": batch_rule, "num_consts": 0})],
+        "custom_linear_solve": [
+            Example(
+                (x,),
+                {
+                    "const_lengths": LinearSolve(0, 0, 0, 0),
+                    "jaxprs": LinearSolve(times, times, divided, divided),
+                },
+                ((0,),),
+            )
+        ],
+        "linear_call": [
+            Example(
+                (np.int32(2), np.int32(3), x),
+                {"callee": threefold, "transposed": lambda: (threefold, [np.int32(2)]), "num_consts": 1, "num_res": 1},
+                ((2,),),
+            )
+        ],
         "custom_vjp_call": [Example((x,), {"call_jaxpr": square, "fwd": fwd, "bwd": bwd, "num_consts": 0})],
         "shard_map": [
             Example((x,), {"jaxpr": doubled, "in_specs": (part,), "out_specs": (part,), **over}),

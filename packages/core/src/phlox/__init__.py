@@ -9,8 +9,10 @@ Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs w
 
 from . import (
     ad_checkpoint,
+    api_util,
     checkpoint_policies,
     core,
+    custom_batching,
     custom_derivatives,
     debug,
     distributed,
@@ -85,7 +87,7 @@ from ._api.custom import custom_jvp, custom_vjp
 from ._api.devices import block_until_ready, copy_to_host_async, device_get, device_put
 from ._api.differentiate import jvp, linearize, vjp
 from ._api.environment import print_environment_info
-from ._api.grad import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
+from ._api.grad import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from ._api.jit import clear_caches, jit
 from ._api.meshes import make_mesh, reshard, set_mesh
 from ._api.naming import named_call, named_scope
@@ -132,6 +134,7 @@ __all__ = [
     "ad",
     "ad_checkpoint",
     "allow_f16_reductions",
+    "api_util",
     "array_garbage_collection_guard",
     "auto_pcast",
     "block_until_ready",
@@ -145,6 +148,7 @@ __all__ = [
     "config",
     "copy_to_host_async",
     "core",
+    "custom_batching",
     "custom_derivatives",
     "custom_gradient",
     "custom_jvp",
@@ -184,6 +188,7 @@ __all__ = [
     "float0",
     "free_ref",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "host_count",

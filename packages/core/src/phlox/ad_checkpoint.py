@@ -1,5 +1,16 @@
-"""``phlox.ad_checkpoint``: names for values that policies of `checkpoint` keep, as in ``jax.ad_checkpoint``."""
+"""``phlox.ad_checkpoint``: what `checkpoint` keeps for the derivative, as in ``jax.ad_checkpoint``."""
 
-from ._api.remat import checkpoint, checkpoint_name, print_saved_residuals
+from . import checkpoint_policies
+from ._api.remat import checkpoint, checkpoint as remat, checkpoint_name, print_saved_residuals
+from ._ops.remat import Offloadable, Recompute, Saveable
 
-__all__ = ["checkpoint", "checkpoint_name", "print_saved_residuals"]
+__all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+    "remat",
+]

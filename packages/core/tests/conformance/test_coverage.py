@@ -6,8 +6,12 @@ import re
 
 import jax
 import jax.ad_checkpoint
+import jax.api_util
+import jax.custom_batching
+import jax.custom_derivatives
 import jax.example_libraries.optimizers
 import jax.experimental.checkify
+import jax.experimental.jet
 import jax.export
 import jax.ffi
 import jax.flatten_util
@@ -15,9 +19,12 @@ import jax.monitoring
 import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
+import jax.test_util
 import pytest
 
 import phlox
+import phlox.experimental.jet
+import phlox.test_util
 from conformance import (
     test_arrays,
     test_callbacks,
@@ -27,10 +34,14 @@ from conformance import (
     test_configuration,
     test_control_flow,
     test_custom,
+    test_custom_batching,
+    test_custom_rules,
+    test_derivatives,
     test_dtypes,
     test_example_optimizers,
     test_indexing,
     test_jaxprs,
+    test_jet,
     test_lax_elementwise,
     test_lax_structural,
     test_meshes,
@@ -46,6 +57,7 @@ from conformance import (
     test_random_distributions,
     test_refs,
     test_remat,
+    test_solves,
     test_stages,
     test_transforms,
     test_trees,
@@ -68,16 +80,21 @@ ROWS = {row.path for module in TABLES for row in module.TABLE}
 #: What has no rows has tests of its own, in these files.
 ELSEWHERE = {
     "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more],
-    "lax": [test_collectives, test_control_flow, test_lax_structural],
+    "lax": [test_collectives, test_control_flow, test_lax_structural, test_solves],
     "nn.initializers": [test_nn],
     "random": [test_random, test_random_distributions],
     "ref": [test_refs],
     "sharding": [test_meshes, test_collectives],
     "tree": [test_trees],
     "tree_util": [test_trees],
+    "api_util": [test_derivatives],
+    "experimental.jet": [test_jet],
+    "test_util": [test_derivatives],
     "dtypes": [test_dtypes],
     "flatten_util": [test_trees],
     "ad_checkpoint": [test_remat],
+    "custom_batching": [test_custom_batching],
+    "custom_derivatives": [test_closures, test_custom, test_custom_rules],
     "checkpoint_policies": [test_remat],
     "example_libraries.optimizers": [test_example_optimizers],
     "": [
@@ -95,6 +112,7 @@ ELSEWHERE = {
         test_stages,
         test_configuration,
         test_callbacks,
+        test_derivatives,
     ],
     "stages": [test_stages],
     "export": [test_stages],
@@ -124,10 +142,10 @@ def door(library, path):
 def public(path):
     """What a module offers, without its submodules and the primitives."""
     module = door(phlox, path)
-    names = getattr(module, "__all__", None) or [
-        n for n in dir(module) if not n.startswith("_") and not n.endswith("_p")
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    return [
+        n for n in names if not inspect.ismodule(getattr(module, n)) and not n.startswith("__") and not n.endswith("_p")
     ]
-    return [n for n in names if not inspect.ismodule(getattr(module, n)) and not n.startswith("__")]
 
 
 @pytest.mark.parametrize("path", DOORS)
@@ -154,9 +172,6 @@ def test_rows_name_functions_that_exist():
 ABSENT = {
     "out_sharding",
     "accuracy",
-    "reduce_axes",
-    "spmd_axis_name",
-    "sum_match",
     "axis_index_groups",
     "_dot_general",
 }

@@ -6,6 +6,8 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import grad, jit, lax, pmap, vmap
+from phlox._ops import spmd
+from phlox._xla.mesh import Mesh
 
 N = 8
 X = np.arange(24.0, dtype=np.float32).reshape(N, 3)
@@ -146,3 +148,17 @@ def test_one_program_for_many_calls():
         f(X)
         f(jnp.asarray(X))
     assert len(runs) == 1
+
+
+def test_a_batch_that_is_laid_out_over_an_axis_of_the_mesh():
+    mesh = Mesh(np.array(phlox.devices()[:4]).reshape(2, 2), ("b", "i"))
+    part = phlox.make_jaxpr(lambda x: jnp.sin(x) * 2)(np.ones(2, np.float32))
+    f = lambda x: spmd.bind(part, [x], mesh, (phlox.P("i"),), (phlox.P("i"),))[0]
+    x = X.reshape(6, 4)
+    batched = vmap(f, spmd_axis_name="b")
+    np.testing.assert_allclose(batched(x), 2 * np.sin(x), rtol=1e-6)
+    np.testing.assert_allclose(vmap(f, 1, 1, spmd_axis_name=("b",))(x.T), 2 * np.sin(x.T), rtol=1e-6)
+    (eqn,) = phlox.make_jaxpr(batched)(x).eqns
+    assert eqn.params["in_specs"] == eqn.params["out_specs"] == (phlox.P(("b",), "i"),)
+    with pytest.raises(phlox.errors.ShapeError, match="evenly over 2 devices"):
+        batched(x[:5])

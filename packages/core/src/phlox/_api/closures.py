@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
@@ -11,12 +11,14 @@ from .._base.errors import DerivativeError, PhloxError, TreeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr
+from .._ops.linear_call import linear_call as linear_call_p
 from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Tracer, typeof
 from .._transform.transpose import Linear, backward_pass
 from .._transform.words import instantiate
 from .custom import custom_vjp
+from .differentiate import refuse_reduce_axes
 from .flat import user_call
 from .staged import Staged, operands_of
 
@@ -87,8 +89,51 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     return functools.update_wrapper(wrapped, fun)
 
 
+def linear_call(
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
+) -> Any:
+    """``fun(residual_args, linear_args)``, whose transpose you write yourself.
+
+    Args:
+      fun: linear in its second argument.
+      fun_transpose: ``fun_transpose(residual_args, cotangent)`` returns a cotangent of `linear_args`.
+      residual_args: values that both read and neither is linear in; nothing is differentiated with respect to them.
+      linear_args: the argument that `fun` is linear in.
+
+    >>> third = lambda x: linear_call(lambda r, x: x / r, lambda r, ct: 100 * ct, 3.0, x)
+    >>> third(6.0), phlox.grad(third)(6.0)
+    (Array(2., dtype=float32, weak_type=True), Array(100., dtype=float32, weak_type=True))
+    """
+    leaves, tree = operands_of("linear_call", fun, (residual_args, linear_args))
+    res, linear_tree = pytree.tree_leaves(residual_args), pytree.tree_structure(linear_args)
+    program = Staged("linear_call", "fun", fun, tree, [typeof(x) for x in leaves])
+    wanted = [typeof(x) for x in leaves[len(res) :]]
+
+    @functools.cache
+    def transposed() -> tuple[ClosedJaxpr, list[Any]]:
+        in_tree = pytree.treedef_tuple((pytree.tree_structure(residual_args), program.out_tree))
+        avals = [*(typeof(x) for x in leaves[: len(res)]), *program.out_avals]
+        back = Staged("linear_call", "fun_transpose", fun_transpose, in_tree, avals)
+        what = f"linear_call: {back.name} returns something unlike the argument that {program.name} is linear in"
+        pytree.check_same(linear_tree, back.out_tree, what)
+        for have, want in zip(back.out_avals, wanted, strict=True):
+            if have.shape != want.shape or have.dtype != want.dtype:
+                raise DerivativeError(f"{what}: {have.short} for {want.short}", instead=f"a value of type {want.short}")
+        return back.closed, back.consts
+
+    outs = linear_call_p.bind(
+        *program.consts,
+        *leaves,
+        callee=program.closed,
+        transposed=transposed,
+        num_consts=len(program.consts),
+        num_res=len(res),
+    )
+    return program.out_tree.unflatten([own(x) for x in outs])
+
+
 @user_call
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
     """The transpose of a linear function: of ``x -> A x``, the function ``ct -> (Aᵀ ct,)``.
 
     Args:
@@ -100,6 +145,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     >>> linear_transpose(lambda x: 2 * x, 1.0)(3.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
+    refuse_reduce_axes("linear_transpose", reduce_axes)
     leaves, tree = operands_of("linear_transpose", fun, primals)
     avals = [typeof(x) for x in leaves]
     program = Staged("linear_transpose", "fun", fun, tree, avals)
@@ -113,7 +159,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         try:
             found = backward_pass(program.closed.jaxpr, [], [*program.consts, *linear], given)
         except (TypeError, AttributeError) as error:  # a rule met a placeholder where it needs a value
-            if isinstance(error, PhloxError):
+            if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
                 raise
             raise DerivativeError(
                 f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .._base import pytree
-from .._base.errors import DerivativeError, MissingRuleError, TreeError
+from .._base.errors import DerivativeError, MissingRuleError, TreeError, UnexpectedTracerError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
-from .._ir.avals import ShapedArray
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import current_trace
 from .._ops.custom import Rule, custom_jvp_call, custom_vjp_call
+from .._ops.elementwise import stop_gradient
+from .._ops.remat_opt import remat_opt
 from .._trace.staging import stage
-from .._trace.trace import typeof
+from .._trace.trace import Tracer, typeof
 from .._transform.words import Zero, instantiate
 from . import arguments
+from .symbolic import CustomVJPPrimal, hidden, shown
 
 
-def _positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments by position, defaults filled in: derivative rules take no names."""
+def positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments by position, defaults filled in: rules take no names."""
     if not kwargs:
         signature = arguments.signature_of(fun)
         if signature is None or len(args) >= len(signature.parameters):
@@ -32,8 +36,8 @@ def _positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     bound.apply_defaults()
     if bound.kwargs:
         raise DerivativeError(
-            f"{arguments.fun_name(fun)} takes keyword-only arguments {sorted(bound.kwargs)}, which a custom derivative "
-            "rule cannot receive",
+            f"{arguments.fun_name(fun)} takes keyword-only arguments {sorted(bound.kwargs)}, which a custom rule "
+            "cannot receive",
             instead="positional arguments",
         )
     return bound.args
@@ -49,19 +53,22 @@ class _Custom:
         self.fun = fun
         names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
         numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
-        self.nondiff_argnums = arguments.complete(fun, numbers, names, "nondiff")[0]
+        self.nondiff_argnums = tuple(sorted(arguments.complete(fun, numbers, names, "nondiff")[0]))
+
+    def _chosen(self, args: Sequence[Any]) -> set[int]:
+        """Positions of the arguments that are not differentiated."""
+        return {n % len(args) for n in self.nondiff_argnums} if args else set()
 
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """(arguments that are not differentiated, the others)."""
-        chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
+        chosen = self._chosen(args)
         fixed = [args[n % len(args)] for n in self.nondiff_argnums]
         return fixed, [x for i, x in enumerate(args) if i not in chosen]
 
-    def _call(self, args: Sequence[Any], given: Sequence[Any]) -> Any:
-        """The function on `args` with the differentiated ones replaced by `given`."""
-        chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
-        values = iter(given)
-        return self.fun(*[x if i in chosen else next(values) for i, x in enumerate(args)])
+    def _filled(self, args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """`args` with the differentiated ones replaced by `given`."""
+        chosen, values = self._chosen(args), iter(given)
+        return [x if i in chosen else next(values) for i, x in enumerate(args)]
 
     def _stage(
         self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any]
@@ -69,7 +76,7 @@ class _Custom:
         trees: list[PyTreeDef] = []
 
         def flat(*xs: Any) -> list[Any]:
-            out = self._call(args, in_tree.unflatten(xs))
+            out = self.fun(*self._filled(args, in_tree.unflatten(xs)))
             outs, tree = flatten(out)
             arguments.check_outputs(self.fun, out, outs)
             trees.append(tree)
@@ -118,14 +125,22 @@ class custom_jvp(_Custom):
     """
 
     jvp: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
 
-    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
-        """Sets the derivative rule; returns it, so this is a decorator."""
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Sets the derivative rule; returns it, so this is a decorator.
+
+        With `symbolic_zeros` the rule is given a `SymbolicZero` for each tangent that is known to be zero, and may
+        return some.
+        """
         self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Sets one rule for each argument: ``rule(tangent, out, *primals)``, or None where the derivative is zero."""
+        if self.nondiff_argnums:
+            raise DerivativeError("defjvps: rules for single arguments, but some of them are not differentiated")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             out = self(*primals)
@@ -141,11 +156,17 @@ class custom_jvp(_Custom):
             self._refuse("jvp", "defjvp(rule)")
         if current_trace.get() is None:
             return self.fun(*args, **kwargs)
-        args = _positional(self.fun, args, kwargs)
+        args = positional(self.fun, args, kwargs)
+        chosen = self._chosen(args)
+        args = tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
         fixed, given = self._split(args)
         leaves, in_tree = flatten(tuple(given))
         closed, consts, out_tree = self._stage(args, in_tree, leaves)
-        rule = Rule(self._flat_rule(fixed, in_tree, out_tree, closed.out_avals), arguments.fun_name(self.jvp))
+        rule = Rule(
+            self._flat_rule(fixed, in_tree, out_tree, closed.out_avals),
+            arguments.fun_name(self.jvp),
+            self.symbolic_zeros,
+        )
         outs = custom_jvp_call.bind(*consts, *leaves, call_jaxpr=closed, jvp=rule, num_consts=len(consts))
         return out_tree.unflatten(outs)
 
@@ -157,7 +178,7 @@ class custom_jvp(_Custom):
         name = arguments.fun_name(self.fun)
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            result = jvp(*fixed, in_tree.unflatten(primals), in_tree.unflatten(tangents))
+            result = jvp(*fixed, in_tree.unflatten(primals), in_tree.unflatten([shown(t) for t in tangents]))
             if not (isinstance(result, tuple | list) and len(result) == 2):
                 raise TreeError(
                     f"the jvp rule of {name} must return a pair (out, tangent of out), got {result!r}",
@@ -169,6 +190,8 @@ class custom_jvp(_Custom):
             out_tangents, tangent_tree = flatten(result[1])
             pytree.check_same(out_tree, tree, f"the jvp rule of {name} returns another structure than {name}")
             pytree.check_same(tree, tangent_tree, f"the jvp rule of {name} returns a tangent unlike its result")
+            arguments.check_outputs(jvp, result, [*outs, *out_tangents])
+            _check_outputs(outs, out_tree, out_avals, "jvp", name)
             return outs, [
                 _checked_tangent(t, typeof(out), f"the jvp rule of {name}")
                 for t, out in zip(out_tangents, outs, strict=True)
@@ -177,7 +200,30 @@ class custom_jvp(_Custom):
         return rule
 
 
+def _without_derivative(tree: Any) -> Any:
+    """The same values, of which nothing is differentiated."""
+    return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
+
+
+def _check_outputs(
+    outs: Sequence[Any], tree: PyTreeDef, out_avals: Sequence[ShapedArray], rule: str, name: str
+) -> None:
+    """Raises `DerivativeError` naming the part of the result that a rule gives another type than the function does."""
+    for i, (out, wanted) in enumerate(zip(outs, out_avals, strict=True)):
+        have = typeof(out)
+        if have.shape != wanted.shape or have.dtype != wanted.dtype:
+            path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(len(outs))))[i]
+            raise DerivativeError(
+                f"the {rule} rule of {name} returned {have.short} for result{pytree.keystr(path)}, where {name} "
+                f"itself returns {wanted.short}",
+                instead=f"a value of type {wanted.short}",
+                expected=wanted,
+                got=have,
+            )
+
+
 def _checked_tangent(t: Any, aval: ShapedArray, whose: str) -> Any:
+    t = hidden(t)
     wanted, have = aval.tangent(), typeof(t)
     if have.shape != wanted.shape or (have.dtype != wanted.dtype):
         raise DerivativeError(
@@ -211,10 +257,29 @@ class custom_vjp(_Custom):
 
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
+    optimize_remat: bool = False
 
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Sets the forward and the backward rule."""
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Sets the forward and the backward rule.
+
+        Args:
+          fwd, bwd: the rules.
+          symbolic_zeros: `fwd` gets a `CustomVJPPrimal` for each array among the arguments, which says whether anything
+            is differentiated with respect to it, and `bwd` a `SymbolicZero` for each cotangent known to be zero.
+          optimize_remat: under `checkpoint`, run the function and not `fwd` where only the result is needed; for rules
+            that run as one piece, such as a call of foreign code.
+        """
+        if symbolic_zeros and optimize_remat:
+            raise UnsupportedError("defvjp: optimize_remat and symbolic_zeros do not go together")
         self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
@@ -222,34 +287,52 @@ class custom_vjp(_Custom):
         assert self.fwd is not None and self.bwd is not None
         if current_trace.get() is None:
             return self.fun(*args, **kwargs)
-        args = _positional(self.fun, args, kwargs)
+        args = positional(self.fun, args, kwargs)
         fixed, given = self._split(args)
+        if any(isinstance(x, Tracer) for x in pytree.tree_leaves(fixed)):
+            raise UnexpectedTracerError(
+                f"an argument of the custom_vjp function {arguments.fun_name(self.fun)} that nondiff_argnums excludes "
+                "from differentiation is a traced array",
+                instead="an ordinary argument, and None for its cotangent; nondiff_argnums is for functions",
+            )
         leaves, in_tree = flatten(tuple(given))
         closed, consts, out_tree = self._stage(args, in_tree, leaves)
         residual_trees: list[PyTreeDef] = []
         in_avals = [typeof(x) for x in leaves]
+        forward = self._flat_fwd(args, in_tree, out_tree, closed.out_avals, residual_trees)
+        if self.optimize_remat:
+            forward = _optimized(forward, closed, consts)
         outs = custom_vjp_call.bind(
             *consts,
             *leaves,
             call_jaxpr=closed,
-            fwd=Rule(self._flat_fwd(args, in_tree, out_tree, residual_trees), arguments.fun_name(self.fwd)),
-            bwd=Rule(self._flat_bwd(fixed, in_tree, in_avals, out_tree, residual_trees), arguments.fun_name(self.bwd)),
+            fwd=Rule(forward, arguments.fun_name(self.fwd), self.symbolic_zeros),
+            bwd=Rule(
+                self._flat_bwd(fixed, in_tree, in_avals, out_tree, residual_trees),
+                arguments.fun_name(self.bwd),
+                self.symbolic_zeros,
+            ),
             num_consts=len(consts),
         )
         return out_tree.unflatten(outs)
 
     def _flat_fwd(
-        self, args: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef, residual_trees: list[PyTreeDef]
+        self,
+        args: Sequence[Any],
+        in_tree: PyTreeDef,
+        out_tree: PyTreeDef,
+        out_avals: Sequence[ShapedArray],
+        residual_trees: list[PyTreeDef],
     ) -> Callable[..., Any]:
-        fwd, name = self.fwd, arguments.fun_name(self.fun)
+        fwd, name, symbolic = self.fwd, arguments.fun_name(self.fun), self.symbolic_zeros
         assert fwd is not None
         chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
         # The rule lives as long as the program that it is in; the values of one call must not.
         args = [x if i in chosen else None for i, x in enumerate(args)]
 
-        def run(primals: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-            values = iter(in_tree.unflatten(primals))
-            result = fwd(*[x if i in chosen else next(values) for i, x in enumerate(args)])
+        def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+            leaves = list(map(CustomVJPPrimal, primals, perturbed)) if symbolic else primals
+            result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
             if not (isinstance(result, tuple | list) and len(result) == 2):
                 raise TreeError(
                     f"the fwd rule of {name} must return a pair (out, residuals), got {result!r}",
@@ -260,6 +343,8 @@ class custom_vjp(_Custom):
             outs, tree = flatten(result[0])
             pytree.check_same(out_tree, tree, f"the fwd rule of {name} returns another structure than {name}")
             residuals, residual_tree = flatten(result[1])
+            arguments.check_outputs(fwd, result, [*outs, *residuals])
+            _check_outputs(outs, out_tree, out_avals, "fwd", name)
             residual_trees[:] = [residual_tree]
             return outs, residuals
 
@@ -277,43 +362,71 @@ class custom_vjp(_Custom):
         assert bwd is not None
 
         def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            result = bwd(*fixed, residual_trees[0].unflatten(residuals), out_tree.unflatten(cotangents))
-            arguments_tree = in_tree.unflatten([0] * in_tree.num_leaves)
-            if not isinstance(result, tuple | list) or len(result) != len(arguments_tree):
+            given = out_tree.unflatten([shown(ct) for ct in cotangents])
+            result = bwd(*fixed, residual_trees[0].unflatten(residuals), given)
+            example = in_tree.unflatten([0] * in_tree.num_leaves)
+            if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(
                     f"the bwd rule of {name} must return a tuple with a cotangent for each of the "
-                    f"{len(arguments_tree)} arguments, got {type(result).__name__}",
+                    f"{len(example)} arguments, got {type(result).__name__}",
                     path=(),
-                    expected=f"a tuple of {len(arguments_tree)}",
+                    expected=f"a tuple of {len(example)}",
                     got=type(result).__name__,
                 )
-            return _flat_cotangents(name, tuple(result), tuple(arguments_tree), in_avals)
+            return _flat_cotangents(name, tuple(result), tuple(example), in_avals)
 
         return run
 
 
-def _flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
-    """The cotangents of all leaves; None for an argument means zeros for all of its leaves."""
-    found: list[Any] = []
-    avals = iter(in_avals)
-    for ct, argument in zip(result, like, strict=True):
-        width = pytree.tree_structure(argument).num_leaves
-        mine = [next(avals) for _ in range(width)]
-        if ct is None:
-            found += [Zero(a.tangent()) for a in mine]
-            continue
-        leaves, tree = flatten(ct)
-        pytree.check_same(
-            pytree.tree_structure(argument), tree, f"the bwd rule of {name} returns a cotangent unlike its argument"
+def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequence[Any]) -> Callable[..., Any]:
+    """The forward rule as one operation, which is `fun` where nothing needs the residuals."""
+
+    def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        def flat(*xs: Any) -> list[Any]:
+            return [x for part in forward(xs, perturbed) for x in part]
+
+        jaxpr, consts = stage(flat, [typeof(x) for x in primals], name=fun.jaxpr.name)
+        results = remat_opt.bind(
+            *fun_consts,
+            *consts,
+            *primals,
+            fwd_jaxpr=ClosedJaxpr(hoist_consts(jaxpr)),
+            fun_jaxpr=fun,
+            num_fun_consts=len(fun_consts),
+            num_consts=len(consts),
         )
-        for x, aval in zip(leaves, mine, strict=True):
-            have, wanted = typeof(x), aval.tangent()
-            if have.shape != wanted.shape or (have.dtype != wanted.dtype):
-                raise DerivativeError(
-                    f"the bwd rule of {name} returned a cotangent of type {have.short} for an argument {aval.short}",
-                    instead=f"a cotangent of type {wanted.short}",
-                    expected=wanted,
-                    got=have,
-                )
-            found.append(x)
+        count = len(fun.out_avals)
+        return results[:count], results[count:]
+
+    return run
+
+
+def _flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
+    """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves."""
+    try:
+        given = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
+    except TreeError as error:
+        raise pytree.tree_error(
+            f"the bwd rule of {name} returns a cotangent unlike its argument",
+            error.differences,  # type: ignore[attr-defined]
+        ) from None
+    found: list[Any] = []
+    for i, (ct, aval) in enumerate(zip(given, in_avals, strict=True)):
+        wanted = aval.tangent()
+        if ct is None or wanted.dtype == dtypes.float0:
+            found.append(Zero(wanted))
+            continue
+        ct = hidden(ct)
+        have = typeof_value(ct)
+        if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
+            path, _ = pytree.tree_leaves_with_path(like)[i]
+            got = repr(ct) if have is None else have.short
+            raise DerivativeError(
+                f"the bwd rule of {name} returned a cotangent of type {got} for an argument {aval.short}, "
+                f"at result{pytree.keystr(path)}",
+                instead=f"a cotangent of type {wanted.short}",
+                expected=wanted,
+                got=have,
+            )
+        found.append(ct)
     return found

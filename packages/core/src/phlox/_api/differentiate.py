@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import Wrapper, within
 from .._ir import dtypes
@@ -280,7 +280,17 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     return out, pullback, aux
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
+    """Raises `UnsupportedError` unless empty: JAX had this option once, and only the name is left of it."""
+    if reduce_axes:
+        raise UnsupportedError(
+            f"{function}: reduce_axes={reduce_axes!r}", instead="lax.psum of the result over these axes"
+        )
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and the function that maps cotangents back (reverse mode).
 
     Returns: (out, vjp_fun), and aux if asked for. ``vjp_fun(ct)`` takes a cotangent of the structure of `out` and
@@ -292,6 +302,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     >>> vjp_fun(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
+    refuse_reduce_axes("vjp", reduce_axes)
     out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
     result = pullback.out_tree.unflatten(out), pullback
     return (*result, aux) if has_aux else result

@@ -12,10 +12,11 @@ from .._base import pytree
 from .._base.errors import ArgumentError, DerivativeError
 from .._base.pytree import flatten
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
+from .._ir.avals import typeof_value
 from . import arguments
-from .differentiate import jvp, ones_like_output, pull_back, vjp
+from .differentiate import jvp, ones_like_output, pull_back, refuse_reduce_axes, vjp
 from .flat import user_call
+from .jit import jit
 from .vmap import vmap
 
 Argnums = int | Sequence[int]
@@ -65,6 +66,13 @@ def _check_inputs(function: str, names: Sequence[str], chosen: Any, holomorphic:
                 f"{function} with holomorphic=True requires complex inputs, but {name} has type {aval.short}",
                 instead="x.astype(complex)",
             )
+        if function == "jacfwd" and kind == "c" and not holomorphic:
+            raise DerivativeError(
+                f"jacfwd requires real-valued inputs, but argument {name} has type {aval.short}",
+                instead="holomorphic=True for a holomorphic function; else jacrev, or jvp",
+                argument=name,
+                aval=aval,
+            )
         if kind in "biuk" and not allow_int and not holomorphic:
             raise DerivativeError(
                 f"{function} requires real- or complex-valued inputs, but argument {name} has type {aval.short}",
@@ -74,7 +82,7 @@ def _check_inputs(function: str, names: Sequence[str], chosen: Any, holomorphic:
             )
 
 
-def _check_output(function: str, fun: Any, out: Sequence[Any], avals: Sequence[ShapedArray], holomorphic: bool) -> None:
+def _check_output(function: str, fun: Any, avals: Sequence[Any], holomorphic: bool) -> None:
     for aval in avals:
         kind = dtypes.kind(aval.dtype)
         if holomorphic and kind != "c":
@@ -99,6 +107,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., tuple[Any, Any]]:
     """Like `grad`, but the function returned gives (value, gradient) in one evaluation.
 
@@ -107,6 +116,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
+    refuse_reduce_axes("value_and_grad", reduce_axes)
     return _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
 
 
@@ -127,7 +137,7 @@ def _value_and_grad(
                 f"{function} is defined for functions with a scalar output; {arguments.fun_name(fun)} returned {got}",
                 instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
             )
-        _check_output(function, fun, out, pullback.out_avals, holomorphic)
+        _check_output(function, fun, pullback.out_avals, holomorphic)
         seed = [ones_like_output(pullback.out_avals[0])] if pullback.nonzero[0] else [None]
         gradients = pullback.in_tree.unflatten(pullback.flat(seed))
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
@@ -142,6 +152,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """The gradient of `fun`, as a function of the same arguments (reverse mode).
 
@@ -158,6 +169,7 @@ def grad(
     >>> grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
+    refuse_reduce_axes("grad", reduce_axes)
     both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
     @functools.wraps(fun)
@@ -166,6 +178,38 @@ def grad(
         return (result, value[1]) if has_aux else result
 
     return gradient
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`vjp` as two functions, each compiled once and used many times.
+
+    Args:
+      fun: function of trees of arrays.
+      argnums: which positional arguments to differentiate.
+      has_aux: `fun` returns (out, aux).
+      jitted: compile both.
+
+    Returns: (fwd, bwd). ``fwd(*args)`` returns (out, residuals), and aux if asked for. ``bwd(residuals, cotangent)``
+    returns the cotangent of the argument, or a tuple of them when `argnums` are several.
+
+    >>> fwd, bwd = fwd_and_bwd(jnp.multiply, argnums=0)
+    >>> out, residuals = fwd(2.0, 3.0)
+    >>> bwd(residuals, 1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    arguments.check_callable("fwd_and_bwd", fun)
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        return vjp(partial, *chosen, has_aux=has_aux)
+
+    def bwd(residuals: Any, cotangent: Any) -> Any:
+        found = residuals(cotangent)
+        return found[0] if isinstance(argnums, int) else found
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 # --- Jacobians ------------------------------------------------------------------------------------------
@@ -230,6 +274,8 @@ def jacfwd(
             return (found[1], found[2]) if has_aux else (found[1], None)
 
         columns, aux = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+        if holomorphic:
+            _check_output("jacfwd", fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
 
         def rows(x: Any) -> Any:
             blocks = tree.unflatten(_split(x, leaves, -1))
@@ -267,6 +313,7 @@ def jacrev(
         found = vjp(partial, *chosen, has_aux=has_aux)
         leaves, tree = flatten(found[0])
         pullback = found[1]
+        _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
         stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
         chosen_tree = pytree.tree_structure(tuple(chosen))
         blocks = [_split(x, leaves, 0) for x in pytree.tree_leaves(stacked)]

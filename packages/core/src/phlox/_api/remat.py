@@ -7,10 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base import pytree
+from .._base.errors import ArgumentError, OptionError
 from .._ir.jaxpr import Var
 from .._ir.primitive import Primitive, current_trace
 from .._ops.dot import dot_general
-from .._ops.remat import Policy, checkpoint as checkpoint_p, name_p, without_calls
+from .._ops.remat import (
+    Offloadable,
+    Policy,
+    Recompute,
+    Saveable,
+    checkpoint as checkpoint_p,
+    name_p,
+    without_calls,
+)
 from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import typeof
 from . import arguments
@@ -165,5 +174,48 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keeps what either policy keeps."""
-    return lambda prim, *avals, **params: bool(policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params))
+    """Keeps what either policy keeps. Both must answer True or False."""
+
+    def policy(prim: Primitive, *avals: Any, **params: Any) -> bool:
+        answers = policy_1(prim, *avals, **params), policy_2(prim, *avals, **params)
+        if not all(isinstance(answer, bool) for answer in answers):
+            raise ArgumentError(
+                f"save_from_both_policies: the policies answered {answers[0]!r} and {answers[1]!r} about {prim}",
+                instead="policies that answer True or False; or one function that knows both",
+            )
+        return any(answers)
+
+    return policy
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Iterable[str],
+    names_which_can_be_offloaded: Iterable[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keeps the results under the first names, and those under the second in another memory; see `Offloadable`."""
+    saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise OptionError(
+            f"save_and_offload_only_these_names: {sorted(saved & offloaded)} shall be saved and offloaded"
+        )
+
+    def policy(prim: Primitive, *_: Any, **params: Any) -> Any:
+        name = params["name"] if prim is name_p else None
+        if name in saved:
+            return Saveable
+        return Offloadable(offload_src, offload_dst) if name in offloaded else Recompute
+
+    return policy
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keeps what `dots_with_no_batch_dims_saveable` keeps, in another memory; see `Offloadable`."""
+
+    def policy(prim: Primitive, *args: Any, **params: Any) -> Any:
+        kept = dots_with_no_batch_dims_saveable(prim, *args, **params)
+        return Offloadable(offload_src, offload_dst) if kept else Recompute
+
+    return policy

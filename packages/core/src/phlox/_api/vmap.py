@@ -15,6 +15,7 @@ from .._trace.leaks import no_leaks
 from .._trace.refs import AbstractRef, Ref, values, write_all
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
+from .._transform.words import sum_axes
 from . import arguments
 from .flat import FlatFunction, user_call
 from .references import check_distinct, places
@@ -29,6 +30,8 @@ def vmap(
     out_axes: Axes = 0,
     axis_name: AxisName | None = None,
     axis_size: int | None = None,
+    spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None,
+    sum_match: bool = False,
 ) -> Callable[..., Any]:
     """Makes a function of batches out of a function of one example.
 
@@ -39,6 +42,9 @@ def vmap(
       out_axes: where the batch axis appears in the results; None for results that do not depend on the example.
       axis_name: a name by which collectives such as `lax.psum` refer to the batch.
       axis_size: its length, if no argument is batched.
+      spmd_axis_name: the axis of a device mesh (or axes) over which the batch is laid out, where `fun` itself says how
+        its arrays are laid out (`shard_map`).
+      sum_match: where an out_axes of None meets a result that depends on the example, sum over the examples.
 
     Raises `AxisSizeError` when batched arguments disagree on the length.
 
@@ -51,6 +57,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if not all(isinstance(a, int) for a in pytree.tree_leaves((in_axes, out_axes))):
         raise ArgumentError(f"vmap: in_axes and out_axes are made of ints and None, got {in_axes!r} and {out_axes!r}")
+
+    spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
 
     @functools.wraps(fun)
     @user_call
@@ -66,10 +74,10 @@ def vmap(
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
         with within(_VMAP), no_leaks(arguments.fun_name(fun)):
-            outs, out_dims = run_batched(flat, BatchAxis(size, axis_name), leaves, dims)
+            outs, out_dims = run_batched(flat, BatchAxis(size, axis_name, spmd), leaves, dims)
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         return flat.out_tree.unflatten(
-            [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
+            [_place(x, d, want, size, sum_match) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
         )
 
     return batched
@@ -139,8 +147,10 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
         ) from None
 
 
-def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+def _place(x: Any, dim: int | None, wanted: int | None, size: int, sum_match: bool) -> Any:
     if wanted is None:
+        if dim is not None and sum_match:
+            return sum_axes(x, (dim,))
         if dim is not None:
             raise OptionError(
                 f"vmap: out_axes is None for a result of type {typeof(x).short} that depends on the example",

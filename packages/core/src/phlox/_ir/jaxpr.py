@@ -196,11 +196,13 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     kept: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
         if eqn.effects or any(v in live for v in eqn.outvars):
+            if eqn.primitive.narrow is not None:
+                eqn = eqn.primitive.narrow(eqn, [v in live for v in eqn.outvars])
             kept.append(eqn)
             live.update(v for v in eqn.invars if isinstance(v, Var))
     kept.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
-    if len(kept) == len(jaxpr.eqns) and len(outvars) == len(jaxpr.outvars):
+    if kept == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):
         return jaxpr, used
     return jaxpr.replace(eqns=kept, outvars=outvars), used
 
@@ -208,7 +210,7 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
 def jaxprs_in(params: dict[str, Any]) -> Iterable[Jaxpr]:
     """Jaxprs among the parameters of an equation, also those in tuples."""
     for value in params.values():
-        for item in value if type(value) is tuple else (value,):
+        for item in value if isinstance(value, tuple) else (value,):
             if type(item) is ClosedJaxpr:
                 yield item.jaxpr
             elif type(item) is Jaxpr:

@@ -17,6 +17,7 @@ primitive's name. Rules, with the arguments of the operation written ``*args`` a
     eager(*args, **params)                -> how to run at once, where that is not "compile and execute"
     axes(params)                          -> names of the mapped axes that a collective works over
     effects(params)                       -> what it does besides computing its results, see _ir.effects
+    narrow(eqn, used)                     -> the equation, or a cheaper one for the results that are used
     show(eqn, printer)                    -> the parameters that a printed program shows, in order
 
 `bind` is the one door: it hands the operation to the current trace, or runs it when there is none.
@@ -47,6 +48,7 @@ _RULES = (
     "eager",
     "axes",
     "effects",
+    "narrow",
     "show",
 )
 
@@ -67,6 +69,7 @@ class Primitive:
     eager: Any
     axes: Any
     effects: Any
+    narrow: Any
     show: Any
 
     def __init__(self, name: str, *, multiple_results: bool = False, **rules: Callable[..., Any] | None):

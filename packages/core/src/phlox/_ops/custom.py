@@ -17,17 +17,25 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from .._transform.jaxprs import batch_jaxpr
-from .._transform.words import Zero, instantiate, sum_axes, zeros
+from .._transform.words import Zero, instantiate, sum_axes
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
 from .call import Steps, axes_used
 
 
 class Rule(NamedTuple):
-    """A user's derivative rule as a flat function, with the name of the function that it belongs to."""
+    """A user's derivative rule as a flat function, with the name of the function that it belongs to.
+
+    It may return `Zero` among its tangents, and is given some if it says that it understands them.
+    """
 
     call: Callable[..., Any]
     name: str
+    symbolic_zeros: bool = False
+
+    def given(self, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents as the rule takes them."""
+        return list(tangents) if self.symbolic_zeros else [instantiate(t) for t in tangents]
 
     def __str__(self) -> str:
         return self.name
@@ -61,6 +69,42 @@ def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
         )
 
 
+def _run_batched(
+    fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
+) -> tuple[list[Any], list[Dim]]:
+    """`run_batched` where arguments and results may be `Zero`: those pass beside, and their results have no axis."""
+    zero_outs: dict[int, Zero] = {}
+
+    def fun_of_arrays(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        outs = fun(*[_example(x, d) if type(x) is Zero else next(given) for x, d in zip(args, dims, strict=True)])
+        zero_outs.update((i, out) for i, out in enumerate(outs) if type(out) is Zero)
+        return [out for out in outs if type(out) is not Zero]
+
+    present = [(x, d) for x, d in zip(args, dims, strict=True) if type(x) is not Zero]
+    results, got = run_batched(fun_of_arrays, axis, [x for x, _ in present], [d for _, d in present])
+    for i in sorted(zero_outs):
+        results.insert(i, zero_outs[i])
+        got.insert(i, None)
+    return results, got
+
+
+def _example(zero: Zero, dim: Dim) -> Zero:
+    """The zero of one example."""
+    if dim is None:
+        return zero
+    shape = zero.aval.shape
+    return Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
+
+
+def _place(x: Any, dim: Dim, destination: int, size: int) -> Any:
+    """`place_axis`, also for a `Zero`."""
+    if type(x) is not Zero:
+        return place_axis(x, dim, destination, size)
+    shape = x.aval.shape
+    return Zero(x.aval.update(shape=(*shape[:destination], size, *shape[destination:])))
+
+
 # --- custom_jvp -----------------------------------------------------------------------------------------
 
 
@@ -68,7 +112,7 @@ def _custom_jvp_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int
 ) -> tuple[list[Any], list[Any]]:
     _refuse_closed_over(tangents[:num_consts], "custom_jvp", call_jaxpr.jaxpr.name)
-    return jvp.call(primals[num_consts:], [instantiate(t) for t in tangents[num_consts:]])
+    return jvp.call(primals[num_consts:], jvp.given(tangents[num_consts:]))
 
 
 def _custom_jvp_batch(
@@ -89,8 +133,8 @@ def _custom_jvp_batch(
             outs, out_tangents = jvp.call(xs[:count], xs[count:])
             return [*outs, *out_tangents]
 
-        results, got = run_batched(both, axis, [*primals, *tangents], in_dims * 2)
-        placed = [place_axis(x, d, 0, axis.size) for x, d in zip(results, got, strict=True)]
+        results, got = _run_batched(both, axis, [*primals, *tangents], in_dims * 2)
+        placed = [_place(x, d, 0, axis.size) for x, d in zip(results, got, strict=True)]
         half = len(placed) // 2
         return placed[:half], placed[half:]
 
@@ -98,7 +142,7 @@ def _custom_jvp_batch(
         *derived.consts,
         *args,
         call_jaxpr=hoisted(derived),
-        jvp=Rule(batched, jvp.name),
+        jvp=jvp._replace(call=batched),
         num_consts=num_consts + len(derived.consts),
     )
     return outs, out_dims
@@ -109,7 +153,7 @@ def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     shown = {"name": params["call_jaxpr"].jaxpr.name, "call_jaxpr": params["call_jaxpr"], "jvp": params["jvp"].name}
     if params["num_consts"]:
         shown["num_consts"] = params["num_consts"]
-    return {**shown, "symbolic_zeros": False}
+    return {**shown, "symbolic_zeros": params["jvp"].symbolic_zeros}
 
 
 custom_jvp_call = Primitive(
@@ -139,9 +183,10 @@ def _custom_vjp_jvp(
     num_consts: int,
 ) -> tuple[list[Any], list[Any]]:
     _refuse_closed_over(tangents[:num_consts], "custom_vjp", call_jaxpr.jaxpr.name)
-    outs, residuals = fwd.call(primals[num_consts:])
+    given = tangents[num_consts:]
+    outs, residuals = fwd.call(primals[num_consts:], [type(t) is not Zero for t in given])
     avals = [typeof(out).tangent() for out in outs]
-    given = [instantiate(t) for t in tangents[num_consts:]]
+    given = [instantiate(t) for t in given]
     out_tangents = custom_lin.bind(*residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
     return outs, out_tangents
 
@@ -159,11 +204,11 @@ def _custom_vjp_batch(
     in_dims = list(dims[num_consts:])
     residual_dims: list[Dim] = []
 
-    def batched_fwd(primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
         counts: list[int] = []
 
         def both(*xs: Any) -> list[Any]:
-            outs, residuals = fwd.call(xs)
+            outs, residuals = fwd.call(xs, perturbed)
             counts.append(len(outs))
             return [*outs, *residuals]
 
@@ -176,7 +221,7 @@ def _custom_vjp_batch(
     def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         count = len(residuals)
         dims_in = [*residual_dims, *out_dims]
-        results, got = run_batched(
+        results, got = _run_batched(
             lambda *xs: bwd.call(xs[:count], xs[count:]), axis, [*residuals, *cotangents], dims_in
         )
         return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
@@ -185,8 +230,8 @@ def _custom_vjp_batch(
         *derived.consts,
         *args,
         call_jaxpr=hoisted(derived),
-        fwd=Rule(batched_fwd, fwd.name),
-        bwd=Rule(batched_bwd, bwd.name),
+        fwd=fwd._replace(call=batched_fwd),
+        bwd=bwd._replace(call=batched_bwd),
         num_consts=num_consts + len(derived.consts),
     )
     return outs, out_dims
@@ -195,7 +240,7 @@ def _custom_vjp_batch(
 def _match(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
     """A cotangent for an input that is mapped at `wanted`; for one that is shared, the sum over examples."""
     if wanted is not None:
-        return place_axis(cotangent, dim, wanted, size)
+        return _place(cotangent, dim, wanted, size)
     return cotangent if dim is None else sum_axes(cotangent, (dim,))
 
 
@@ -209,7 +254,7 @@ def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     }
     if params["num_consts"]:
         shown["num_consts"] = params["num_consts"]
-    return {**shown, "symbolic_zeros": False}
+    return {**shown, "symbolic_zeros": params["bwd"].symbolic_zeros}
 
 
 custom_vjp_call = Primitive(
@@ -241,8 +286,7 @@ def _lin_transpose(
     cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
 ) -> list[Any]:
     residuals = args[:num_res]
-    given = [zeros(ct.aval) if type(ct) is Zero else ct for ct in cotangents]
-    return [None] * num_res + list(bwd.call(residuals, given))
+    return [None] * num_res + list(bwd.call(residuals, bwd.given(cotangents)))
 
 
 def _lin_batch(
@@ -257,7 +301,7 @@ def _lin_batch(
 
     def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         count = len(residuals)
-        results, got = run_batched(
+        results, got = _run_batched(
             lambda *xs: bwd.call(xs[:count], xs[count:]),
             axis,
             [*residuals, *cotangents],
@@ -266,7 +310,7 @@ def _lin_batch(
         return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
 
     wide = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
-    return custom_lin.bind(*args, bwd=Rule(batched, bwd.name), num_res=num_res, out_avals=wide), [0] * len(wide)
+    return custom_lin.bind(*args, bwd=bwd._replace(call=batched), num_res=num_res, out_avals=wide), [0] * len(wide)
 
 
 custom_lin = Primitive(

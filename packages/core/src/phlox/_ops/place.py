@@ -14,11 +14,12 @@ from .._xla.program import spec_text
 from .._xla.text import Function, Value
 
 
-def insert_entry(spec: PartitionSpec, dim: Dim) -> PartitionSpec:
-    """The spec of an array with one more axis at `dim`, which is not split."""
-    if dim is None or dim >= len(spec):
+def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> PartitionSpec:
+    """The spec of an array with one more axis at `dim`, which is split over the mesh axes of these names."""
+    if dim is None or (dim >= len(spec) and not names):
         return spec
-    return PartitionSpec(*spec[:dim], None, *spec[dim:])
+    before = (*spec[:dim], *(None for _ in range(dim - len(spec))))
+    return PartitionSpec(*before, names or None, *spec[dim:])
 
 
 def _text(f: Function, x: Value, mesh: Mesh, spec: PartitionSpec) -> Value:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from .._base.errors import ArgumentError
 from .._ir.avals import ShapedArray
 from .._ir.effects import refuse_io
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, prune
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -23,8 +24,49 @@ from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
 from .call import Steps, axes_used, call, jit_p
 
+
+class _Answer:
+    """What a policy may answer beside True and False."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Recompute = _Answer("Recompute")
+Saveable = _Answer("Saveable")
+
+
+class Offloadable(NamedTuple):
+    """The answer of a policy: keep the results, in another memory until they are needed.
+
+    `src` and `dst` are kinds of memory, as "device" and "pinned_host". Programs here know of one kind, in which the
+    results stay.
+    """
+
+    src: str
+    dst: str
+
+
 #: Asked of each operation, as ``policy(primitive, *avals, **params)``: whether its results are kept.
-Policy = Callable[..., bool]
+Policy = Callable[..., Any]
+
+
+def keeps(policy: Policy, eqn: JaxprEqn) -> bool:
+    """What a policy says of an equation. Raises `ArgumentError` when that is no answer."""
+    answer = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
+    if isinstance(answer, bool):
+        return answer
+    if answer is Saveable or isinstance(answer, Offloadable):
+        return True
+    if answer is Recompute:
+        return False
+    raise ArgumentError(
+        f"a policy of checkpoint answered {answer!r} when asked about {eqn.primitive}",
+        instead="True or False; or Saveable, Recompute or Offloadable(src=..., dst=...) of phlox.ad_checkpoint",
+    )
 
 
 def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -99,16 +141,13 @@ def _split(jaxpr: ClosedJaxpr, wanted: tuple[bool, ...], policy: Policy | None) 
     s = linearize_jaxpr(flat, wanted)
     inner, outputs = s.primal.jaxpr, len(jaxpr.out_avals)
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
-    saved = [
-        policy is not None and bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))
-        for eqn in inner.eqns
-    ]
+    saved = [policy is not None and keeps(policy, eqn) for eqn in inner.eqns]
     keepable = {v for eqn, save in zip(inner.eqns, saved, strict=True) if save for v in eqn.outvars}
     again, needed = _again(inner, residuals, saved, keepable)
     read = [i for i, v in enumerate(inner.invars) if v in needed]
     kept = [v for eqn in inner.eqns for v in eqn.outvars if v in needed and v in keepable]
     recompute = inner.replace(invars=[*(inner.invars[i] for i in read), *kept], outvars=residuals, eqns=again)
-    primal = inner.replace(outvars=[*inner.outvars[:outputs], *kept])
+    primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *kept]))
     linear = _linear(s, ClosedJaxpr(recompute, s.primal.consts))
     return _Halves(ClosedJaxpr(primal, s.primal.consts), linear, read, s.nonzero)
 

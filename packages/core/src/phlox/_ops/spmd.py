@@ -7,6 +7,7 @@ the axes that the program is mapped over; along the others the compiler may spli
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -244,10 +245,13 @@ def _batch(
     out_specs: Specs,
     manual: Names,
 ) -> tuple[list[Any], list[Dim]]:
+    pieces = math.prod(mesh.shape[name] for name in axis.spmd)
+    if axis.size % pieces:
+        raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
     with inside(mesh, manual):
-        derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-    specs = tuple(insert_entry(s, d) for s, d in zip(in_specs, dims, strict=True))
-    out = tuple(insert_entry(s, d) for s, d in zip(out_specs, out_dims, strict=True))
+        derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces), tuple(dims))
+    specs = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(in_specs, dims, strict=True))
+    out = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(out_specs, out_dims, strict=True))
     return bind(derived, args, mesh, specs, out, manual), out_dims
 
 

@@ -18,7 +18,7 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
 from .refs import CapturedRefs, Ref
-from .trace import Trace, Tracer, check_live, not_an_array, typeof
+from .trace import ArrayLike, Trace, Tracer, check_live, not_an_array, typeof
 
 _SCALARS = (int, float, bool, complex)
 
@@ -68,6 +68,8 @@ class JaxprTrace(Trace):
             raise not_an_array(x, "an operand")
         if not aval.shape and isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
             return Literal(x, aval)
+        if not isinstance(x, ArrayLike | np.ndarray):  # it has a type, and no value: something linear, to be transposed
+            raise not_an_array(x, "an operand")
         return self._constant(x, aval)
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:

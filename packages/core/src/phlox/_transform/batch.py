@@ -20,10 +20,12 @@ Dim = int | None
 
 
 class BatchAxis(NamedTuple):
-    """The axis that is being mapped: its size, and its name for collectives if it has one."""
+    """The axis that is being mapped: its size, its name for collectives if it has one, and the axes of the device mesh
+    over which it is laid out where programs say how arrays are laid out."""
 
     size: int
     name: AxisName | None = None
+    spmd: tuple[AxisName, ...] = ()
 
 
 class BatchTracer(Tracer):

@@ -105,6 +105,7 @@ from ._parallel import (
     pmin as pmin,
     psum as psum,
 )
+from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._structural import (
     DotDimensionNumbers as DotDimensionNumbers,
     GatherDimensionNumbers as GatherDimensionNumbers,

@@ -1,0 +1,254 @@
+"""Taylor mode: every value travels with the coefficients of a polynomial in one variable t.
+
+    x(t) = x₀ + x₁ t + x₂ t² + …     gives     f(x(t)) = y₀ + y₁ t + y₂ t² + …
+
+There is one rule for all primitives, made of their `jvp` rules: y'(t) is the tangent of f at x(t) in direction x'(t),
+so k yₖ is coefficient k - 1 of what the jvp rule computes from x(t), y(t) and x'(t). It may read y itself, as for exp,
+because only the coefficients below k are asked for: they are computed when somebody needs them, and once. Linear and
+bilinear operations, and quotients, are written out, since that rule would do work twice for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._ir import dtypes
+from .._ir.primitive import Primitive, current_trace, primitive
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import Trace, Tracer, bind_under, typeof
+from .words import Zero, add, instantiate, weak_number, zero_tangent, zeros
+
+#: Linear in all of their floating arguments together.
+LINEAR = {
+    "add", "add_any", "sub", "neg", "real", "imag", "complex", "conj", "convert_element_type", "reduce_precision",
+    "copy", "name", "broadcast_in_dim", "reshape", "transpose", "squeeze", "rev", "concatenate", "pad", "slice",
+    "dynamic_slice", "dynamic_update_slice", "gather", "scatter-add", "scatter", "select_n", "reduce_sum",
+    "reduce_window_sum", "cumsum", "psum", "fft", "split", "stack", "unstack", "device_put",
+}  # fmt: skip
+#: Linear in each of two arguments.
+BILINEAR = {"mul", "dot_general", "conv_general_dilated"}
+#: Programs that are run as what they hold, under this parameter. Their own derivative rules play no part, as in JAX.
+CALLS = {
+    "jit": "jaxpr",
+    "remat2": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call",
+    "linear_call": "callee",
+}
+
+#: Coefficient k (from 1 on) of a polynomial; None is zero.
+Rule = Callable[[int], Any]
+
+
+class Series:
+    """The coefficients of a polynomial from the first on, each computed once, when it is asked for."""
+
+    __slots__ = ("found", "rule")
+
+    def __init__(self, rule: Rule):
+        self.rule = rule
+        self.found: dict[int, Any] = {}
+
+    def __getitem__(self, k: int) -> Any:
+        if k not in self.found:
+            self.found[k] = self.rule(k)
+        return self.found[k]
+
+
+class JetTracer(Tracer):
+    """A polynomial: `primal` at 0, and the other coefficients."""
+
+    __slots__ = ("aval", "primal", "series")
+
+    def __init__(self, trace: JetTrace, primal: Any, rule: Rule):
+        self.owner = trace
+        self.primal = primal
+        self.series = Series(rule)
+        self.aval = typeof(primal)
+
+
+class JetTrace(Trace):
+    """Computes coefficients up to `order` in the parent trace.
+
+    `known` holds operations whose jvp rules are being run, by primitive and arguments: they are found there instead of
+    being done again.
+    """
+
+    __slots__ = ("known", "order")
+
+    def __init__(self, order: int):
+        super().__init__()
+        self.order = order
+        self.known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]] = {}
+
+    def mine(self, x: Any) -> bool:
+        return type(x) is JetTracer and x.owner is self
+
+    def coefficient(self, x: Any, k: int) -> Any:
+        """Coefficient k of `x`; None if it is zero."""
+        if self.mine(x):
+            return x.series[k] if k else x.primal
+        return None if k or type(x) is Zero else x
+
+    @contextmanager
+    def running(self, trace: Trace | None, known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]]) -> Iterator[None]:
+        before, self.known = self.known, known
+        token = current_trace.set(trace)
+        try:
+            yield
+        finally:
+            current_trace.reset(token)
+            self.known = before
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not any(self.mine(x) for x in args):
+            return bind_under(self.parent, primitive, args, params)
+        if primitive.name in CALLS:
+            closed = params[CALLS[primitive.name]]
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+            return outs if primitive.multiple_results else outs[0]
+        key = (primitive, *map(id, args))
+        if key in self.known and all(self.known[key][0][name] is value for name, value in params.items()):
+            return self.known[key][1]
+        values = bind_under(self.parent, primitive, [self.coefficient(x, 0) for x in args], params)
+        values = values if primitive.multiple_results else [values]
+        known = dict(self.known)
+        rules = self._rules(primitive, args, params, known, values)
+        outs = [
+            JetTracer(self, value, rule) if dtypes.is_inexact(typeof(value).dtype) else value
+            for value, rule in zip(values, rules, strict=True)
+        ]
+        result = outs if primitive.multiple_results else outs[0]
+        known[key] = params, result
+        if not self.known:  # what the user's function does is computed in order; what jvp rules do, as far as needed
+            for k in range(1, self.order + 1):
+                for out in outs:
+                    self.coefficient(out, k)
+        return result
+
+    def _rules(
+        self,
+        primitive: Primitive,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]],
+        values: Sequence[Any],
+    ) -> list[Rule]:
+        """How to compute the coefficients of each result."""
+        if primitive.name in BILINEAR:
+            return [partial(self._product, partial(primitive.bind, **params), *args)]
+        if primitive.name == "div":
+            return [partial(self._quotient, [values[0]], *args)]
+        if primitive.name in LINEAR:
+            return self._each(partial(self._linear, primitive, args, params), len(values))
+        return self._each(partial(self._derived, self._once(primitive, args, params, known)), len(values))
+
+    def _each(self, compute: Callable[[int], list[Any]], count: int) -> list[Rule]:
+        """Rules for several results that are computed together."""
+        together = Series(compute)
+        return [lambda k, i=i: together[k][i] for i in range(count)]  # type: ignore[misc]
+
+    def _linear(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], k: int) -> list[Any]:
+        found = [self.coefficient(x, k) for x in args]
+        if all(c is None for c in found):
+            return [None] * len(primitive.types(*map(typeof, args), **params)) if primitive.multiple_results else [None]
+        with self.running(self.parent, {}):
+            filled = [
+                c if c is not None else zeros(typeof(x)) if dtypes.is_inexact(typeof(x).dtype) else x
+                for x, c in zip(args, found, strict=True)
+            ]
+            out = primitive.bind(*filled, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    def _product(self, multiply: Callable[[Any, Any], Any], x: Any, y: Any, k: int) -> Any:
+        """Σ xⱼ yₖ₋ⱼ"""
+        pairs = [(self.coefficient(x, j), self.coefficient(y, k - j)) for j in range(k + 1)]
+        with self.running(self.parent, {}):
+            return _total([multiply(a, b) for a, b in pairs if a is not None and b is not None])
+
+    def _quotient(self, known: list[Any], x: Any, y: Any, k: int) -> Any:
+        """From z y = x: z₀ yₖ + … + zₖ y₀ = xₖ"""
+        for n in range(len(known), k + 1):
+            top = self.coefficient(x, n)
+            pairs = [(known[j], self.coefficient(y, n - j)) for j in range(n)]
+            with self.running(self.parent, {}):
+                rest = _total([_mul(a, b) for a, b in pairs if a is not None and b is not None])
+                if rest is not None:
+                    top = primitive("neg").bind(rest) if top is None else primitive("sub").bind(top, rest)
+                known.append(None if top is None else primitive("div").bind(top, self.coefficient(y, 0)))
+        return known[k]
+
+    def _once(
+        self,
+        primitive: Primitive,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]],
+    ) -> Callable[[], list[Any]]:
+        """The tangents of the results at x(t) in direction x'(t), as polynomials."""
+        found: list[list[Any]] = []
+
+        def tangents() -> list[Any]:
+            if not found:
+                directions = [self._velocity(x) if self.mine(x) else zero_tangent(x) for x in args]
+                with self.running(self, known):
+                    _, out = primitive.rule("jvp")(list(args), directions, **params)
+                found.append(list(out) if primitive.multiple_results else [out])
+            return found[0]
+
+        return tangents
+
+    def _derived(self, tangents: Callable[[], list[Any]], k: int) -> list[Any]:
+        coefficients = [self.coefficient(t, k - 1) for t in tangents()]
+        with self.running(self.parent, {}):
+            return [c if c is None or k == 1 else _scaled(c, 1 / k) for c in coefficients]
+
+    def _velocity(self, x: JetTracer) -> JetTracer:
+        """x'(t)"""
+
+        def rule(k: int) -> Any:
+            c = x.series[k + 1]
+            with self.running(self.parent, {}):
+                return None if c is None else _scaled(c, k + 1)
+
+        first = x.series[1]
+        with self.running(self.parent, {}):
+            return JetTracer(self, instantiate(zero_tangent(x)) if first is None else first, rule)
+
+
+def _mul(x: Any, y: Any) -> Any:
+    return primitive("mul").bind(x, y)
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    aval = typeof(x)
+    number = np.asarray(factor, aval.dtype)[()]
+    return _mul(x, weak_number(number) if aval.weak_type else number)
+
+
+def _total(terms: Sequence[Any]) -> Any:
+    """The sum, or None of nothing."""
+    total = None
+    for term in terms:
+        total = term if total is None else add(total, term)
+    return total
+
+
+def jet(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Sequence[Any]], order: int
+) -> tuple[list[Any], list[list[Any]]]:
+    """Results of flat `fun`, and their coefficients 1 … `order`, for arguments that are polynomials."""
+    trace = JetTrace(order)
+    with trace.current():
+        outs = fun(*[JetTracer(trace, p, lambda k, cs=cs: cs[k - 1]) for p, cs in zip(primals, series, strict=True)])  # type: ignore[misc]
+        values = [trace.coefficient(out, 0) for out in outs]
+        found = [[trace.coefficient(out, k) for k in range(1, order + 1)] for out in outs]
+    return values, [
+        [zeros(typeof(value)) if c is None else c for c in cs] for value, cs in zip(values, found, strict=True)
+    ]

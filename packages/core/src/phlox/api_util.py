@@ -1,0 +1,224 @@
+"""``phlox.api_util``: helpers for those who write transformations of user functions, as in ``jax.api_util``.
+
+JAX's versions take functions that are wrapped in an object, and give such objects back. These take any function, and
+what they give back can be called as it is, or by ``call_wrapped`` as those objects are.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ._api import arguments
+from ._api.vmap import flat_axes
+from ._base import pytree
+from ._base.errors import ArgumentError, OptionError
+from ._base.pytree import PyTreeDef
+from ._ir.avals import ShapedArray
+from ._trace.trace import typeof
+
+__all__ = [
+    "argnums_partial",
+    "debug_info",
+    "donation_vector",
+    "flatten_axes",
+    "flatten_fun",
+    "flatten_fun_nokwargs",
+    "rebase_donate_argnums",
+    "safe_map",
+    "shaped_abstractify",
+]
+
+
+def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    function.call_wrapped = function  # type: ignore[attr-defined]
+    return function
+
+
+def argnums_partial(
+    f: Callable[..., Any],
+    dyn_argnums: int | Sequence[int],
+    args: Sequence[Any],
+    require_static_args_hashable: bool = True,
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """`f` as a function of the arguments of these numbers alone, the others held fixed, and those arguments.
+
+    Raises `StaticArgumentError` when one that is held fixed is not hashable and should be.
+
+    >>> squared, given = argnums_partial(lambda x, n: x**n, 0, (3.0, 2))
+    >>> squared(*given)
+    9.0
+    """
+    numbers = arguments.as_ints(dyn_argnums, "dyn_argnums")
+    if not all(-len(args) <= n < len(args) for n in numbers):
+        raise OptionError(f"argnums_partial: dyn_argnums={dyn_argnums} for {len(args)} arguments")
+    numbers = tuple(n % len(args) for n in numbers)
+    if require_static_args_hashable:
+        for i, x in enumerate(args):
+            if i not in numbers:
+                arguments.check_hashable(f, i, x)
+
+    def partial(*given: Any, **kwargs: Any) -> Any:
+        filled = list(args)
+        for n, x in zip(numbers, given, strict=True):
+            filled[n] = x
+        return f(*filled, **kwargs)
+
+    return _wrapped(partial), tuple(args[n] for n in numbers)
+
+
+def _flattened(call: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[], PyTreeDef]]:
+    trees: list[PyTreeDef] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outs, tree = pytree.flatten(call(leaves))
+        trees[:] = [tree]
+        return outs
+
+    return _wrapped(flat), lambda: trees[0]
+
+
+def flatten_fun(
+    fun: Callable[..., Any], *gen_static_args: PyTreeDef, use_eq_store: bool = False, unk_names: bool = False
+) -> tuple[Callable[..., Any], Callable[[], PyTreeDef]]:
+    """`fun` as a function of the leaves of (args, kwargs), and what gives the structure of its result after a call.
+
+    The one further argument is the structure of (args, kwargs). The options are about JAX's objects and change nothing.
+
+    >>> leaves, tree = phlox.tree.flatten(((1, 2), {"c": 3}))
+    >>> flat, out_tree = flatten_fun(lambda a, b, c: {"sum": a + b + c}, tree)
+    >>> flat(*leaves), out_tree()
+    ([6], PyTreeDef({'sum': *}))
+    """
+
+    (in_tree,) = gen_static_args
+
+    def call(leaves: Any) -> Any:
+        args, kwargs = in_tree.unflatten(leaves)
+        return fun(*args, **kwargs)
+
+    return _flattened(call)
+
+
+def flatten_fun_nokwargs(
+    fun: Callable[..., Any], *gen_static_args: PyTreeDef, use_eq_store: bool = False, unk_names: bool = False
+) -> tuple[Callable[..., Any], Callable[[], PyTreeDef]]:
+    """Like `flatten_fun`, for the leaves of the positional arguments alone.
+
+    >>> flat, out_tree = flatten_fun_nokwargs(lambda a, b: [a, b], phlox.tree.structure((1, 2)))
+    >>> flat(5, 6), out_tree()
+    ([5, 6], PyTreeDef([*, *]))
+    """
+    (in_tree,) = gen_static_args
+    return _flattened(lambda leaves: fun(*in_tree.unflatten(leaves)))
+
+
+def flatten_axes(
+    name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
+) -> list[int | None]:
+    """One axis for each leaf of a structure, from a tree of axes that may stop above the leaves.
+
+    `kws` and `tupled_args` say how JAX shall word its message; here it is one. Raises `TreeError` naming `name`.
+
+    >>> flatten_axes("in_axes", phlox.tree.structure(([0, 0], 0)), (1, None))
+    [1, 1, None]
+    """
+    return flat_axes(name, axis_tree, treedef)
+
+
+def donation_vector(
+    donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: PyTreeDef, kws: bool = True
+) -> tuple[bool, ...]:
+    """For each leaf of (args, kwargs), or of args alone, whether its argument is donated.
+
+    >>> donation_vector((0,), ("c",), phlox.tree.structure((([0, 0], 0), {"c": 0})))
+    (True, True, False, True)
+    """
+    numbers, names = set(donate_argnums or ()), set(donate_argnames or ())
+    args, kwargs = pytree.treedef_children(in_tree) if kws else (in_tree, pytree.tree_structure({}))
+    found = [(i in numbers, child) for i, child in enumerate(pytree.treedef_children(args))]
+    example = kwargs.unflatten([0] * kwargs.num_leaves)
+    found += [(key in names, pytree.tree_structure(example[key])) for key in sorted(example)]
+    return tuple(donated for donated, child in found for _ in range(child.num_leaves))
+
+
+def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
+    """Numbers of donated arguments as they are when static arguments are left out.
+
+    Raises `OptionError` when an argument is both.
+
+    >>> rebase_donate_argnums((3, 4), (0, 1))
+    (1, 2)
+    """
+    donated, static = set(donate_argnums), set(static_argnums)
+    if donated & static:
+        raise OptionError(f"arguments {sorted(donated & static)} are static and donated")
+    return tuple(n - sum(s < n for s in static) for n in sorted(donated))
+
+
+def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
+    """`map` as a list. Raises `ArgumentError` when the iterables differ in length.
+
+    >>> safe_map(max, [1, 5], [4, 2])
+    [4, 5]
+    """
+    lists = [list(xs) for xs in args]
+    if len({len(xs) for xs in lists}) > 1:
+        raise ArgumentError(f"safe_map: iterables of lengths {', '.join(str(len(xs)) for xs in lists)}")
+    return list(map(f, *lists))
+
+
+def shaped_abstractify(x: Any) -> ShapedArray:
+    """The type of an array, a number, or something that has a type as arrays do.
+
+    >>> shaped_abstractify(phlox.ShapeDtypeStruct((2,), "int32"))
+    ShapedArray(int32[2])
+    """
+    return x if isinstance(x, ShapedArray) else typeof(x)
+
+
+class DebugInfo(NamedTuple):
+    """Where a traced function comes from, and what its arguments are called."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...]
+
+    @property
+    def func_name(self) -> str:
+        """The name of the function."""
+        return self.func_src_info.split(" ")[0]
+
+
+def debug_info(
+    traced_for: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    result_paths_thunk: Any = None,
+    sourceinfo: str | None = None,
+    signature: inspect.Signature | None = None,
+) -> DebugInfo:
+    """What messages say of a function that is traced for `args` and `kwargs`.
+
+    Static arguments are left out of the names. The names come from the function itself, not from `signature`, and
+    results have no names (`result_paths_thunk`).
+
+    >>> debug_info("jit", lambda x, n: x, ({"a": 0}, 3), {}, static_argnums=(1,)).arg_names
+    ("x['a']",)
+    """
+    if sourceinfo is None:
+        code = getattr(inspect.unwrap(fun), "__code__", None)
+        place = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+        sourceinfo = arguments.fun_name(fun) + place
+    static = {n % len(args) for n in static_argnums} if args else set()
+    given = arguments.leaf_names(fun, args, {})
+    widths = [pytree.tree_structure(a).num_leaves for a in args]
+    owners = [i for i, width in enumerate(widths) for _ in range(width)]
+    names = [name for i, name in zip(owners, given, strict=True) if i not in static]
+    named = {key: x for key, x in kwargs.items() if key not in static_argnames}
+    return DebugInfo(traced_for, sourceinfo, (*names, *arguments.leaf_names(fun, (), named)))

@@ -1,0 +1,35 @@
+"""``phlox.custom_batching``: functions with batching rules of their own, as in ``jax.custom_batching``."""
+
+from collections.abc import Callable
+from typing import Any
+
+from . import tree
+from ._api.custom_vmap import custom_vmap
+from .lax import map as _map
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """`f`, whose batches are computed one example after the other, in a loop.
+
+    For functions that cannot take batches, or that would take too much memory.
+
+    >>> phlox.vmap(sequential_vmap(lambda x: 2 * x))(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    made = custom_vmap(f)
+
+    @made.def_vmap
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, structure = tree.flatten(args)
+        batched = tree.leaves(in_batched)
+
+        def example(rows: list[Any]) -> Any:
+            given = iter(rows)
+            return made(*structure.unflatten([next(given) if b else x for x, b in zip(leaves, batched, strict=True)]))
+
+        out = _map(example, [x for x, b in zip(leaves, batched, strict=True) if b])
+        return out, tree.map(lambda _: True, out)
+
+    return made

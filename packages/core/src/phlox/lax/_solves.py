@@ -1,0 +1,183 @@
+"""`custom_root` and `custom_linear_solve`: solutions of equations, whose derivatives follow from the equations.
+
+How a solution is found is up to the user, and is not differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from .._api.closures import linear_transpose
+from .._api.differentiate import linearize
+from .._api.flat import user_call
+from .._api.staged import Staged, operands_of, paths
+from .._base import pytree
+from .._base.errors import DtypeError, ShapeError, TreeError
+from .._base.pytree import PyTreeDef
+from .._ir.avals import ShapedArray
+from .._ir.jaxpr import ClosedJaxpr
+from .._ops.custom import Rule, custom_jvp_call
+from .._ops.elementwise import neg
+from .._ops.shape import own
+from .._ops.solve import LinearSolve, linear_solve
+from .._trace.interpret import eval_jaxpr
+from .._trace.staging import stage
+from .._trace.trace import typeof
+from .._transform.jvp import jvp
+from .._transform.words import Zero, instantiate, zero_tangent
+
+Solver = Callable[[Callable[..., Any], Any], Any]
+
+
+class _Unknown:
+    """What an equation is solved for: structure and types that the functions of the user must return."""
+
+    def __init__(self, function: str, argument: str, value: Any, fun: Callable[..., Any]):
+        self.function, self.argument = function, argument
+        self.leaves, self.in_tree = operands_of(function, fun, (value,))
+        self.tree = pytree.tree_structure(value)
+        self.avals = [typeof(x) for x in self.leaves]
+
+    def stage(self, role: str, fun: Callable[..., Any], has_aux: bool = False, same_dtype: bool = True) -> Staged:
+        """`fun` of this value as a program; its result must be like the value (and with `has_aux` something more)."""
+        program = Staged(self.function, role, fun, self.in_tree, self.avals)
+        self.check(role, program, has_aux, same_dtype)
+        return program
+
+    def check(self, role: str, program: Staged, has_aux: bool = False, same_dtype: bool = True) -> None:
+        tree = program.out_tree
+        if has_aux:
+            parts = pytree.treedef_children(tree)
+            if len(parts) != 2:
+                raise TreeError(
+                    f"{self.function}: {role} must return a pair (solution, aux) because of has_aux=True, got {tree}"
+                )
+            tree = parts[0]
+        what = f"{self.function}: {role} returns a tree unlike {self.argument}"
+        pytree.check_same(self.tree, tree, what)
+        _check_types(what, tree, self.avals, program.out_avals[: len(self.avals)], same_dtype)
+
+
+def _check_types(
+    what: str, tree: PyTreeDef, wanted: Sequence[ShapedArray], got: Sequence[ShapedArray], same_dtype: bool
+) -> None:
+    for path, want, have in zip(paths(tree), wanted, got, strict=True):
+        place = f" at result{pytree.keystr(path)}" if path else ""
+        if have.shape != want.shape:
+            raise ShapeError(f"{what}: {have.short}{place} for {want.short}", shapes=[have.shape, want.shape])
+        if same_dtype and have.dtype != want.dtype:
+            raise DtypeError(f"{what}: {have.short}{place} for {want.short}", instead=f"a result of type {want.short}")
+
+
+@user_call
+def custom_linear_solve(
+    matvec: Callable[..., Any],
+    b: Any,
+    solve: Solver,
+    transpose_solve: Solver | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """``solve(matvec, b)``, the x with ``matvec(x) = b``, differentiated as the solution of this equation.
+
+    The derivative solves with `matvec` again; `solve` may be anything that finds x, a `while_loop` for example. What
+    `matvec` closes over has derivatives too.
+
+    Args:
+      matvec: linear function of trees like `b`, that returns such trees.
+      b: tree of arrays.
+      solve: ``solve(matvec, b) -> x``.
+      transpose_solve: ``transpose_solve(vecmat, b)`` solves with the transpose, which reverse mode needs.
+      symmetric: the matrix is its own transpose, so `solve` does for both.
+      has_aux: both solvers return (x, aux); aux has no derivative.
+
+    Raises `TreeError`, `ShapeError` or `DtypeError` when one of the functions returns something unlike `b`.
+
+    >>> by_two = lambda b: custom_linear_solve(lambda x: 2 * x, b, lambda f, b: b / 2, symmetric=True)
+    >>> by_two(3.0), phlox.grad(by_two)(3.0)
+    (Array(1.5, dtype=float32, weak_type=True), Array(0.5, dtype=float32, weak_type=True))
+    """
+    unknown = _Unknown("custom_linear_solve", "b", b, matvec)
+    transposer = solve if transpose_solve is None and symmetric else transpose_solve
+    forward = unknown.stage("matvec", matvec)
+    solver = unknown.stage("solve", partial(solve, matvec), has_aux)
+    backward = transposed = None
+    if transposer is not None:
+        vecmat = matvec if symmetric else lambda ct: linear_transpose(matvec, b)(ct)[0]
+        backward = forward if symmetric else unknown.stage("the transpose of matvec", vecmat)
+        transposed = unknown.stage("transpose_solve", partial(transposer, vecmat), has_aux)
+    programs = (forward, backward, solver, transposed)
+    consts = [[] if p is None else p.consts for p in programs]
+    outs = linear_solve.bind(
+        *(c for each in consts for c in each),
+        *unknown.leaves,
+        const_lengths=LinearSolve(*map(len, consts)),
+        jaxprs=LinearSolve(*(None if p is None else p.closed for p in programs)),
+    )
+    return solver.out_tree.unflatten([own(x) for x in outs])
+
+
+@user_call
+def custom_root(
+    f: Callable[..., Any], initial_guess: Any, solve: Solver, tangent_solve: Solver, has_aux: bool = False
+) -> Any:
+    """``solve(f, initial_guess)``, an x with ``f(x) = 0``, differentiated with respect to what `f` closes over.
+
+    With ``f(x, a) = 0`` for all a, ``∂f/∂x dx = -∂f/∂a da``: a linear equation for dx, solved by `tangent_solve`.
+
+    Args:
+      f: function of trees like `initial_guess`, that returns such trees.
+      initial_guess: where `solve` begins; it has no influence on the derivative.
+      solve: ``solve(f, initial_guess) -> x``.
+      tangent_solve: ``tangent_solve(g, y) -> x`` solves ``g(x) = y`` for a linear function `g`. For numbers
+        ``lambda g, y: y / g(1.0)``.
+      has_aux: `solve` returns (x, aux); aux has no derivative.
+
+    Raises `TreeError`, `ShapeError` or `DtypeError` when one of the functions returns something unlike the guess.
+
+    >>> def root(a):
+    ...     return custom_root(lambda x: x**2 - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / g(1.0))
+    >>> root(4.0), phlox.grad(root)(4.0)
+    (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
+    """
+    unknown = _Unknown("custom_root", "initial_guess", initial_guess, f)
+    # Other dtypes are no mistake here: a guess may be an integer.
+    equation = unknown.stage("f", f, same_dtype=False)
+    solver = unknown.stage("solve", partial(solve, f), has_aux, same_dtype=False)
+    count = len(unknown.avals)
+
+    def linearize_and_solve(x: Any, y: Any) -> Any:
+        return tangent_solve(linearize(f, x)[1], y)
+
+    both = pytree.treedef_tuple((unknown.tree, unknown.tree))
+    tangents = Staged("custom_root", "tangent_solve", linearize_and_solve, both, [*unknown.avals, *unknown.avals])
+    unknown.check("tangent_solve", tangents, same_dtype=False)
+    first, second = len(equation.consts), len(equation.consts) + len(solver.consts)
+    third = second + len(tangents.consts)
+
+    def rule(primals: Sequence[Any], given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        outs = _bind(primals)
+        x, aux = outs[:count], outs[count:]
+        at_x = list(map(zero_tangent, x))
+        _, moved = jvp(partial(eval_jaxpr, equation.closed.jaxpr, []), [*primals[:first], *x], [*given[:first], *at_x])
+        no_aux = list(map(zero_tangent, aux))
+        if all(type(t) is Zero for t in moved):
+            return outs, [*at_x, *no_aux]
+        found = eval_jaxpr(tangents.closed.jaxpr, [], *primals[second:third], *x, *map(instantiate, moved))
+        return outs, [*map(neg, found), *no_aux]
+
+    args = [*equation.consts, *solver.consts, *tangents.consts, *unknown.leaves]
+
+    def run(*xs: Any) -> list[Any]:
+        return eval_jaxpr(solver.closed.jaxpr, [], *xs[first:second], *xs[third:])
+
+    closed = ClosedJaxpr(stage(run, [typeof(x) for x in args], name=solver.name)[0])
+
+    def _bind(primals: Sequence[Any]) -> list[Any]:
+        return custom_jvp_call.bind(
+            *primals, call_jaxpr=closed, jvp=Rule(rule, f"custom_root of {equation.name}", True), num_consts=0
+        )
+
+    return solver.out_tree.unflatten([own(x) for x in _bind(args)])
