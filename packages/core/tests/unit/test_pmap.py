@@ -6,7 +6,6 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import grad, jit, lax, pmap, vmap
-from phlox._ops import spmd
 from phlox._xla.mesh import Mesh
 
 N = 8
@@ -152,8 +151,7 @@ def test_one_program_for_many_calls():
 
 def test_a_batch_that_is_laid_out_over_an_axis_of_the_mesh():
     mesh = Mesh(np.array(phlox.devices()[:4]).reshape(2, 2), ("b", "i"))
-    part = phlox.make_jaxpr(lambda x: jnp.sin(x) * 2)(np.ones(2, np.float32))
-    f = lambda x: spmd.bind(part, [x], mesh, (phlox.P("i"),), (phlox.P("i"),))[0]
+    f = phlox.shard_map(lambda x: jnp.sin(x) * 2, mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P("i"))
     x = X.reshape(6, 4)
     batched = vmap(f, spmd_axis_name="b")
     np.testing.assert_allclose(batched(x), 2 * np.sin(x), rtol=1e-6)

@@ -43,7 +43,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **where: Any) -> tuple
 def _batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], mesh: Mesh, spec: PartitionSpec
 ) -> tuple[Any, Dim]:
-    return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0])), dims[0]
+    return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0], axis.spmd)), dims[0]
 
 
 reshard_p = Primitive(
