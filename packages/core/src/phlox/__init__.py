@@ -41,6 +41,8 @@ from . import (
 )
 from ._api import ad, memory
 from ._api.assemble import (
+    device_put_replicated,
+    device_put_sharded,
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
@@ -164,6 +166,8 @@ __all__ = [
     "device_count",
     "device_get",
     "device_put",
+    "device_put_replicated",
+    "device_put_sharded",
     "devices",
     "disable_jit",
     "distributed",

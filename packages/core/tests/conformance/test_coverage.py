@@ -128,7 +128,8 @@ NO_VALUES = {
     "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
     "Error", "ErrorCategory", "init_error",
-    "live_arrays", "print_environment_info", "Infer",
+    "live_arrays", "print_environment_info",
+    "device_put_replicated", "device_put_sharded", "Infer",
     "broadcast_prefix", "itemsize_bits",  # not in jax
 }  # fmt: skip
 

@@ -238,3 +238,14 @@ def test_errors_that_programs_catch():
     with pytest.raises(errors.JAXIndexError):
         jit(lambda x: x[x > 1])(X)
     assert issubclass(errors.KeyReuseError, errors.JAXTypeError)
+
+
+def test_device_put_sharded_and_replicated_feed_pmap():
+    devices = phlox.devices()[:4]
+    shards = phlox.device_put_sharded([{"x": np.full(2, i)} for i in range(4)], devices)
+    assert [int(v) for v in phlox.pmap(lambda t: t["x"].sum())(shards)] == [0, 2, 4, 6]
+    copies = phlox.device_put_replicated(np.arange(3.0), devices)
+    assert copies.shape == (4, 3)
+    assert copies.sharding.shard_shape(copies.shape) == (1, 3)
+    with pytest.raises(phlox.errors.ArgumentError, match="3 shards for 4 devices"):
+        phlox.device_put_sharded([1, 2, 3], devices)

@@ -15,8 +15,9 @@ from .._trace.trace import Tracer, typeof
 from .._xla import transfer
 from .._xla.array import Array, put, wrap
 from .._xla.devices import Device, process_count
+from .._xla.mesh import Mesh, PartitionSpec
 from .._xla.placement import key_for
-from .._xla.sharding import Sharding, single_device
+from .._xla.sharding import NamedSharding, Sharding, single_device
 from .devices import device_put
 from .meshes import named
 
@@ -193,3 +194,41 @@ def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, 
 def _on(device: Device, data: np.ndarray) -> Array:
     aval = typeof(data)
     return put(data.astype(aval.dtype), aval, single_device(device), committed=True)
+
+
+def _over(devices: Sequence[Device]) -> NamedSharding:
+    """A first axis with one element for each device."""
+    if not devices:
+        raise ArgumentError("no devices to put arrays on", argument="devices", value=devices)
+    return NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec("devices"))
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+    """Trees of arrays of equal types, one for each device, as one tree with a new first axis over the devices.
+
+    JAX had this function until 0.9; code that feeds `pmap` has it still.
+
+    >>> device_put_sharded([jnp.zeros(2)], phlox.devices()[:1]).shape
+    (1, 2)
+    """
+    if len(shards) != len(devices):
+        raise ArgumentError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices", argument="shards")
+    where = _over(devices)
+
+    def joined(*parts: Any) -> Array:
+        rows = [np.asarray(part)[None] for part in parts]
+        each = [device_put(row, device) for row, device in zip(rows, devices, strict=True)]
+        return make_array_from_single_device_arrays((len(rows), *rows[0].shape[1:]), where, each)
+
+    return pytree.tree_map(joined, *shards)
+
+
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
+    """A tree of arrays with a new first axis, along which each device holds a copy.
+
+    JAX had this function until 0.9; code that feeds `pmap` has it still.
+
+    >>> device_put_replicated(jnp.arange(2), phlox.devices()[:1])
+    Array([[0, 1]], dtype=int32)
+    """
+    return device_put_sharded([x] * len(devices), devices)
