@@ -2,7 +2,7 @@
 
 `JitFunction.__call__` is the hot path. It files calls by the keys of the arguments (types and places, see
 `_xla.placement`), by the class of Python numbers, and by the settings that tracing depends on; all that a call
-needs has been worked out when its `_Entry` was made.
+needs has been worked out when its `Entry` was made.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from .._trace.trace import ArrayLike, Tracer, check_live
 from .._xla.array import Array, wrap
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
-from .._xla.hosts import as_array, scalar
+from .._xla.hosts import as_array
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references, stages
+from .entry import Entry, key_of_leaves
 from .misses import check_miss
 from .options import Options, Prefix
 from .stage_out import ShapeDtypeStruct, eval_shape
@@ -85,7 +86,7 @@ class _Caches:
 
     def __init__(self) -> None:
         self.traces: dict[Any, Traced] = {}
-        self.entries: dict[Any, _Entry | Threaded] = {}
+        self.entries: dict[Any, Entry | Threaded] = {}
         self.fast: dict[Any, Any] = {}
         self.threads: dict[Any, Threaded] = {}
 
@@ -121,33 +122,6 @@ def clear_caches() -> None:
         one.cache.clear()
 
 
-class _Entry:
-    """A compiled call: the program, the arrays hidden in it, and which leaves it reads."""
-
-    __slots__ = ("consts", "donates", "kept", "out_tree", "program", "single", "whole")
-
-    def __init__(
-        self, program: Program, consts: list[Array], kept: list[int], count: int, out_tree: PyTreeDef, donates: bool
-    ):
-        self.program = program
-        self.consts = consts
-        self.kept = kept
-        self.whole = not consts and len(kept) == count and not donates and not program.arrange
-        self.out_tree = out_tree
-        self.single = program.single and out_tree == _LEAF
-        self.donates = donates
-
-    def run(self, leaves: Sequence[Any]) -> list[Array]:
-        """Executes on flat arguments, some of which may be numbers or NumPy arrays."""
-        if not self.whole:
-            leaves = [*self.consts, *[leaves[i] for i in self.kept]]
-        program = self.program
-        return program.run([x if type(x) is Array else program.adopt(x, i, self.donates) for i, x in enumerate(leaves)])
-
-
-_LEAF = pytree.tree_structure(0)
-
-
 def _owned(result: Any) -> Any:
     """The result of a function that runs uncompiled, with numbers made arrays as a compiled one would return them."""
     if isinstance(result, ArrayLike):
@@ -173,23 +147,53 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is not None:
             return self._guarded(self._call_traced, args, kwargs)
-        key = None
-        if not kwargs and self._plain:
-            parts: list[Any] = [config.current().called]
-            for x in args:
-                kind = type(x)
-                if kind is Array:
-                    parts.append(x._key)
-                elif kind in _NUMBERS:
-                    parts.append(kind)
-                else:
-                    break
+        called = config.current().called
+        leaves: Sequence[Any] = args
+        if kwargs or not self._plain:
+            key, leaves = self._key_of_call(called, args, kwargs)
+        elif len(args) == 1 and type(args[0]) is Array:
+            key = (called, args[0]._key)
+        else:
+            key = key_of_leaves(called, args)
+        entry = None if key is None else self._fast.get(key)
+        if entry is None:
+            return self._guarded(self._call_flat, args, kwargs, key, len(leaves))
+        try:
+            if entry.direct:
+                bufs = [x._buf if type(x) is Array else entry.buffer(x, i) for i, x in enumerate(leaves)]
+                return wrap(entry.execute(bufs).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
+            outs = entry.run(leaves)
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            self._explain_failure(args, kwargs)
+            raise
+        return outs[0] if entry.single else entry.out_tree.unflatten(outs)
+
+    def _key_of_call(self, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+        """What a call is filed under, with its leaves; None where they are not all found at a glance."""
+        options = self.options
+        places, names = options.static_argnums, options.static_argnames
+        parts: list[Any] = [called, len(args)]
+        leaves: list[Any] = []
+        if places and places[0] < 0:  # they are sorted
+            return None, args
+        for i, x in enumerate(args):
+            if i in places:
+                parts += (type(x), x)  # 1, 1.0 and True are equal as keys and must not share a program
             else:
-                key = tuple(parts)
-                entry = self._fast.get(key)
-                if entry is not None:
-                    return self._run_fast(entry, args)
-        return self._guarded(self._call_flat, args, kwargs, key)
+                leaves.append(x)
+        for name in kwargs if len(kwargs) == 1 else sorted(kwargs):
+            x = kwargs[name]
+            if name in names or x is None:  # None has no leaves
+                parts += (name, type(x), x)
+            else:
+                parts.append(name)
+                leaves.append(x)
+        key = key_of_leaves(parts, leaves)
+        try:
+            hash(key)
+        except TypeError:
+            return None, args
+        return key, leaves
 
     def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """The slow paths, which run the user's function: its errors come without our frames in between."""
@@ -198,30 +202,20 @@ class JitFunction:
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 
-    def _run_fast(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
-        try:
-            if not (entry.whole and entry.single):
-                return entry.out_tree.unflatten(entry.run(args))
-            program = entry.program
-            bufs = [x._buf if type(x) is Array else scalar(x)._buf for x in args]
-            buf = program.execute(bufs).consume_with_handlers(program.handlers)[0]
-        except (JaxRuntimeError, ValueError, RuntimeError):
-            self._explain_failure(args, {}, args)
-            raise
-        return wrap(buf, program.out_avals[0], program.out_keys[0])
-
-    def _explain_failure(self, args: Any, kwargs: Any, leaves: Sequence[Any]) -> None:
+    def _explain_failure(self, args: Any, kwargs: Any) -> None:
         """Names the argument whose buffer is gone, if that is why a run failed."""
+        args, kwargs, _ = self._split(args, kwargs)
         names = arguments.leaf_names(self._fun, args, kwargs)
-        arrays = [(x, name) for x, name in zip(leaves, names, strict=True) if type(x) is Array]
+        arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is Array]
         explain_failure([x for x, _ in arrays], [name for _, name in arrays])
 
     # -- the general path
 
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
+    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any, count: int) -> Any:
         settings = config.current()
         if settings.disable_jit:
             return _owned(self._fun(*args, **kwargs))
+        given = args, kwargs
         if not self._plain or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
@@ -233,12 +227,12 @@ class JitFunction:
         if entry is None:
             entry = self._compile(args, kwargs, statics, leaves, in_tree, keys)
             _bounded(self._store.entries)[key] = entry
-        if fast is not None and in_tree.num_leaves == len(args):
+        if fast is not None and type(entry) is Entry:
             _bounded(self._fast)[fast] = entry
         try:
             outs = entry.run(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            self._explain_failure(args, kwargs, leaves)
+            self._explain_failure(*given)
             raise
         return outs[0] if entry.single else entry.out_tree.unflatten(outs)
 
@@ -336,7 +330,7 @@ class JitFunction:
 
     def _compile(
         self, args: Any, kwargs: Any, statics: Any, leaves: Sequence[Any], in_tree: PyTreeDef, keys: Sequence[Any]
-    ) -> _Entry | Threaded:
+    ) -> Entry | Threaded:
         mine = tuple(i for i, key in enumerate(keys) if key is Ref)
         if mine:
             return self._thread(in_tree, statics, mine)
@@ -499,9 +493,9 @@ class JitFunction:
         return f"<jit of {arguments.fun_name(self._fun)}>"
 
 
-def _entry(lowered: LoweredCall, count: int, program: Program) -> _Entry:
+def _entry(lowered: LoweredCall, count: int, program: Program) -> Entry:
     """The call of a compiled program with `count` leaves."""
-    return _Entry(program, lowered.consts, lowered.kept, count, lowered.traced.out_tree, lowered.donates)
+    return Entry(program, lowered.consts, lowered.kept, count, lowered.traced.out_tree, lowered.donates)
 
 
 def _key_of(x: Any, aval: ShapedArray) -> Key:

@@ -133,9 +133,11 @@ def typeof_value(x: Any) -> ShapedArray | None:
     if type(aval) is ShapedArray:
         return aval
     if isinstance(x, np.ndarray | np.generic):
-        dtype = dtypes.float0 if x.dtype == dtypes.float0 else x.dtype.newbyteorder("=")
+        dtype = x.dtype
         if dtype not in dtypes._kind:
-            return None
+            dtype = dtypes.float0 if dtype == dtypes.float0 else dtype.newbyteorder("=")
+            if dtype not in dtypes._kind:
+                return None
         return shaped(x.shape, dtypes.canonical(dtype))
     kind = type(x)
     if kind in _PYTHON_SCALARS:

@@ -16,7 +16,8 @@ from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from .._trace.trace import Tracer
 from ._choose import where
 from ._ds import is_window, window
-from ._indexing import Plan, lay_out, parse, read
+from ._index_plan import Plan, parse
+from ._indexing import lay_out, read
 from ._promote import check, to_dtype, type_of
 from ._shapes import broadcast_to, reshape
 
@@ -83,7 +84,7 @@ class AtIndex:
         plan, dynamic = parse(index, type_of(x).shape)
         return read(
             x,
-            dynamic,
+            *dynamic,
             plan=plan,
             mode=mode,
             fill_value=fill_value,

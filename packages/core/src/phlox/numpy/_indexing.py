@@ -17,176 +17,28 @@ from .._base.errors import (
     ArgumentError,
     ConcretizationTypeError,
     IndexingError,
-    NonConcreteBooleanIndexError,
     ShapeError,
     UnsupportedError,
 )
 from .._ir import dtypes
-from .._ir.avals import typeof_value
 from .._ir.primitive import current_trace
 from .._ops import elementwise as e, logic, shape as ops
 from .._ops.families import literal
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
-from .._trace.trace import Tracer
 from ._binary import maximum
+from ._index_plan import Item, Plan, Slice, parse, plain
 from ._promote import canonical_axis, check, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
-
-
-class Slice(NamedTuple):
-    """A slice of one axis: elements start, start + step, …, `size` of them."""
-
-    start: int
-    size: int
-    step: int
-
-
-#: What one part of an index does: "int" and "array" consume an axis and a dynamic part, "new" makes an axis, a
-#: `Slice` consumes an axis.
-Item = str | Slice
-
-
-class Plan(NamedTuple):
-    """A parsed index without its dynamic parts."""
-
-    items: tuple[Item, ...]
-
-
-def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
-    """The plan of an index into an array of this shape, and its dynamic parts in order."""
-    if isinstance(index, list):
-        raise IndexingError(
-            "a list is no index of arrays",
-            instead="x[phlox.numpy.array([...])], or a tuple for several axes",
-            index=index,
-        )
-    parts = list(index) if isinstance(index, tuple) else [index]
-    parts = [p if isinstance(p, type(None) | type(...) | slice) else _element(p) for p in parts]
-    _check_masks(parts, shape)
-    parts = [q for p in parts for q in (_expand_mask(p) if _is_mask(p) else [p])]
-    consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
-    if consumed > len(shape):
-        raise IndexingError(
-            f"too many indices: the array has {len(shape)} axes, but {consumed} were indexed", shapes=[shape]
-        )
-    if sum(p is Ellipsis for p in parts) > 1:
-        raise IndexingError("an index can have only one ellipsis (...)")
-    missing = [slice(None)] * (len(shape) - consumed)
-    if Ellipsis in [p if p is Ellipsis else None for p in parts]:
-        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
-        parts[at : at + 1] = missing
-    else:
-        parts += missing
-    items: list[Item] = []
-    dynamic: list[Any] = []
-    axis = 0
-    for part in parts:
-        if part is None:
-            items.append("new")
-            continue
-        if isinstance(part, _NewAxisMask):
-            items.append("mask")
-            dynamic.append(part.indices)
-            continue
-        n = shape[axis]
-        axis += 1
-        if isinstance(part, slice):
-            items.append(_slice(part, n))
-        elif type(part) is int:
-            items.append("int")
-            # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
-            dynamic.append(part + n if -n <= part < 0 else part)
-        else:
-            items.append("array" if type_of(part).shape else "int")
-            dynamic.append(part)
-    return Plan(tuple(items)), dynamic
-
-
-class _NewAxisMask(NamedTuple):
-    """A scalar True or False as index: a new axis of length one or zero."""
-
-    indices: np.ndarray
-
-
-def _element(x: Any) -> Any:
-    """A single index as an int or an integer or bool array."""
-    if isinstance(x, list):
-        x = np.asarray(x) if x else np.zeros(0, np.int32)
-    if isinstance(x, bool | np.bool_):
-        return np.asarray(x)
-    if isinstance(x, int | np.integer):
-        return int(x)
-    if isinstance(x, str):
-        raise IndexingError(f"arrays are not indexed by strings, got {x!r}", index=x)
-    aval = typeof_value(x)
-    if aval is None and hasattr(x, "__index__") and not isinstance(x, type):
-        return x.__index__()
-    if aval is None or dtypes.kind(aval.dtype) not in "biu":
-        got = repr(x) if aval is None else aval.short
-        raise IndexingError(f"an index must be of integers or bools, got {got}", index=x)
-    return x
-
-
-def _is_mask(x: Any) -> bool:
-    aval = typeof_value(x)
-    return aval is not None and aval.dtype == dtypes.bool_
-
-
-def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Raises `IndexingError` where a boolean mask has not the lengths of the axes that it selects from."""
-    widths = [0 if p is None or p is Ellipsis else type_of(p).ndim if _is_mask(p) else 1 for p in parts]
-    ellipsis = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
-    for i, part in enumerate(parts):
-        if not _is_mask(part):
-            continue
-        axis = sum(widths[:i]) if i < ellipsis else len(shape) - sum(widths[i:])
-        have, want = type_of(part).shape, shape[axis : axis + widths[i]]
-        if have != want:
-            raise IndexingError(
-                f"a boolean index of shape {have} does not fit axes of length {want}",
-                instead="a mask with the lengths of the axes that it selects from",
-                shapes=[shape, have],
-            )
-
-
-def _expand_mask(mask: Any) -> list[Any]:
-    """A boolean mask as arrays of the positions where it is true, one for each of its axes."""
-    if isinstance(mask, Tracer):
-        raise NonConcreteBooleanIndexError(
-            f"a traced boolean array {mask.aval.short} as an index: the shape of the result would depend on its values",
-            instead="numpy.where(mask, x, fill), or x.at[mask].set(value) to write",
-            aval=mask.aval,
-        )
-    host = np.asarray(mask)
-    if host.ndim == 0:
-        return [_NewAxisMask(np.zeros((int(host),), np.int32))]
-    return [positions.astype(np.int32) for positions in np.nonzero(host)]
-
-
-def _slice(s: slice, n: int) -> Slice:
-    for name in ("start", "stop", "step"):
-        value = getattr(s, name)
-        if isinstance(value, Tracer):
-            raise IndexingError(
-                f"the {name} of a slice is {value.aval.short}, which is traced: the shape would depend on its value",
-                instead="lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
-                index=s,
-            )
-        if value is not None and not hasattr(value, "__index__"):
-            raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
-    start, stop, step = s.indices(n)
-    size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
-    return Slice(start, size, step)
-
 
 # --- reading --------------------------------------------------------------------------------------------
 
 
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]``, as NumPy has it; indices outside of the array are moved to its edge."""
-    plan, dynamic = parse(index, type_of(x).shape)
-    return read(x, dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+    shape = x.aval.shape
+    plan, dynamic = plain(index, shape) or parse(index, shape)
+    return read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
 
 
 _STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")
@@ -195,8 +47,7 @@ _STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")
 @functools.partial(jit, inline=True, static_argnames=_STATIC)
 def read(
     x: Any,
-    dynamic: list[Any],
-    *,
+    *dynamic: Any,
     plan: Plan,
     mode: Any,
     fill_value: Any,
@@ -206,7 +57,7 @@ def read(
     """The elements that a parsed index selects."""
     if mode is None and "array" not in plan.items and "mask" not in plan.items:
         return _basic(x, dynamic, plan.items)
-    layout = lay_out(type_of(x).shape, plan, dynamic)
+    layout = lay_out(type_of(x).shape, plan, list(dynamic))
     how = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     out = gather(
         x,
@@ -457,7 +308,7 @@ def take(
     plan, dynamic = parse((slice(None),) * at + (indices,), type_of(a).shape)
     return read(
         a,
-        dynamic,
+        *dynamic,
         plan=plan,
         mode="fill" if mode is None else mode,
         fill_value=fill_value,
@@ -520,7 +371,7 @@ def take_along_axis(
     how = "fill" if mode is None else mode
     return read(
         arr,
-        dynamic,
+        *dynamic,
         plan=plan,
         mode=how,
         fill_value=fill_value,
