@@ -196,3 +196,36 @@ WRONG = [
 @pytest.mark.parametrize("position", range(len(WRONG)))
 def test_wrong_use(position):
     agree(outcome(WRONG[position], phlox, ()), outcome(WRONG[position], jax, ()), NEAR, "")
+
+
+CARRIES = {  # a step may give back a weak value for a carry that began strong, and the other way round
+    "while": lambda m, s: m.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[0], c[1]), (0, s, 0)),
+    "while, strong moves": lambda m, s: m.lax.while_loop(
+        lambda c: c[0] < 2, lambda c: (c[0] + 1, c[2], c[1]), (0, 0, s)
+    ),
+    "scan": lambda m, s: m.lax.scan(lambda c, x: ((c[0] + 1, c[0]), c[1]), (0, s), None, length=2),
+    "fori_loop": lambda m, s: m.lax.fori_loop(0, 2, lambda i, c: i, s),
+}
+
+
+@pytest.mark.parametrize("name", CARRIES)
+@pytest.mark.parametrize("transform", ["jit", "eager"])
+def test_weak_types_of_carries(name, transform):
+    def run(m):
+        f = lambda s: CARRIES[name](m, s)
+        return (m.jit(f) if transform == "jit" else f)(m.numpy.arange(1)[0])
+
+    agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, name)
+
+
+def test_tangents_of_integers_come_out_of_scan():
+    """They have no elements that a loop could collect, and come back all the same."""
+
+    def run(m):
+        def step(c, x):
+            out, pull = m.vjp(lambda y, n: (y * n, n), x, np.ones((2, 3), np.int32))
+            return c, pull((out[0], np.zeros((2, 3), m.dtypes.float0)))
+
+        return m.lax.scan(step, 0, np.ones((4, 2, 3), np.float32))[1]
+
+    agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, "scan")

@@ -329,3 +329,15 @@ def test_values_that_are_not_arrays_pass_through_vectorize():
     both(lambda m, x, y: m.numpy.vectorize(lambda a, b: a @ b, signature="(n),(n)->()")(x, y[:, :2]), x, y, jit=False)
     both(lambda m, x, y: m.numpy.vectorize(lambda a: a, signature="nonsense")(x), x, y, jit=False)
     both(lambda m, x, y: m.numpy.vectorize(lambda a: a, signature="(n)->(n)")(1.0), x, y, jit=False)
+
+
+def test_linearize_beside_integers():
+    """The tangents of integers are of float0, and are no arguments of the linear program."""
+
+    def run(m):
+        f = lambda x, n, b: (x * n + b, n)
+        out, push = m.linearize(f, np.ones(3, np.float32), np.arange(3, dtype=np.int32), np.ones(3, bool))
+        none = np.zeros(3, m.dtypes.float0)
+        return out, push(np.full(3, 2.0, np.float32), none, none)
+
+    agree(outcome(run, phlox, ()), outcome(run, jax, ()), row("linearize"), "linearize", weak=False)

@@ -159,7 +159,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun)):
-        made = linearize_flat(_named(flat), leaves)
+        made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(made.outputs)
     count = len(out)
     jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
@@ -264,15 +264,11 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     leaves, in_tree = flatten(tuple(primals))
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    wanted = [dtypes.is_inexact(a.dtype) for a in avals]
     with no_leaks(arguments.fun_name(fun)):
-        made = linearize_flat(_named(flat), leaves, wanted)
+        made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(made.outputs)
     nonzero = made.nonzero[: len(out)]
-    jaxpr = made.jaxpr
-    # Tangents of inputs without derivative, and of aux, do not take part.
-    invars = [v for v, want in zip(jaxpr.invars, [w for w in wanted if w], strict=True) if want]
-    jaxpr = jaxpr.replace(invars=invars, outvars=jaxpr.outvars[: sum(nonzero)])
+    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(nonzero)])  # tangents of aux do not take part
     out_avals = [typeof(x) for x in out]
     pullback = Pullback(
         arguments.fun_name(fun), jaxpr, made.residuals, nonzero, avals, out_avals, (in_tree, flat.out_tree)

@@ -486,7 +486,7 @@ def _text(f: Function, *args: Value, **params: Any) -> list[Value]:
     jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
     avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
     loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
-    return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c)) for c in consts), *args])
+    return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c).physical) for c in consts), *args])
 
 
 def _steps(

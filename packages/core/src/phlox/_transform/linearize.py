@@ -61,15 +61,13 @@ class Linearized(NamedTuple):
     nonzero: list[bool]
 
 
-def linearize(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], wanted: Sequence[bool] | None = None
-) -> Linearized:
-    """Linearizes flat `fun` at `primals`, with respect to the inputs that are `wanted` (default: all)."""
+def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], wanted: Sequence[bool]) -> Linearized:
+    """Linearizes flat `fun` at `primals`, with respect to the inputs that are `wanted`."""
     recorder = TangentTrace("linear")
     tangents = []
     for i, primal in enumerate(primals):
         aval = typeof(primal).tangent()
-        tangents.append(recorder.argument(aval) if wanted is None or wanted[i] else Zero(aval))
+        tangents.append(recorder.argument(aval) if wanted[i] else Zero(aval))
     with recorder.current():
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]

@@ -14,14 +14,13 @@ import numpy as np
 from .._api import arguments
 from .._api.flat import user_call
 from .._api.references import check_distinct, merged, places
-from .._api.staged import Staged, operands_of, paths, staged, strong_results
+from .._api.staged import Staged, operands_of, paths, staged
 from .._api.vmap import vmap
 from .._base import pytree
 from .._base.errors import ArgumentError, AxisError, DtypeError, OptionError, ShapeError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr
 from .._ops import loop, running, scan as scanning
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
@@ -63,11 +62,6 @@ def _check_carry(
                 expected=aval,
                 got=out,
             )
-
-
-def _weaken(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The step with carries that come out exactly as they went in: strong where they went in strong."""
-    return strong_results(closed, [not a.weak_type for a in avals] + [False] * (len(closed.out_avals) - len(avals)))
 
 
 @user_call
@@ -119,7 +113,7 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
         *leaves,
         cond_jaxpr=go_on.closed,
         cond_nconsts=len(go_on.consts),
-        body_jaxpr=_weaken(body.closed, avals),
+        body_jaxpr=body.closed,
         body_nconsts=len(body.consts),
     )
     return carry_tree.unflatten(outs)
@@ -273,7 +267,7 @@ def _scan(
         *body.consts,
         *[_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)],
         *leaves[count:],
-        jaxpr=_weaken(body.closed, avals),
+        jaxpr=body.closed,
         length=steps,
         num_consts=len(body.consts),
         num_carry=count,
