@@ -16,6 +16,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 TOUR = REPOSITORY / "docs" / "tour.md"
+OTHERS = [REPOSITORY / path for path in ("README.md", "packages/core/README.md", "docs/random-programs.md")]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 FOLDERS = ("packages", "tests", "docs", "scripts", "3rdparty", "benchmarks")
 
@@ -84,7 +85,7 @@ def test_quotations_are_in_the_file(path, quoted):
 def references():
     """(path, name or "") of what stands in backticks on the pages and begins like a path of the repository, and of links."""
     found = set()
-    for page in (TOUR, REPOSITORY / "README.md", REPOSITORY / "packages" / "core" / "README.md"):
+    for page in (TOUR, *OTHERS):
         text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for path, name in re.findall(r"`([\w.\-/]+)(?::([\w.]+))?`", text):
             if path.split("/")[0] in FOLDERS and "/" in path:

@@ -103,20 +103,30 @@ def same_values(x, y, *, tolerance=None, exact=False, what=""):
 
 def raises_alike(case, *args, **kwargs):
     """Runs the case in both libraries; both must raise, and ours an error of a built-in class that jax's has too."""
-    errors = []
-    for module in (phlox, jax):
-        try:
-            case(module, *args, **kwargs)
-        except Exception as error:
-            errors.append(error)
-        else:
-            raise AssertionError(f"{module.__name__} accepted what should be refused")
-    mine, theirs = errors
-    builtin = [
-        c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
-    ]
-    assert not builtin or isinstance(mine, tuple(builtin)), f"{mine!r} is not of the kind of {theirs!r}"
+    mine, theirs = (outcome(case, module, args, **kwargs)[1] for module in (phlox, jax))
+    for module, error in ((phlox, mine), (jax, theirs)):
+        assert error is not None, f"{module.__name__} accepted what should be refused"
+    same_kind(mine, theirs, "errors")
     return mine
+
+
+def outcome(case, module, args, **kwargs):
+    """(what the case returns, None), or (None, the error that it raises)."""
+    try:
+        return case(module, *args, **kwargs), None
+    except Exception as error:
+        return None, error
+
+
+def same_kind(mine, theirs, what):
+    """Asserts that the error of phlox is of the built-in class of jax's."""
+    assert mine is not None, f"{what}: jax refuses with {theirs!r}"
+    if theirs is None:
+        raise mine
+    kinds = tuple(
+        c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
+    )
+    assert not kinds or isinstance(mine, kinds), f"{what}: {mine!r} is not of the kind of {theirs!r}"
 
 
 def agree(case, *args, jit=True, **options):

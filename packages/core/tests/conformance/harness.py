@@ -18,6 +18,7 @@ import pytest
 
 import judge
 import phlox
+from judge import outcome, same_kind
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30, 3e38, -0.75, 100.0]
 
@@ -185,24 +186,6 @@ def rotate(pool, count, *seed):
     """`count` of the pool, beginning at a place that depends on the seed alone."""
     start = zlib.crc32(repr(seed).encode())
     return [pool[(start + i * 5 + i // len(pool)) % len(pool)] for i in range(len(pool))][: max(1, count)]
-
-
-def outcome(case, module, args):
-    try:
-        return case(module, *args), None
-    except Exception as error:
-        return None, error
-
-
-def same_kind(mine, theirs, what):
-    """The error of phlox is of the built-in class of jax's."""
-    assert mine is not None, f"{what}: jax refuses with {theirs!r}"
-    if theirs is None:
-        raise mine
-    kinds = tuple(
-        c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
-    )
-    assert not kinds or isinstance(mine, kinds), f"{what}: {mine!r} is not of the kind of {theirs!r}"
 
 
 def agree(mine, theirs, row, what, **options):

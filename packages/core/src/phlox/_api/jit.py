@@ -115,8 +115,10 @@ def clear_caches() -> None:
     """
     from .._ir.primitive import primitives
 
-    for by_options in list(_caches.values()):
-        for caches in by_options.values():
+    # Lists, as other threads may add functions meanwhile, and functions may die.
+    functions = [fun for reference in _caches.keyrefs() if (fun := reference()) is not None]
+    for fun in functions:
+        for caches in list(_caches.get(fun, {}).values()):
             caches.clear()
     for one in primitives().values():
         one.cache.clear()

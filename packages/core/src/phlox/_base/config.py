@@ -11,6 +11,7 @@ too), by the environment variable ``PHLOX_NAME``, and by the context manager ``p
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -244,21 +245,24 @@ def _from_environment() -> Settings:
 class _Scope:
     """Overrides of one `with` block, merged with the process-wide values when those change."""
 
-    __slots__ = ("base", "merged", "overrides")
+    __slots__ = ("known", "overrides")
 
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
-        self.base: Settings | None = None
-        self.merged: Settings
+        #: the process-wide values, and these with the overrides
+        self.known = _process, _process.replace(overrides)
 
     def settings(self) -> Settings:
-        if self.base is not _process:
-            self.base = _process
-            self.merged = _process.replace(self.overrides)
-        return self.merged
+        base, merged = self.known
+        if base is not _process:
+            base = _process
+            merged = base.replace(self.overrides)
+            self.known = base, merged  # in one assignment: threads may share a scope
+        return merged
 
 
 _process = _from_environment()
+_updating = threading.Lock()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
 
 
@@ -276,7 +280,9 @@ def current() -> Settings:
 def update(name: str, value: Any) -> None:
     """Sets a flag for the whole process."""
     global _process
-    _process = _process.replace(_checked({name: value}))
+    checked = _checked({name: value})
+    with _updating:
+        _process = _process.replace(checked)
 
 
 def read(name: str) -> Any:

@@ -74,7 +74,8 @@ def store(key: str, payload: bytes) -> None:
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-        os.replace(temporary, os.path.join(folder, key + _SUFFIX))
+        with contextlib.suppress(FileNotFoundError):  # the cache was cleared meanwhile
+            os.replace(temporary, os.path.join(folder, key + _SUFFIX))
     except OSError as error:
         if temporary is not None:
             with contextlib.suppress(OSError):

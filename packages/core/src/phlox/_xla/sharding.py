@@ -299,10 +299,14 @@ class CompilerSharding(Sharding):
 _replicated = HloSharding.replicate()
 
 
-@functools.lru_cache(1024)
+_single: dict[Device, SingleDeviceSharding] = {}
+
+
 def single_device(device: Device) -> SingleDeviceSharding:
     """The one sharding that puts everything on `device`."""
-    return SingleDeviceSharding(device)
+    found = _single.get(device)
+    # setdefault is atomic: two threads that meet here leave with the same object.
+    return _single.setdefault(device, SingleDeviceSharding(device)) if found is None else found
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
