@@ -62,3 +62,9 @@ def test_the_function_is_traced_once():
     for _ in range(3):
         phlox.vjp(g, 1.0)
     assert len(count) == 1
+
+
+def test_a_checkpointed_function_is_given_arrays():
+    """Indices out of bounds are clamped, which NumPy would refuse."""
+    index = np.array([0, 4])
+    assert phlox.checkpoint(lambda x: x[x])(index).tolist() == [0, 4]

@@ -20,6 +20,7 @@ from .._ops.remat import (
     name_p,
     without_calls,
 )
+from .._ops.shape import own
 from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import typeof
 from . import arguments
@@ -63,8 +64,9 @@ def checkpoint(
     @functools.wraps(fun)
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        if current_trace.get() is None:
-            return fun(*args, **kwargs)
+        if current_trace.get() is None:  # NumPy arrays become arrays, as they would if it were traced
+            given = [x if i in statics else pytree.tree_map(_given, x) for i, x in enumerate(args)]
+            return fun(*given, **{k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()})
         fixed = {n: args[n] for n in statics if n < len(args)}
         known = {name: x for name, x in kwargs.items() if name in static_names}
         names = sorted(kwargs.keys() - known.keys())
@@ -96,6 +98,11 @@ def checkpoint(
         return threading(run)
 
     return checkpointed
+
+
+def _given(x: Any) -> Any:
+    """A leaf of the arguments as the function sees it."""
+    return x if isinstance(x, Ref) else own(x)
 
 
 def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *given: Any) -> Any:
