@@ -65,8 +65,8 @@ def checkpoint(
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is None:  # NumPy arrays become arrays, as they would if it were traced
-            given = [x if i in statics else pytree.tree_map(_given, x) for i, x in enumerate(args)]
-            return fun(*given, **{k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()})
+            ready = [x if i in statics else pytree.tree_map(_given, x) for i, x in enumerate(args)]
+            return fun(*ready, **{k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()})
         fixed = {n: args[n] for n in statics if n < len(args)}
         known = {name: x for name, x in kwargs.items() if name in static_names}
         names = sorted(kwargs.keys() - known.keys())
