@@ -47,6 +47,7 @@ from ._api.assemble import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
+from ._api.caches import clear_caches
 from ._api.callbacks import pure_callback
 from ._api.closures import closure_convert, custom_gradient, linear_transpose
 from ._api.compile_time import ensure_compile_time_eval
@@ -90,7 +91,7 @@ from ._api.devices import block_until_ready, copy_to_host_async, device_get, dev
 from ._api.differentiate import jvp, linearize, vjp
 from ._api.environment import print_environment_info
 from ._api.grad import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
-from ._api.jit import clear_caches, jit
+from ._api.jit import jit
 from ._api.meshes import make_mesh, reshard, set_mesh
 from ._api.naming import named_call, named_scope
 from ._api.pmap import pmap

@@ -290,3 +290,19 @@ def test_threads_share_a_jitted_function():
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(lambda n: float(f(jnp.ones(n))), sizes))
     np.testing.assert_allclose(got, [n * np.sin(1.0) for n in sizes], rtol=1e-5)
+
+
+def test_stats_tell_what_a_function_has_cost(tmp_path):
+    with phlox.config.scope(compilation_cache_dir=tmp_path, enable_compilation_cache=True):
+        f = phlox.jit(lambda x: jnp.sin(x) @ x)
+        for n in (2, 3, 3, 3):
+            f(jnp.ones((n, n)))
+        first = f.stats()
+        f.clear_cache()
+        f(jnp.ones((2, 2)))
+        again = f.stats()
+    assert (first.entries, first.traces, first.calls, first.loaded) == (2, 2, 4, 0)
+    assert min(first.trace, first.lower, first.compile) > 0 == first.load
+    assert (again.entries, again.calls, again.loaded) == (1, 1, 1)
+    assert again.load > 0
+    assert "1 programs (1 from disk), 1 calls" in str(again)

@@ -43,18 +43,20 @@ class Entry:
     Attributes:
       whole: whether the leaves are the arguments of the program as they stand.
       single: whether the result is one array.
+      calls: how often it ran.
       direct: both, so that `execute`, `handlers`, `aval` and `key` are all it takes.
     """
 
     __slots__ = (
-        "aval", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "out_tree", "program", "single",
-        "whole",
+        "aval", "calls", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "out_tree", "program",
+        "single", "whole",
     )  # fmt: skip
 
     def __init__(
         self, program: Program, consts: list[Array], kept: list[int], count: int, out_tree: PyTreeDef, donates: bool
     ):
         self.program = program
+        self.calls = 0
         self.consts = consts
         self.kept = kept
         self.out_tree = out_tree
@@ -74,6 +76,7 @@ class Entry:
 
     def run(self, leaves: Sequence[Any]) -> list[Array]:
         """Executes on flat arguments, some of which may be numbers or NumPy arrays."""
+        self.calls += 1
         program = self.program
         if not self.whole:
             leaves = [*self.consts, *[leaves[i] for i in self.kept]]

@@ -10,13 +10,12 @@ from __future__ import annotations
 import functools
 import types
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .._base import config, pytree
 from .._base.errors import RefError, UnexpectedTracerError
-from .._base.monitoring import TRACE, timed
+from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
@@ -36,6 +35,7 @@ from .._xla.hosts import as_array
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references, stages
+from .caches import Caches, Stats, bounded, caches_for
 from .entry import Entry, key_of_leaves
 from .misses import check_miss
 from .options import Options, Prefix
@@ -43,7 +43,6 @@ from .stage_out import ShapeDtypeStruct, eval_shape
 from .threaded import Threaded
 
 _NUMBERS = (float, int, bool, complex)
-_CACHE_LIMIT = 4096
 
 
 class Traced(NamedTuple):
@@ -79,51 +78,6 @@ class Prepared(NamedTuple):
         return [aval_of(k) for k in self.keys]
 
 
-class _Caches:
-    """What was traced and compiled for one function with one set of options. Dies with the function."""
-
-    __slots__ = ("__weakref__", "entries", "fast", "threads", "traces")
-
-    def __init__(self) -> None:
-        self.traces: dict[Any, Traced] = {}
-        self.entries: dict[Any, Entry | Threaded] = {}
-        self.fast: dict[Any, Any] = {}
-        self.threads: dict[Any, Threaded] = {}
-
-    def clear(self) -> None:
-        self.traces.clear()
-        self.threads.clear()
-        self.entries.clear()
-        self.fast.clear()
-
-
-_caches: weakref.WeakKeyDictionary[Any, dict[Options, _Caches]] = weakref.WeakKeyDictionary()
-
-
-def _caches_for(fun: Callable[..., Any], options: Options) -> _Caches:
-    """`jit(f)` written twice shares one cache, as long as `f` can be referred to weakly."""
-    try:
-        return _caches.setdefault(fun, {}).setdefault(options, _Caches())
-    except TypeError:
-        return _Caches()
-
-
-def clear_caches() -> None:
-    """Forgets all that was traced and compiled in this process (the cache on disk stays).
-
-    >>> clear_caches()
-    """
-    from .._ir.primitive import primitives
-
-    # Lists, as other threads may add functions meanwhile, and functions may die.
-    functions = [fun for reference in _caches.keyrefs() if (fun := reference()) is not None]
-    for fun in functions:
-        for caches in list(_caches.get(fun, {}).values()):
-            caches.clear()
-    for one in primitives().values():
-        one.cache.clear()
-
-
 def _owned(result: Any) -> Any:
     """The result of a function that runs uncompiled, with numbers made arrays as a compiled one would return them."""
     if isinstance(result, ArrayLike):
@@ -138,7 +92,7 @@ class JitFunction:
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._options = options
-        self._store = _caches_for(fun, options)
+        self._store: Caches = caches_for(fun, options)
         self._fast = self._store.fast
         self._resolved: Options | None = None
         self._plain = not (options.static_argnums or options.static_argnames)
@@ -153,8 +107,6 @@ class JitFunction:
         leaves: Sequence[Any] = args
         if kwargs or not self._plain:
             key, leaves = self._key_of_call(called, args, kwargs)
-        elif len(args) == 1 and type(args[0]) is Array:
-            key = (called, args[0]._key)
         else:
             key = key_of_leaves(called, args)
         entry = None if key is None else self._fast.get(key)
@@ -162,6 +114,7 @@ class JitFunction:
             return self._guarded(self._call_flat, args, kwargs, key, len(leaves))
         try:
             if entry.direct:
+                entry.calls += 1
                 bufs = [x._buf if type(x) is Array else entry.buffer(x, i) for i, x in enumerate(leaves)]
                 return wrap(entry.execute(bufs).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
             outs = entry.run(leaves)
@@ -228,9 +181,9 @@ class JitFunction:
         entry = self._store.entries.get(key)
         if entry is None:
             entry = self._compile(args, kwargs, statics, leaves, in_tree, keys)
-            _bounded(self._store.entries)[key] = entry
+            bounded(self._store.entries)[key] = entry
         if fast is not None and type(entry) is Entry:
-            _bounded(self._fast)[fast] = entry
+            bounded(self._fast)[fast] = entry
         try:
             outs = entry.run(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -317,7 +270,7 @@ class JitFunction:
             trees.append(tree)
             return leaves
 
-        with timed(TRACE, "tracing", name), no_leaks(name):
+        with on(self._store.account), timed(TRACE, "tracing", name), no_leaks(name):
             jaxpr, consts = stage(
                 flat,
                 avals,
@@ -327,7 +280,7 @@ class JitFunction:
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
         if not any(isinstance(c, Tracer) for c in consts):
             # A program that closes over traced values belongs to this one call.
-            _bounded(self._store.traces)[key] = traced
+            bounded(self._store.traces)[key] = traced
         return traced
 
     def _compile(
@@ -337,19 +290,21 @@ class JitFunction:
         if mine:
             return self._thread(in_tree, statics, mine)
         try:
-            lowered = self._lower(args, kwargs, statics, in_tree, keys)
+            with on(self._store.account):
+                lowered = self._lower(args, kwargs, statics, in_tree, keys)
+                program = lowered.lowering.compile(self._options.compiler_options)
         except CapturedRefs:
             if not self._threads:
                 raise
             return self._thread(in_tree, statics, mine)
-        return _entry(lowered, len(leaves), lowered.lowering.compile(self._options.compiler_options))
+        return _entry(lowered, len(leaves), program)
 
     def _thread(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> Threaded:
         key = (in_tree, statics, mine)
         found = self._store.threads.get(key)
         if found is None:
             partial = functools.partial(self._rebuild, statics)
-            found = _bounded(self._store.threads)[key] = Threaded(self._fun, self._pure, partial, in_tree, mine)
+            found = bounded(self._store.threads)[key] = Threaded(self._fun, self._pure, partial, in_tree, mine)
         return found
 
     def _pure(self, fun: Callable[..., Any]) -> JitFunction:
@@ -487,6 +442,17 @@ class JitFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    def stats(self) -> Stats:
+        """How many programs were traced and compiled for this function, how long that took, and how often they ran.
+
+        >>> f = phlox.jit(lambda x: x + 1)
+        >>> float(f(1) + f(2) + f(3.0))
+        9.0
+        >>> f.stats().entries, f.stats().calls
+        (2, 3)
+        """
+        return self._store.stats()
+
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
         self._store.clear()
@@ -513,13 +479,6 @@ class _PureFunction(JitFunction):
     """The pure function that stands for one with references: those it still finds are an affair of its maker."""
 
     _threads = False
-
-
-def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
-    """`cache`, emptied when it has grown beyond its bound."""
-    if len(cache) >= _CACHE_LIMIT:
-        cache.clear()
-    return cache
 
 
 def _numbered(tree: PyTreeDef) -> Any:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from . import config
@@ -37,6 +38,29 @@ _spans: list[Listener] = []
 _scalars: list[Listener] = []
 
 
+class Account:
+    """Adds up what is recorded `on` it: seconds and numbers of events, by name."""
+
+    __slots__ = ("events", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.events: dict[str, int] = {}
+
+
+_account: ContextVar[Account | None] = ContextVar("phlox_account", default=None)
+
+
+@contextmanager
+def on(account: Account) -> Iterator[None]:
+    """What is recorded in this block is added to `account`."""
+    token = _account.set(account)
+    try:
+        yield
+    finally:
+        _account.reset(token)
+
+
 def _tell(listeners: list[Listener], event: str, *values: Any, **metadata: Any) -> None:
     for listener in tuple(listeners):
         listener(event, *values, **metadata)
@@ -47,6 +71,9 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
     >>> record_event("/my/event", kind="test")
     """
+    account = _account.get()
+    if account is not None:
+        account.events[event] = account.events.get(event, 0) + 1
     _tell(_events, event, **kwargs)
 
 
@@ -55,6 +82,9 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 
     >>> record_event_duration_secs("/my/event", 0.5)
     """
+    account = _account.get()
+    if account is not None:
+        account.seconds[event] = account.seconds.get(event, 0.0) + duration
     _tell(_durations, event, duration, **kwargs)
 
 
