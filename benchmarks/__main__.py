@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from .case import PROGRAMS, Case, load
-from .measure import ROOT, measure, programs
+from .measure import ROOT, measure, modules, told
 from .picture import draw
-from .report import Report, console
+from .report import Report, console, gross
 
 
 def chosen(cases: dict[str, Case], names: list[str], quick: bool) -> list[Case]:
@@ -39,12 +39,18 @@ def main(arguments: list[str] | None = None) -> None:
         report.add(done)
     report.growth()
     names = [name for name in PROGRAMS if any(c.name == f"run/{name}" for c in cases)]
-    found = programs(names, given.python)
-    report.programs(found)
-    path = report.write(given.out, found)
+    compiled, sizes = told("program", names, given.python), told("structure", names, given.python)
+    if names:
+        sizes["import"] = {library: {"modules": n} for library, n in modules(given.python).items()}
+    report.beside("compiled programs", compiled)
+    report.beside("sizes of programs", {name: by for name, by in sizes.items() if name != "import"})
+    path = report.write(given.out, programs=compiled, sizes=sizes)
     draw(report.done, given.out / "bench.png")
     over = [m.case.name for m in report.done if m.over]
     console.print(f"\n{len(report.done)} cases, {len(over)} over budget; {path} and bench.png beside it")
+    wrong = gross(sizes)
+    if wrong:
+        raise SystemExit("\n".join(["./bench: what does not depend on the machine's load has grown:", *wrong]))
 
 
 if __name__ == "__main__":

@@ -139,16 +139,23 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
             worker.close()
 
 
-def programs(names: list[str], python: str = sys.executable) -> dict[str, dict[str, dict[str, float]]]:
-    """What the compiler makes of each program, by library."""
+def told(order: str, names: list[str], python: str = sys.executable) -> dict[str, dict[str, dict[str, float]]]:
+    """What jax and phlox say of each program, when asked for its "program" or its "structure"."""
     workers = {library: Worker(python, library) for library in ("jax", "phlox")}
     try:
         found: dict[str, dict[str, dict[str, float]]] = {}
         for name in names:
-            replies = {library: worker.ask("program", name) for library, worker in workers.items()}
-            if all("program" in reply for reply in replies.values()):
-                found[name] = {library: reply["program"] for library, reply in replies.items()}
+            replies = {library: worker.ask(order, name) for library, worker in workers.items()}
+            if all(order in reply for reply in replies.values()):
+                found[name] = {library: reply[order] for library, reply in replies.items()}
         return found
     finally:
         for worker in workers.values():
             worker.close()
+
+
+def modules(python: str = sys.executable) -> dict[str, float]:
+    """How many modules a process has after importing each library."""
+    program = "import sys, LIBRARY, LIBRARY.numpy; print(len(sys.modules))"
+    case = Case("start/modules", program, process=True)
+    return {library: _run_process(python, case, library, "") for library in ("jax", "phlox")}

@@ -28,6 +28,23 @@ def shown(value: float | None, unit: str) -> str:
     return f"{value:.2f} s"
 
 
+#: phlox's sizes divided by jax's: what is more than this has gone wrong, however busy the machine
+GROSS = {"modules": 0.75, "equations": 1.3, "bytes of StableHLO": 1.3, "bytes of HLO": 1.3}
+
+
+def gross(sizes: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """Sizes that have grown beyond all measure, in words."""
+    found = []
+    for name, by in sizes.items():
+        for what, mine in by["phlox"].items():
+            theirs = by["jax"][what]
+            if mine > GROSS[what] * theirs:
+                found.append(
+                    f"{name}: {mine:.0f} {what}, jax has {theirs:.0f}; at most {GROSS[what]} times that is right"
+                )
+    return found
+
+
 def verdict(m: Measurement) -> str:
     if m.case.budget is None or m.ratio() is None:
         return ""
@@ -76,12 +93,12 @@ class Report:
                     f"{library}: grows as length to the {(y1 - y0) / (x1 - x0):.2f}, {per:.1f} µs an equation"
                 )
 
-    def programs(self, found: dict[str, dict[str, dict[str, float]]]) -> None:
-        """What the compiler makes of what it is given."""
+    def beside(self, title: str, found: dict[str, dict[str, dict[str, float]]]) -> None:
+        """What both say of programs; red where phlox's number is the larger one."""
         if not found:
             return
-        table = Table(title="compiled programs: jax | phlox", title_justify="left", box=None, pad_edge=False)
-        columns = ("flops", "bytes", "fusion", "copy", "transpose")
+        table = Table(title=f"{title}: jax | phlox", title_justify="left", box=None, pad_edge=False)
+        columns = list(next(iter(found.values()))["jax"])
         table.add_column("")
         for column in columns:
             table.add_column(column, justify="right")
@@ -95,8 +112,8 @@ class Report:
         console.print()
         console.print(table)
 
-    def write(self, folder: Path, found: dict[str, Any]) -> Path:
-        """Everything that was measured, as JSON."""
+    def write(self, folder: Path, **found: Any) -> Path:
+        """Everything that was measured, and what else was `found`, as JSON."""
         folder.mkdir(exist_ok=True)
         cases = {
             m.case.name: {
@@ -111,5 +128,5 @@ class Report:
         }
         path = folder / "bench.json"
         machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
-        path.write_text(json.dumps({"machine": machine, "cases": cases, "programs": found}, indent=1) + "\n")
+        path.write_text(json.dumps({"machine": machine, "cases": cases, **found}, indent=1) + "\n")
         return path

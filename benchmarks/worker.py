@@ -64,6 +64,30 @@ def described(library: Any, name: str) -> dict[str, float]:
     return {"flops": cost.get("flops", 0.0), "bytes": cost.get("bytes accessed", 0.0), **kinds}
 
 
+def structure(library: Any, name: str) -> dict[str, float]:
+    """Sizes of a program that do not depend on how busy the machine is."""
+    f, args = PROGRAMS[name](library)
+    traced = library.jit(f).trace(*args)
+    lowered = traced.lower()
+    return {
+        "equations": float(_equations(traced.jaxpr.jaxpr)),
+        "bytes of StableHLO": float(len(lowered.as_text())),
+        "bytes of HLO": float(len(lowered.compile().as_text())),
+    }
+
+
+def _equations(jaxpr: Any) -> int:
+    """The equations of a program and of those inside of it."""
+    inner = [
+        getattr(item, "jaxpr", item)
+        for eqn in jaxpr.eqns
+        for value in eqn.params.values()
+        for item in (value if isinstance(value, tuple) else (value,))
+        if hasattr(getattr(item, "jaxpr", item), "eqns")
+    ]
+    return len(jaxpr.eqns) + sum(map(_equations, inner))
+
+
 def main(library: str) -> None:
     cases = load()
     module = importlib.import_module(library)
@@ -79,6 +103,8 @@ def main(library: str) -> None:
         try:
             if order == "program":
                 reply = {"program": described(module, name)}
+            elif order == "structure":
+                reply = {"structure": structure(module, name)}
             elif order == "forget":
                 ready.pop(name, None)
                 reply = {}

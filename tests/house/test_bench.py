@@ -1,0 +1,53 @@
+"""./bench measures both libraries, in turns, and says when something has grown beyond measure."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))  # the folder of the benchmarks is no package of the house
+
+from benchmarks.case import PROGRAMS, load
+from benchmarks.report import GROSS, gross
+
+
+def test_a_case_is_measured_and_written_down(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "--rounds",
+        "2",
+        "--out",
+        str(tmp_path),
+        "dispatch/one",
+        "run/SELU 1e6",
+    ]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, env=dict(os.environ))
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    found = json.loads((tmp_path / "bench.json").read_text())
+    case = found["cases"]["dispatch/one array"]
+    assert case["errors"] == {}
+    assert case["ratio"] == case["best"]["phlox"] / case["best"]["jax"] > 0
+    assert set(found["programs"]["SELU 1e6"]) == {"jax", "phlox"}
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+    assert "one array" in done.stdout
+
+
+def test_every_case_has_a_name_of_its_own_and_says_what_it_is():
+    cases = load()
+    assert len(cases) > 60
+    assert all(name == case.name and "/" in name for name, case in cases.items())
+    assert all(f"run/{name}" in cases for name in PROGRAMS)
+    budgets = {case.group for case in cases.values() if case.budget is not None}
+    assert {"start", "trace", "lower", "dispatch", "eager", "run", "devices"} <= budgets
+
+
+def test_growth_beyond_measure_is_found():
+    same = {"f": {"jax": dict.fromkeys(GROSS, 100.0), "phlox": dict.fromkeys(GROSS, 50.0)}}
+    assert gross(same) == []
+    same["f"]["phlox"]["equations"] = 200.0
+    (told,) = gross(same)
+    assert told.startswith("f: 200 equations, jax has 100")
