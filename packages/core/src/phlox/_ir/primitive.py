@@ -54,9 +54,13 @@ _RULES = (
 
 
 class Primitive:
-    """One operation. `multiple_results` says that rules and `bind` return lists."""
+    """One operation. `multiple_results` says that rules and `bind` return lists.
 
-    __slots__ = ("cache", "multiple_results", "name", "typed", *_RULES)
+    `remembers` says that types need not be worked out again for the same parameters, which are all small and hashable;
+    where there are no parameters that is always so.
+    """
+
+    __slots__ = ("cache", "multiple_results", "name", "remembers", "typed", *_RULES)
 
     types: Any
     lower: Any
@@ -72,7 +76,9 @@ class Primitive:
     narrow: Any
     show: Any
 
-    def __init__(self, name: str, *, multiple_results: bool = False, **rules: Callable[..., Any] | None):
+    def __init__(
+        self, name: str, *, multiple_results: bool = False, remembers: bool = False, **rules: Callable[..., Any] | None
+    ):
         unknown = set(rules) - set(_RULES)
         if unknown:
             raise PhloxError(f"primitive {name}: no such rules {sorted(unknown)}", instead=f"one of {_RULES}")
@@ -80,11 +86,12 @@ class Primitive:
             raise PhloxError(f"a primitive {name!r} exists already", instead="another name")
         self.name = name
         self.multiple_results = multiple_results
+        self.remembers = remembers
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled one-operation programs, by argument types and parameters
         self.cache: dict[Any, Any] = {}
-        #: results of `types` where there are no parameters
+        #: results of `types`
         self.typed: dict[Any, Any] = {}
         _registry[name] = self
 
@@ -99,15 +106,19 @@ class Primitive:
 
     def types_of(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         """The type of the result, or the list of types, for arguments of these types."""
-        if params:
+        if not params:
+            key: Any = avals
+        elif self.remembers:
+            key = (avals, *params.values())
+        else:
             return self.rule("types")(*avals, **params)
         try:
-            return self.typed[avals]
+            return self.typed[key]
         except KeyError:
-            found = self.rule("types")(*avals)
+            found = self.rule("types")(*avals, **params)
             if len(self.typed) >= _TYPED_LIMIT:
                 self.typed.clear()
-            self.typed[avals] = found
+            self.typed[key] = found
             return found
 
     def rule(self, name: str) -> Callable[..., Any]:

@@ -222,6 +222,7 @@ def _dot_show(eqn: Any, printer: Any) -> dict[str, Any]:
 
 dot_general = Primitive(
     "dot_general",
+    remembers=True,
     types=_dot_types,
     lower=_dot_text,
     jvp=_dot_jvp,

@@ -244,6 +244,7 @@ def _gather_extend(params: Any, trailing: Ints, operand: ShapedArray, indices: S
 
 gather = Primitive(
     "gather",
+    remembers=True,
     types=_gather_types,
     lower=_gather_text,
     jvp=_gather_jvp,
@@ -424,6 +425,7 @@ def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
 
 scatter_add = Primitive(
     "scatter-add",
+    remembers=True,
     types=_scatter_types,
     lower=_scatter_text("scatter-add"),
     jvp=_add_jvp,

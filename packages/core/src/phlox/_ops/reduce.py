@@ -99,6 +99,7 @@ def reducer(
 
     made = Primitive(
         name,
+        remembers=True,
         types=types,
         lower=lower,
         jvp=None if jvp is None else differentiate,
@@ -242,6 +243,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
 
     made = Primitive(
         name,
+        remembers=True,
         types=types,
         lower=lower,
         jvp=lambda primals, tangents, **params: (

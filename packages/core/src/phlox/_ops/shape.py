@@ -53,7 +53,15 @@ def structural(
         return batch(args[0], dims[0], **params)
 
     made = Primitive(
-        name, types=types, lower=lower, jvp=jvp, transpose=transposed, batch=batched, extend=extend, show=show
+        name,
+        types=types,
+        remembers=True,
+        lower=lower,
+        jvp=jvp,
+        transpose=transposed,
+        batch=batched,
+        extend=extend,
+        show=show,
     )
     return made
 
@@ -101,6 +109,7 @@ def _convert_transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
 
 convert_element_type = Primitive(
     "convert_element_type",
+    remembers=True,
     types=_convert_types,
     lower=_convert_text,
     jvp=_convert_jvp,
@@ -389,6 +398,7 @@ def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
 
 concatenate = Primitive(
     "concatenate",
+    remembers=True,
     types=_concatenate_types,
     lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
     jvp=_concatenate_jvp,
@@ -481,6 +491,7 @@ def _iota_text(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) 
 
 iota = Primitive(
     "iota",
+    remembers=True,
     types=_iota_types,
     lower=_iota_text,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},

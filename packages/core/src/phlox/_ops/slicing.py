@@ -158,6 +158,7 @@ def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) 
 
 dynamic_slice = Primitive(
     "dynamic_slice",
+    remembers=True,
     types=_dynamic_slice_types,
     lower=_dynamic_slice_text,
     jvp=_dynamic_slice_jvp,
