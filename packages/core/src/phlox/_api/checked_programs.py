@@ -10,7 +10,7 @@ from .._ir.jaxpr import ClosedJaxpr, JaxprEqn, hoisted, memoized
 from .._ops.branch import cond
 from .._ops.call import call, jit_p
 from .._ops.check import Error
-from .._ops.custom import Rule as DerivativeRule, custom_jvp_call, custom_vjp_call
+from .._ops.custom import custom_jvp_call, custom_vjp_call
 from .._ops.loop import while_p
 from .._ops.remat import checkpoint
 from .._ops.scan import row_of, scan
@@ -217,7 +217,7 @@ def _custom_jvp(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[A
         outs, out_tangents = given.call(primals[width:], tangents[width:])
         return [*after, *outs], [*[instantiate(Zero(typeof(x).tangent())) for x in after], *out_tangents]
 
-    params = {"call_jaxpr": hoisted(closed), "jvp": DerivativeRule(rule, given.name), "num_consts": num_consts}
+    params = {"call_jaxpr": hoisted(closed), "jvp": given._replace(call=rule), "num_consts": num_consts}
     return _split(out_tree, custom_jvp_call.bind(*args, **{**eqn.params, **params}))
 
 
@@ -226,9 +226,9 @@ def _custom_vjp(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[A
     fwd, bwd = eqn.params["fwd"], eqn.params["bwd"]
     error_avals = [typeof(x) for x in args[num_consts : num_consts + width]]
 
-    def run_fwd(primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def run_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
         after = _errors_after(closed, consts, primals, out_tree.num_leaves)
-        outs, residuals = fwd.call(primals[width:])
+        outs, residuals = fwd.call(primals[width:], perturbed[width:])
         return [*after, *outs], residuals
 
     def run_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -237,8 +237,8 @@ def _custom_vjp(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[A
 
     params = {
         "call_jaxpr": hoisted(closed),
-        "fwd": DerivativeRule(run_fwd, fwd.name),
-        "bwd": DerivativeRule(run_bwd, bwd.name),
+        "fwd": fwd._replace(call=run_fwd),
+        "bwd": bwd._replace(call=run_bwd),
         "num_consts": num_consts,
     }
     return _split(out_tree, custom_vjp_call.bind(*args, **{**eqn.params, **params}))
