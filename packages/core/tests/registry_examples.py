@@ -25,11 +25,13 @@ from phlox._xla.mesh import Mesh, PartitionSpec
 
 
 class Example(NamedTuple):
-    """One use of a primitive. `linear` are arguments that it is linear in when the others are held fixed."""
+    """One use of a primitive. `linear` are arguments that it is linear in when the others are held fixed; `along`
+    makes of any direction one in which the derivative is defined."""
 
     args: tuple[Any, ...]
     params: dict[str, Any]
     linear: tuple[tuple[int, ...], ...] = ()
+    along: Callable[[np.ndarray], np.ndarray] = lambda t: t
 
 
 def floats(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0) -> np.ndarray:
@@ -231,6 +233,75 @@ def _loops(x: np.ndarray, y: np.ndarray) -> dict[str, list[Example]]:
     }
 
 
+def _hermitian(x: np.ndarray) -> np.ndarray:
+    return (x + x.swapaxes(-1, -2).conj()) / 2
+
+
+def _linear_algebra() -> dict[str, list[Example]]:
+    general, stack, complex_ = floats(3, 3), floats(2, 3, 3), complexes(3, 3)
+    positive = [x @ x.swapaxes(-1, -2).conj() + np.eye(3) for x in (general, stack, complex_)]
+    tall, wide = floats(4, 3), floats(3, 4)
+    vectors, factor = np.linalg.qr(floats(4, 3))[0], np.array([0.5, 1.0, 1.5])
+    eigh = {"lower": True, "sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}
+    eig = {"enable_eigvec_derivs": True, "implementation": None}
+    qr = {"pivoting": False, "full_matrices": False, "use_magma": None}
+    svd = {"full_matrices": False, "compute_uv": True, "subset_by_index": None, "algorithm": None}
+    triangle = dict.fromkeys(("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"), False)
+    steep = np.triu(floats(3, 3, low=0.2)) + np.tril(floats(3, 3, low=0.2, seed=1)) + 2 * np.eye(3)
+    diagonals = floats(4, low=0.1, high=0.5), floats(4, low=2.0, high=3.0), floats(4, low=0.1, high=0.5, seed=1)
+    return {
+        "cholesky": [Example((x,), {}, along=_hermitian) for x in positive],
+        "cholesky_update": [Example((np.triu(steep), floats(3)), {}), Example((np.triu(steep), np.zeros(3)), {})],
+        "symmetric_product": [Example((tall.T, positive[0]), {"alpha": 1.5, "beta": 0.5})],
+        # Of complex matrices the phases of eigenvectors are open: the derivative has others than LAPACK.
+        "eigh": [Example((x,), {**eigh, "lower": w}, along=_hermitian) for x in positive[:2] for w in (True, False)],
+        "eig": [
+            Example((x,), {**eig, "compute_left_eigenvectors": left, "compute_right_eigenvectors": right})
+            for x, left, right in [(general, False, False), (complex_, True, True), (stack, False, True)]
+        ],
+        "geqrf": [Example((x,), {}) for x in (tall, wide, complex_)],
+        "geqp3": [Example((tall, np.zeros(3, np.int32)), {"use_magma": None})],
+        "householder_product": [Example((vectors, factor), {}), Example((complex_, complex_[0]), {})],
+        "ormqr": [
+            Example((general, factor, floats(3, 2)), {"left": True, "transpose": True}),
+            Example((general, factor, floats(2, 3)), {"left": False, "transpose": False}),
+        ],
+        "hessenberg": [Example((x,), {}) for x in (general, complex_)],
+        "lu": [Example((x,), {}) for x in (general, stack, complex_, tall, wide)],
+        "lu_pivots_to_permutation": [
+            Example((np.array([[2, 2, 2], [0, 1, 3]], np.int32),), {"permutation_size": 4}),
+            Example((np.zeros(0, np.int32),), {"permutation_size": 2}),
+        ],
+        "qr": [
+            *[Example((x,), qr) for x in (general, tall, wide, complex_, stack)],
+            Example((tall,), {**qr, "full_matrices": True}),
+            *[Example((x,), {**qr, "pivoting": True}) for x in (tall, wide)],
+        ],
+        "schur": [
+            Example((x,), {"compute_schur_vectors": v, "sort_eig_vals": False, "select_callable": None})
+            for x, v in [(general, True), (complex_, False)]
+        ],
+        "svd": [
+            *[Example((x,), svd) for x in (general, tall, wide, stack)],
+            *[Example((x,), {**svd, "compute_uv": False}) for x in (complex_, tall)],
+            Example((general,), {**svd, "full_matrices": True}),
+        ],
+        "triangular_solve": [
+            Example((steep, floats(3, 2)), {**triangle, "left_side": True}, ((1,),)),
+            Example(
+                (steep, floats(3, 5)), {**triangle, "left_side": True, "lower": True, "unit_diagonal": True}, ((1,),)
+            ),
+            Example((steep, floats(2, 3)), {**triangle, "transpose_a": True}, ((1,),)),
+            Example((steep + 1j, complexes(4, 3)), {**triangle, "transpose_a": True, "conjugate_a": True}, ((1,),)),
+            Example((np.stack([steep] * 2), floats(2, 2, 3)), {**triangle, "lower": True}, ((1,),)),
+        ],
+        "tridiagonal": [Example((x,), {"lower": low}) for x in positive for low in (True, False)],
+        "tridiagonal_solve": [
+            Example((*diagonals, floats(4, 2)), {"perturb_singular": p}, ((3,),)) for p in (False, True)
+        ],
+    }
+
+
 _EVEN, _AWAY = 1, 0
 _CHECKPOINT = {"prevent_cse": True, "differentiated": False, "policy": None}
 _DOT = {"precision": None, "preferred_element_type": None}
@@ -353,7 +424,7 @@ def examples() -> dict[str, list[Example]]:
         "random_fold_in": [Example((keys(3), ints(3, low=0, dtype=np.uint32)), {})],
         "random_bits": [Example((keys(2),), {"bit_width": w, "shape": (3,)}) for w in (8, 16, 32, 64)],
     }
-    return {**found, **_calls()}
+    return {**found, **_calls(), **_linear_algebra()}
 
 
 #: Primitives that only make sense inside of another transformation; `test_registry.py` says which test has them.

@@ -91,7 +91,9 @@ def test_jvp_agrees_with_differences(name):
         for i in moving:
             shape = example.args[i].shape
             t = random.standard_normal(shape)
-            tangents[i] = t + 1j * random.standard_normal(shape) if example.args[i].dtype.kind == "c" else t
+            tangents[i] = example.along(
+                t + 1j * random.standard_normal(shape) if example.args[i].dtype.kind == "c" else t
+            )
 
         def at(h, example=example, moving=moving, tangents=tangents):
             moved = [x + h * tangents[i] if i in moving else x for i, x in enumerate(example.args)]

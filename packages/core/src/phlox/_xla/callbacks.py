@@ -22,6 +22,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.effects import Effects, ordered
 from .array import Array, put
 from .devices import local_devices
+from .foreign import foreign_call
 from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
 
@@ -125,23 +126,18 @@ def call_host(
     index = len(module.callbacks)
     module.callbacks.append(fun)
     target = "xla_ffi_partitioned_python_cpu_callback" if partitioned else "xla_ffi_python_cpu_callback"
-    attributes = [
-        f"call_target_name = {quoted(target)}",
-        "api_version = 4 : i32",
-        f"has_side_effect = {'true' if effects else 'false'}",
-        f"backend_config = {{index = {index} : ui64}}",
-        f"operand_layouts = [{', '.join(_layout(x.aval) for x in operands)}]",
-        f"result_layouts = [{', '.join(_layout(a) for a in outs)}]",
-    ]
-    results = f.op("stablehlo.custom_call", operands, outs, ", ".join(attributes), marks=_place(f, outs))
+    results = foreign_call(
+        f,
+        target,
+        operands,
+        outs,
+        {"index": f"{index} : ui64"},
+        has_side_effect=bool(effects),
+        marks=_place(f, outs),
+    )
     if in_order:
         f.token = results.pop(0)
     return results if module.partitions == 1 or f.axes else [_everywhere(f, x) for x in results]
-
-
-def _layout(aval: ShapedArray) -> str:
-    order = ", ".join(str(i) for i in reversed(range(aval.ndim)))
-    return f"dense<{f'[{order}]' if aval.ndim else ''}> : tensor<{aval.ndim}xindex>"
 
 
 def _place(f: Function, outs: Sequence[ShapedArray]) -> str:

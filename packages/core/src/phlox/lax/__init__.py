@@ -150,3 +150,5 @@ from ._structural import (
 )
 
 globals().update({f"{name.replace('-', '_')}_p": primitive for name, primitive in _primitives().items()})
+
+from . import linalg as linalg  # noqa: E402  (its primitives are not listed here)

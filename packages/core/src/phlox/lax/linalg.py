@@ -1,0 +1,389 @@
+"""``phlox.lax.linalg``: factorizations and systems of equations, of stacks of matrices in the last two axes.
+
+The primitives are here too, as ``cholesky_p`` and so on. On a CPU LAPACK does the work. Where it finds no answer, for a
+matrix that is not positive definite or when an iteration does not converge, that matrix of the result is nan.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._base.errors import ShapeError
+from .._ir import dtypes
+from .._ops import (
+    cholesky as _cholesky,
+    householder as _householder,
+    lu as _lu,
+    similar as _similar,
+    triangular as _tri,
+)
+from .._ops.eigen import EighImplementation, EigImplementation, eig as eig_p, eigh as eigh_p
+from .._ops.elementwise import add
+from .._ops.matrices import hermitian_part, lower_triangle, swapped
+from .._ops.qr import qr as qr_p
+from .._ops.svd import SvdAlgorithm, svd as svd_p
+from .._ops.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve as tridiagonal_solve_p
+from ..numpy._promote import check, promote_inexact, type_of
+from ..numpy._shapes import expand_dims, squeeze
+from ._polar import qdwh
+
+__all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
+    "cholesky",
+    "cholesky_p",
+    "cholesky_update",
+    "cholesky_update_p",
+    "eig",
+    "eig_p",
+    "eigh",
+    "eigh_p",
+    "hessenberg",
+    "hessenberg_p",
+    "householder_product",
+    "householder_product_p",
+    "lu",
+    "lu_p",
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
+    "ormqr",
+    "ormqr_p",
+    "qdwh",
+    "qr",
+    "qr_p",
+    "schur",
+    "schur_p",
+    "svd",
+    "svd_p",
+    "symmetric_product",
+    "symmetric_product_p",
+    "triangular_solve",
+    "triangular_solve_p",
+    "tridiagonal",
+    "tridiagonal_p",
+    "tridiagonal_solve",
+    "tridiagonal_solve_p",
+]
+
+cholesky_p = _cholesky.cholesky
+cholesky_update_p = _cholesky.cholesky_update
+symmetric_product_p = _cholesky.symmetric_product
+householder_product_p = _householder.householder_product
+ormqr_p = _householder.ormqr
+lu_p = _lu.lu
+lu_pivots_to_permutation_p = _lu.lu_pivots_to_permutation
+hessenberg_p = _similar.hessenberg
+schur_p = _similar.schur
+triangular_solve_p = _tri.triangular_solve
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangle L with ``x = L Lᴴ``, for positive definite `x`; nan for others.
+
+    Args:
+      x: stack of square matrices of floats or complex numbers.
+      symmetrize_input: factor ``(x + xᴴ) / 2``; otherwise only the lower triangle of `x` is read.
+
+    Raises `ShapeError` for matrices that are not square.
+
+    >>> import phlox.numpy as jnp
+    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    return cholesky_p(_prepared("cholesky", x, symmetrize_input))
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The upper triangle R' with ``R'ᵀ R' = Rᵀ R + w wᵀ``, in quadratic time.
+
+    >>> import phlox.numpy as jnp
+    >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
+    Array([[5.]], dtype=float32)
+    """
+    return cholesky_update_p(*check("cholesky_update", r_matrix, w_vector))
+
+
+def symmetric_product(
+    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Any:
+    """``alpha a aᵀ + beta c`` for symmetric `c`.
+
+    With `symmetrize_output` the upper triangle is the mirror of the lower one; without, platforms may leave it open.
+
+    >>> import phlox.numpy as jnp
+    >>> symmetric_product(jnp.array([[1.0, 2.0]]), jnp.array([[1.0]]), beta=2.0)
+    Array([[7.]], dtype=float32)
+    """
+    a_matrix, c_matrix = check("symmetric_product", a_matrix, c_matrix)
+    out = symmetric_product_p(a_matrix, c_matrix, alpha=alpha, beta=beta)
+    return add(lower_triangle(out), swapped(lower_triangle(out, -1))) if symmetrize_output else out
+
+
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> Any:
+    """Eigenvalues and eigenvectors of general square matrices, as complex numbers: ``[w, left, right]``.
+
+    Args:
+      compute_left_eigenvectors, compute_right_eigenvectors: whether they are in the list.
+      enable_eigvec_derivs: let derivatives pass to the eigenvectors. They are right where eigenvalues are distinct and
+        what is computed does not depend on how the vectors are scaled.
+      implementation: see `EigImplementation`.
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in eig(jnp.eye(2), compute_left_eigenvectors=False)]
+    [(2,), (2, 2)]
+    """
+    if use_magma is not None:
+        warnings.warn("use_magma is deprecated: say implementation=EigImplementation.MAGMA", DeprecationWarning, 2)
+        implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
+    return eig_p(
+        *check("eig", x),
+        compute_left_eigenvectors=compute_left_eigenvectors,
+        compute_right_eigenvectors=compute_right_eigenvectors,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+        implementation=implementation,
+    )
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
+) -> tuple[Any, Any]:
+    """Eigenvectors, in columns, and eigenvalues, ascending, of Hermitian matrices: ``(v, w)``.
+
+    Args:
+      lower: which triangle is read when `symmetrize_input` is False.
+      symmetrize_input: decompose ``(x + xᴴ) / 2``.
+      sort_eigenvalues: False permits any order; on a CPU they are sorted nevertheless.
+      subset_by_index: only the eigenvalues with these numbers; not there on a CPU (`UnsupportedError`).
+      implementation: see `EighImplementation`.
+
+    >>> import phlox.numpy as jnp
+    >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))[1]
+    Array([1., 3.], dtype=float32)
+    """
+    v, w = eigh_p(
+        _prepared("eigh", x, symmetrize_input),
+        lower=lower,
+        sort_eigenvalues=sort_eigenvalues,
+        subset_by_index=subset_by_index,
+        algorithm=implementation,
+    )
+    return v, w
+
+
+def hessenberg(a: Any) -> Any:
+    """Square matrices brought to Hessenberg form, and factors ``taus``.
+
+    What lies below the first subdiagonal of the result are Householder vectors; see `householder_product`.
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in hessenberg(jnp.eye(3))]
+    [(3, 3), (2,)]
+    """
+    return hessenberg_p(*check("hessenberg", a))
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The product of Householder reflections, whose vectors are below the diagonal of `a`: its first columns.
+
+    >>> import phlox.numpy as jnp
+    >>> householder_product(jnp.array([[1.0], [0.0]]), jnp.array([2.0]))
+    Array([[-1.],
+           [ 0.]], dtype=float32)
+    """
+    return householder_product_p(*check("householder_product", a, taus))
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """``Q c`` (or ``c Q`` with ``left=False``) for the Q whose reflections `a` and `taus` hold, without making Q.
+
+    With `transpose` it is Qᴴ.
+
+    >>> import phlox.numpy as jnp
+    >>> ormqr(jnp.array([[1.0], [0.0]]), jnp.array([2.0]), jnp.eye(2))
+    Array([[-1.,  0.],
+           [ 0.,  1.]], dtype=float32)
+    """
+    return ormqr_p(*check("ormqr", a, taus, c), left=left, transpose=transpose)
+
+
+def lu(x: Any) -> list[Any]:
+    """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``.
+
+    Both triangles are in one matrix; the diagonal of L is one. Row i was exchanged with row ``pivots[i]``.
+
+    >>> import phlox.numpy as jnp
+    >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[2]
+    Array([1, 0], dtype=int32)
+    """
+    return lu_p(*check("lu", x))
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation that exchanging i and ``pivots[i]``, one i after the other, amounts to.
+
+    >>> import phlox.numpy as jnp
+    >>> lu_pivots_to_permutation(jnp.array([2, 2, 2]), 3)
+    Array([2, 0, 1], dtype=int32)
+    """
+    return lu_pivots_to_permutation_p(*check("lu_pivots_to_permutation", pivots), permutation_size=permutation_size)
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+    """Orthonormal columns times upper triangle: ``(q, r)`` with ``x = q r``.
+
+    Args:
+      pivoting: exchange columns so that the diagonal of r decreases: ``(q, r, p)`` with ``x[:, p] = q r``.
+      full_matrices: q is square; otherwise it has as many columns as `x` at most.
+      use_magma: without meaning on a CPU.
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in qr(jnp.ones((3, 2)), full_matrices=False)]
+    [(3, 2), (2, 2)]
+    """
+    return tuple(qr_p(*check("qr", x), pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma))
+
+
+def schur(
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> Any:
+    """Schur form and Schur vectors: ``[t, q]`` with ``x = q t qᴴ``.
+
+    t is an upper triangle; of real matrices with complex eigenvalues it has blocks of two rows on the diagonal.
+
+    >>> import phlox.numpy as jnp
+    >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    return schur_p(
+        *check("schur", x),
+        compute_schur_vectors=compute_schur_vectors,
+        sort_eig_vals=sort_eig_vals,
+        select_callable=select_callable,
+    )
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """Singular values, descending, between orthonormal columns: ``(u, s, vh)`` with ``x = u diag(s) vh``.
+
+    Args:
+      full_matrices: u and vh are square; such have no derivatives unless `x` is square.
+      compute_uv: False returns s alone.
+      subset_by_index: only the values with these numbers; not there on a CPU (`UnsupportedError`).
+      algorithm: see `SvdAlgorithm`.
+
+    >>> import phlox.numpy as jnp
+    >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    s, *vectors = svd_p(
+        *check("svd", x),
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        subset_by_index=subset_by_index,
+        algorithm=algorithm,
+    )
+    return (vectors[0], s, vectors[1]) if compute_uv else s
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a`.
+
+    Args:
+      a: stack of square matrices, of which one triangle is read.
+      b: stack of matrices, or of vectors.
+      lower: the triangle is the lower one.
+      transpose_a, conjugate_a: solve with the transpose, the conjugate, or both.
+      unit_diagonal: take the diagonal to be one, without reading it.
+
+    >>> import phlox.numpy as jnp
+    >>> triangular_solve(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]), left_side=True)
+    Array([1., 2.], dtype=float32)
+    """
+    a, b = check("triangular_solve", a, b)
+    vectors = type_of(b).ndim == type_of(a).ndim - 1
+    axis = -1 if left_side else -2
+    out = triangular_solve_p(
+        a,
+        expand_dims(b, axis) if vectors else b,
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a and dtypes.kind(type_of(a).dtype) == "c",
+        unit_diagonal=unit_diagonal,
+    )
+    return squeeze(out, axis) if vectors else out
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> Any:
+    """Hermitian matrices brought to tridiagonal form: ``[a, d, e, taus]``.
+
+    d is the diagonal, e the one next to it (below it with `lower`). What lies beyond in `a` are Householder vectors.
+
+    >>> import phlox.numpy as jnp
+    >>> tridiagonal(jnp.eye(2))[1]
+    Array([1., 1.], dtype=float32)
+    """
+    return tridiagonal_p(*check("tridiagonal", a), lower=lower)
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+    """The x with ``A x = b`` for the matrix with the diagonals `dl` (below), `d` and `du` (above).
+
+    All three have one length: ``A[i, i - 1] = dl[i]`` and ``A[i, i + 1] = du[i]``; the first of `dl` and the last of
+    `du` are without meaning. With `perturb_singular` tiny pivots are moved away from zero, so that x is finite.
+
+    >>> import phlox.numpy as jnp
+    >>> x = tridiagonal_solve(jnp.zeros(2), jnp.array([1.0, 2.0]), jnp.zeros(2), jnp.array([[3.0], [4.0]]))
+    >>> x.ravel()
+    Array([3., 2.], dtype=float32)
+    """
+    return tridiagonal_solve_p(*check("tridiagonal_solve", dl, d, du, b), perturb_singular=perturb_singular)
+
+
+def _prepared(function: str, x: Any, symmetrize: bool) -> Any:
+    """`x` as it is, or made Hermitian; a division by two turns integers into floats."""
+    (x,) = check(function, x)
+    if not symmetrize:
+        return x
+    if type_of(x).ndim < 2:
+        raise ShapeError(f"{function}: takes matrices, got {type_of(x).short}", shapes=[type_of(x).shape])
+    return hermitian_part(*promote_inexact(x))

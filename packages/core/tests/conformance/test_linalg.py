@@ -1,0 +1,129 @@
+"""phlox.lax.linalg, phlox.numpy.linalg and phlox.scipy.linalg."""
+
+import dataclasses
+
+import jax.scipy.linalg  # noqa: F401  (so that it is an attribute of jax)
+import numpy as np
+
+from conformance.harness import A, batches, call, gradients, row, second_derivatives, values, wide
+
+INEXACT = ["float32", "complex64"]
+FLOAT = ["float32"]
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False)
+class M(A):
+    """Random square matrices with distinct eigenvalues, well conditioned; Hermitian positive definite where `positive`."""
+
+    positive: bool = False
+
+    def __init__(self, *shape, dtype=None, positive=False):
+        super().__init__(*shape, dtype=dtype)
+        object.__setattr__(self, "positive", positive)
+
+    def make(self, dtype, other, *seed):
+        x = super().make(dtype, other, *seed)
+        n = x.shape[-1]
+        if self.positive:
+            x = x @ x.swapaxes(-1, -2).conj() / max(n, 1)
+        return (x + np.diag(np.arange(1, n + 1) * (1.0 if self.positive else 2.0))).astype(x.dtype)
+
+    def __repr__(self):
+        return ("P" if self.positive else "M") + super().__repr__()[1:]
+
+
+def P(*shape, **options):
+    return M(*shape, positive=True, **options)
+
+
+def lax_row(name, *calls, dtypes=INEXACT, **options):
+    return row(f"lax.linalg.{name}", *calls, dtypes=dtypes, **options)
+
+
+SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
+NOT_POSITIVE = [[1.0, 2.0], [2.0, 1.0]]
+
+
+def given(numbers):
+    """An array of these numbers, in the dtype of the call."""
+    return Given(tuple(map(tuple, numbers)))
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False)
+class Given(A):
+    numbers: tuple = ()
+
+    def __init__(self, numbers):
+        super().__init__(*np.shape(numbers))
+        object.__setattr__(self, "numbers", numbers)
+
+    def make(self, dtype, other, *seed):
+        return np.array(self.numbers).astype(dtype)
+
+    def __repr__(self):
+        return f"G{list(self.shape)}".replace(" ", "")
+
+
+FACTORS = [
+    lax_row("cholesky", call(P(3, 3)), call(P(2, 3, 3)), call(A(3, 3)), call(P(3, 3), symmetrize_input=False),
+        call(given(NOT_POSITIVE)), call(A(0, 0)), call(P(1, 1)), call(A(2, 3)), call(A(3)), call(P(2, 2, dtype="int32")),
+        twice=True),
+    lax_row("cholesky_update", call(P(3, 3), A(3)), call(P(3, 3), A(2)), call(A(3, 2), A(2)), dtypes=FLOAT, vmap=False),
+    lax_row("symmetric_product", call(A(3, 2), A(3, 3)), call(A(3, 2), A(3, 3), alpha=2.0, beta=0.5),
+        call(A(2, 3, 2), A(2, 3, 3), symmetrize_output=True), call(A(2, 3), A(3, 3)), dtypes=FLOAT),
+    lax_row("lu", call(M(3, 3)), call(M(2, 3, 3)), call(A(4, 3)), call(A(2, 3, 5)), call(given(SINGULAR)), call(A(0, 0)),
+        call(A(0, 2)), call(A(2, 0)), call(A(1, 1)), call(A(2))),
+    lax_row("lu_pivots_to_permutation", call(A(3, dtype="int32", low=3, high=4), 5), call(A(2, 3, dtype="int32", low=0), 4),
+        call(A(3, dtype="int32", low=0), 2), call(A(0, dtype="int32"), 2), call(A(3), 3)),
+    lax_row("qr", call(M(3, 3)), call(A(5, 3), full_matrices=False), call(A(2, 4, 3)), call(A(3, 5)),
+        call(A(3, 5), full_matrices=False), call(A(4, 3), pivoting=True),
+        call(A(0, 3)), call(A(3, 0), full_matrices=False), call(A(0, 3), pivoting=True), call(A(1, 1)), call(A(2)),
+        twice=True),
+    # jax forgets to exchange the columns of x in this derivative; that of phlox is compared with differences elsewhere.
+    lax_row("qr", call(A(3, 4), pivoting=True, full_matrices=False), grad=False),
+    lax_row("householder_product", call(A(4, 3), A(3)), call(A(2, 3, 3), A(2, 3)), call(A(3, 4), A(3)), call(A(3, 2), A(3)),
+        call(A(3, 3), A(0))),
+    lax_row("ormqr", call(A(3, 3), A(3), A(3, 2)), call(A(3, 3), A(3), A(2, 3), left=False, transpose=True),
+        call(A(2, 4, 3), A(2, 3), A(2, 4, 2), transpose=True), call(A(3, 3), A(3), A(2, 3))),
+    lax_row("hessenberg", call(A(4, 4)), call(A(2, 3, 3)), call(A(1, 1)), call(A(2, 3))),
+    lax_row("schur", call(A(3, 3)), call(A(2, 3, 3), compute_schur_vectors=False), call(A(3, 3), sort_eig_vals=True),
+        call(A(0, 0)), call(A(2, 3))),
+    lax_row("tridiagonal", call(A(4, 4)), call(A(2, 3, 3), lower=False), call(A(1, 1)), call(A(0, 0)), call(A(2, 3))),
+]  # fmt: skip
+
+SPECTRA = [
+    lax_row("eigh", call(P(3, 3)), call(A(3, 3)), call(M(2, 3, 3)), call(A(3, 3), lower=False, symmetrize_input=False),
+        call(A(0, 0)), call(A(1, 1)), call(A(3, 3), subset_by_index=(0, 3)), call(A(3, 3), subset_by_index=(0, 2)),
+        call(A(2, 3)), call(A(3)), call(given([[1.0, 0.0], [0.0, 1.0]])), call(A(3, 3), sort_eigenvalues=False),
+        call(P(2, 2, dtype="int32")), twice=True),
+    lax_row("eig", call(M(3, 3), enable_eigvec_derivs=True),
+        call(M(3, 3), compute_left_eigenvectors=False, compute_right_eigenvectors=False), call(M(2, 3, 3)),
+        call(M(3, 3), compute_left_eigenvectors=False, enable_eigvec_derivs=True),
+        call(M(2, 3, 3), compute_right_eigenvectors=False, enable_eigvec_derivs=True), call(A(0, 0)), call(A(1, 1)),
+        call(A(2, 3)), twice=True),
+    lax_row("svd", call(M(3, 3)), call(A(2, 4, 3), full_matrices=False), call(A(3, 5), full_matrices=False),
+        call(A(3, 4)), call(A(3, 4), compute_uv=False), call(A(2, 0, 3)), call(A(3, 0), compute_uv=False),
+        call(A(2, 0), full_matrices=False), call(A(1, 1)), call(A(3, 2), subset_by_index=(0, 1)),
+        call(A(3, 2), subset_by_index=(0, 1), full_matrices=False), call(A(3)), twice=True),
+]  # fmt: skip
+
+SYSTEMS = [
+    lax_row("triangular_solve", call(M(3, 3), A(2, 3)), call(M(3, 3), A(3, 5), left_side=True),
+        call(M(3, 3), A(3, 2), left_side=True, lower=True, unit_diagonal=True), call(M(3, 3), A(4, 3), lower=True),
+        call(M(3, 3), A(4, 3), transpose_a=True, conjugate_a=True), call(M(3, 3), A(3, 2), left_side=True, conjugate_a=True),
+        call(M(2, 3, 3), A(2, 3, 2), left_side=True, transpose_a=True), call(M(3, 3), A(3)),
+        call(M(3, 3), A(3), left_side=True), call(M(2, 3, 3), A(2, 3), left_side=True), call(A(0, 0), A(2, 0)),
+        call(M(3, 3), A(2, 3), left_side=True), call(A(2, 3), A(2, 3)), call(M(3, 3), A(2, 3, 3)),
+        call(given([[1.0, 2.0], [0.0, 0.0]]), A(2, 2)), call(M(3, 3), A(2, 3, dtype="int32")), twice=True),
+    lax_row("tridiagonal_solve", *[call(A(*s, low=0.1, high=1.0), A(*s, low=4.0, high=5.0), A(*s, low=0.1, high=1.0),
+        A(*s, 2), perturb_singular=p) for s in [(4,), (2, 3), (1,)] for p in (False, True)],
+        call(A(3), A(3), A(3), A(2, 2)), call(A(3), A(2), A(3), A(3, 2)), call(A(3), A(3), A(3), A(3)), twice=True),
+]  # fmt: skip
+
+TABLE = [*FACTORS, *SPECTRA, *SYSTEMS]
+
+test_value = values(TABLE)
+test_gradient = gradients(TABLE)
+test_second_derivative = second_derivatives(TABLE)
+test_vmap = batches(TABLE)
+test_64_bits = wide(TABLE)
