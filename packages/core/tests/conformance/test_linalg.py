@@ -120,7 +120,84 @@ SYSTEMS = [
         call(A(3), A(3), A(3), A(2, 2)), call(A(3), A(2), A(3), A(3, 2)), call(A(3), A(3), A(3), A(3)), twice=True),
 ]  # fmt: skip
 
-TABLE = [*FACTORS, *SPECTRA, *SYSTEMS]
+DECOMPOSITIONS = [
+    row("numpy.linalg.cholesky", call(P(3, 3)), call(P(2, 3, 3), upper=True), call(P(3, 3), symmetrize_input=False),
+        call(given(NOT_POSITIVE)), call(A(0, 0)), call(A(2, 3)), call(A(3)), call(P(2, 2, dtype="int32")), dtypes=INEXACT,
+        twice=True),
+    row("numpy.linalg.qr", call(A(4, 3)), call(A(2, 3, 3), "complete"), call(A(3, 4), mode="r"), call(A(3, 2), "raw"),
+        call(A(3, 3), "economic"), call(A(3)), call(A(2, 2, dtype="int32")), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.svd", call(M(3, 3)), call(A(2, 4, 3), False), call(A(3, 4), compute_uv=False), call(A(2, 4)),
+        call(M(3, 3), hermitian=True), call(M(2, 3, 3), compute_uv=False, hermitian=True), call(A(0, 2)), call(A(3)),
+        call(A(2, 2), full_matrices=False, subset_by_index=(0, 1)), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.svdvals", call(A(2, 4, 3)), call(A(2, 2, dtype="int32")), dtypes=INEXACT),
+    row("numpy.linalg.eigh", call(P(3, 3)), call(M(2, 3, 3), "U", symmetrize_input=False), call(A(3, 3), UPLO="X"),
+        call(A(2, 3)), call(A(1, 1)), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.eigvalsh", call(P(3, 3)), call(M(2, 3, 3), "U"), dtypes=INEXACT),
+    row("numpy.linalg.eig", call(M(3, 3)), call(A(2, 3)), call(A(2, 2, dtype="int32")), dtypes=INEXACT),
+    row("numpy.linalg.eigvals", call(M(3, 3)), call(M(2, 2, 2)), call(A(0, 0)), dtypes=INEXACT, twice=True),
+]  # fmt: skip
+
+SOLUTIONS = [
+    row("numpy.linalg.solve", call(M(3, 3), A(3)), call(M(3, 3), A(3, 2)), call(M(2, 3, 3), A(2, 3, 2)),
+        call(M(2, 3, 3), A(3)), call(M(3, 3), A(2, 3, 2)), call(M(4, 1, 3, 3), A(2, 3, 1)), call(M(3, 3), A(2, 0, 3, 2)),
+        call(given(SINGULAR), A(2)), call(M(3, 3), A(2)), call(M(2, 3, 3), A(2, 3)), call(A(2, 3), A(3)), call(A(3), A(3)),
+        call(M(3, 3), A()), call(A(0, 0), A(0)), call(M(2, 2), A(2, dtype="int32")), call(M(2, 2), A(2, dtype="other")),
+        dtypes=INEXACT, twice=True),
+    row("numpy.linalg.inv", call(M(3, 3)), call(M(2, 3, 3)), call(given(SINGULAR)), call(M(2, 2, dtype="int32")),
+        call(A(0, 0)), call(A(2, 3)), call(A(2)), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.pinv", call(A(4, 3)), call(A(2, 3, 4)), call(given(SINGULAR)), call(M(3, 3), hermitian=True),
+        call(A(3, 3), rtol=0.5), call(A(2, 3, 3), rcond=0.1), call(A(3, 3), 0.1, rcond=0.1), call(A(0, 3)), call(A(3)),
+        call(A(2, 2, dtype="int32")), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.lstsq", call(A(4, 3), A(4)), call(A(3, 4), A(3, 2)), call(A(4, 3), A(4), rcond=0.5),
+        call(A(4, 3), A(4), rcond=-1.0), call(given(SINGULAR), A(2)), call(A(4, 3), A(3)), call(A(2, 4, 3), A(2, 4)),
+        call(A(0, 2), A(0)), call(A(3, 0), A(3, 1)), call(A(3, 2, dtype="int32"), A(3)), dtypes=INEXACT),
+    row("numpy.linalg.lstsq", call(A(4, 3), A(4), numpy_resid=True), call(A(3, 4), A(3), numpy_resid=True), dtypes=INEXACT,
+        jit=False, grad=False, vmap=False),
+    row("numpy.linalg.matrix_rank", call(A(4, 3)), call(given(SINGULAR)), call(A(2, 3, 3), 1.0), call(A(2, 3, 3), tol=0.1),
+        call(A(3, 3), hermitian=True), call(A(3)), call(A(3, 3), 0.1, tol=0.1), call(A(2, 3, 3), A(2, low=0.0)),
+        dtypes=INEXACT, grad=False),
+    *[row("numpy.linalg.matrix_power", *[call(M(3, 3), n) for n in (0, 1, 2, 3, 5, -1, -4)], call(A(2, 2, 2), 3),
+        call(A(2, 3), 2), call(A(3), 2), call(A(2, 2), 1.5), dtypes=INEXACT, twice=True)],
+    row("numpy.linalg.matrix_power", call(A(2, 2), 3), call(A(2, 2), 0), dtypes=["int32", "float16", "uint8"]),
+    row("numpy.linalg.tensorinv", call(M(4, 2, 2), 1), call(A(2, 2, 4)), call(A(2, 3), 1), call(A(2, 2), 0), dtypes=INEXACT),
+    row("numpy.linalg.tensorsolve", call(A(2, 2, 4), A(2, 2)), call(A(2, 4, 2), A(2, 2), axes=(1,)),
+        call(A(2, 2, 4), A(2, 3)), call(A(2, 2, 3), A(2, 2)), dtypes=INEXACT),
+    row("numpy.linalg.det", *[call(M(n, n)) for n in range(6)], call(M(2, 4, 4)), call(M(2, 2, 2)), call(A(2, 3)), call(A(3)),
+        call(given(SINGULAR)), call(given(np.diag([0.0, 1.0, 2.0, 3.0]))), call(given(np.diag([0.0, 0.0, 2.0, 3.0]))),
+        call(M(4, 4, dtype="int32")), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.slogdet", *[call(M(n, n)) for n in range(5)], call(M(2, 4, 4)), call(M(4, 4), method="qr"),
+        call(M(4, 4), method="eig"), call(A(2, 3)), call(given(SINGULAR)), call(given(np.zeros((3, 3)))), dtypes=INEXACT,
+        twice=True),
+]  # fmt: skip
+
+NORMS = [
+    row("numpy.linalg.norm", *[call(M(3, 3), ord=o) for o in ("nuc", 2, -2, 1, "f", "x", 3)], call(A(0)), call(A(0, 2), 1),
+        call(A(2, 3, 4), 2, axis=(2, 0), keepdims=True), call(A(2, 3, 4), "nuc", axis=(0, 1)), call(A(2, 3, 4), axis=(0, 1, 2)),
+        call(A(3), "x"), call(given([[0.0, 0.0]])), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.vector_norm", call(A(2, 3)), call(A(2, 3), axis=0, ord=1), call(A(2, 3), axis=(0, 1), keepdims=True),
+        *[call(A(4), ord=o) for o in (0, 1, 3, 0.5, float("inf"), -float("inf"), "inf")], call(A(3, dtype="int32")),
+        call(A(3, dtype="int32"), ord=0), call(A(3, dtype="int32"), ord=1), dtypes=INEXACT),
+    row("numpy.linalg.matrix_norm", call(A(2, 3)), call(A(2, 3, 4), keepdims=True), call(M(2, 3, 3), ord="nuc"), call(A(3)),
+        dtypes=INEXACT),
+    row("numpy.linalg.cond", call(M(3, 3)), *[call(M(3, 3), p) for p in (2, -2, 1, "fro", "nuc", float("inf"))],
+        call(A(2, 3)), call(A(2, 3), 1), call(A(0, 2)), call(A(2)), call(given(SINGULAR), 1), call(M(2, 3, 3)), dtypes=INEXACT),
+]  # fmt: skip
+
+PRODUCTS = [
+    row("numpy.linalg.cross", call(A(3), A(3)), call(A(2, 3), A(2, 3)), call(A(3, 2), A(3, 2), axis=0), call(A(2), A(2))),
+    row("numpy.linalg.outer", call(A(2), A(3)), call(A(2, 2), A(3)), call(A(2), A(3, dtype="other"))),
+    row("numpy.linalg.vecdot", call(A(2, 3), A(3)), call(A(3, 2), A(3, 2), axis=0), call(A(2), A(3))),
+    row("numpy.linalg.matmul", call(A(2, 3), A(3, 2)), call(A(2, 3), A(3), precision="high")),
+    row("numpy.linalg.tensordot", call(A(2, 3), A(2, 3)), call(A(2, 3), A(3, 2), axes=1)),
+    row("numpy.linalg.diagonal", call(A(2, 3)), call(A(2, 3, 3), offset=1), call(A(3))),
+    row("numpy.linalg.trace", call(A(2, 3)), call(A(2, 3, 3), offset=1), call(A(3)), call(A(2, 2), dtype="float32")),
+    row("numpy.linalg.matrix_transpose", call(A(2, 3)), call(A(4, 2, 3)), call(A(3))),
+    row("numpy.linalg.multi_dot", call([A(2, 3), A(3, 4)]), call([A(3), A(3, 4), A(4, 2), A(2)]),
+        call([A(2, 5), A(5, 1), A(1, 4), A(4, 3)], precision="high"), call([A(2, 3), A(2, 3)]),
+        call([A(2, 2), A(2), A(2, 2)]), call([A(2, 2), A(2, 2, dtype="other")])),
+]  # fmt: skip
+
+TABLE = [*FACTORS, *SPECTRA, *SYSTEMS, *DECOMPOSITIONS, *SOLUTIONS, *NORMS, *PRODUCTS]
 
 test_value = values(TABLE)
 test_gradient = gradients(TABLE)

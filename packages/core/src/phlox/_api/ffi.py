@@ -10,6 +10,7 @@ from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import as_dtype
 from .._ops import ffi
 from .._trace.trace import typeof
+from .._xla.foreign import row_major
 from .._xla.layout import Layout
 
 LayoutOptions = Sequence[int] | Layout | None
@@ -98,7 +99,7 @@ def _result(struct: Any) -> ShapedArray:
 
 def _layouts(what: str, avals: Sequence[ShapedArray], layouts: Sequence[LayoutOptions] | None) -> tuple[ffi.Ints, ...]:
     if layouts is None:
-        return tuple(ffi.row_major(a.ndim) for a in avals)
+        return tuple(row_major(a.ndim) for a in avals)
     if len(layouts) != len(avals):
         raise OptionError(f"ffi_call: {len(layouts)} {what}_layouts for {len(avals)} arrays")
     orders = []
@@ -107,7 +108,7 @@ def _layouts(what: str, avals: Sequence[ShapedArray], layouts: Sequence[LayoutOp
             if layout.tiling:
                 raise OptionError("ffi_call: foreign functions take no tiled layouts", instead="Layout(major_to_minor)")
             layout = layout.major_to_minor
-        order = ffi.row_major(aval.ndim) if layout is None else tuple(layout)[::-1]
+        order = row_major(aval.ndim) if layout is None else tuple(layout)[::-1]
         if sorted(order) != list(range(aval.ndim)):
             raise OptionError(
                 f"ffi_call: {what}_layouts has {layout} for an array of type {aval.short}",

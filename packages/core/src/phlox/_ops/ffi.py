@@ -15,6 +15,8 @@ from .._ir.avals import ShapedArray, shaped
 from .._ir.effects import Effect, Effects, no_effects
 from .._ir.primitive import Primitive
 from .._transform.batch import BatchAxis, Dim
+from .._xla import foreign
+from .._xla.foreign import Layouts, row_major
 from .._xla.text import Function, Value, dense, quoted
 from .callbacks import vectorized
 
@@ -67,7 +69,7 @@ def attribute(value: Any) -> str:
         aval = shaped(value.shape, value.dtype)
         return f"{dense(value, aval)} : {aval.text}"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {attribute(v)}" for k, v in sorted(value.items())) + "}"
+        return foreign.dictionary({name: attribute(x) for name, x in sorted(value.items())})
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(attribute, value))}]"
     raise ArgumentError(
@@ -75,15 +77,6 @@ def attribute(value: Any) -> str:
         instead="numbers, strings, NumPy arrays, and tuples and dicts of them",
         value=value,
     )
-
-
-def _key(name: str) -> str:
-    return name if name.isidentifier() else quoted(name)
-
-
-def row_major(ndim: int) -> Ints:
-    """The default layout: the last axis varies fastest."""
-    return tuple(reversed(range(ndim)))
 
 
 def build_ffi_lowering_function(
@@ -123,28 +116,24 @@ def build_ffi_lowering_function(
                 f"the call of {call_target_name} has attributes, which need the typed interface",
                 instead="custom_call_api_version=4",
             )
-        outs = list(f.outs)
-        parts = []
         if typed:
             given = {**(backend_config if isinstance(backend_config, Mapping) else {}), **attributes}
-            parts += ['backend_config = ""', f"mhlo.backend_config = {attribute(given)}"]
+            config = foreign.typed({name: attribute(value) for name, value in sorted(given.items())})
         else:
-            parts += [f"api_version = {version} : i32", f"backend_config = {quoted(str(backend_config or ''))}"]
-        if lowering_args.get("has_side_effect"):
-            parts.append("has_side_effect = true")
+            config = foreign.untyped(version, str(backend_config or ""))
+        layouts = None
         if not skip_ffi_layout_processing:
-            parts.append(f"operand_layouts = {_layouts([x.aval for x in operands], operand_layouts)}")
-            parts.append(f"result_layouts = {_layouts(outs, result_layouts)}")
-        if aliases := lowering_args.get("operand_output_aliases"):
-            parts.append(f"output_operand_aliases = [{', '.join(_alias(i, o, len(outs)) for i, o in aliases.items())}]")
-        name = f.fresh()
-        left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
-        result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
-        f.line(
-            f"{left}stablehlo.custom_call @{_symbol(call_target_name)}({', '.join(map(str, operands))}) "
-            f"{{{', '.join(parts)}}} : ({', '.join(x.aval.text for x in operands)}) -> {result}"
+            layouts = _layouts([x.aval for x in operands], operand_layouts), _layouts(f.outs, result_layouts)
+        return foreign.foreign_call(
+            f,
+            call_target_name,
+            operands,
+            list(f.outs),
+            config,
+            layouts=layouts,
+            aliases=lowering_args.get("operand_output_aliases"),
+            has_side_effect=lowering_args.get("has_side_effect", False),
         )
-        return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
 
     return write
 
@@ -178,23 +167,9 @@ def ffi_lowering(
     return rule
 
 
-def _symbol(name: str) -> str:
-    return name if name.replace("_", "a").replace(".", "a").isalnum() and not name[0].isdigit() else quoted(name)
-
-
-def _layouts(avals: Sequence[ShapedArray], layouts: Sequence[Sequence[int] | None] | None) -> str:
+def _layouts(avals: Sequence[ShapedArray], layouts: Sequence[Sequence[int] | None] | None) -> Layouts:
     given = layouts if layouts is not None else [None] * len(avals)
-    orders = [row_major(a.ndim) if order is None else tuple(order) for a, order in zip(avals, given, strict=True)]
-    written = [f"dense<{list(order) if order else ''}> : tensor<{len(order)}xindex>" for order in orders]
-    return f"[{', '.join(written)}]"
-
-
-def _alias(operand: int, output: int, count: int) -> str:
-    where = f"[{output}]" if count > 1 else "[]"
-    return (
-        f"#stablehlo.output_operand_alias<output_tuple_indices = {where}, "
-        f"operand_index = {operand}, operand_tuple_indices = []>"
-    )
+    return [row_major(a.ndim) if order is None else tuple(order) for a, order in zip(avals, given, strict=True)]
 
 
 # --- the primitive

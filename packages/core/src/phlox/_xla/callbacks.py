@@ -22,7 +22,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.effects import Effects, ordered
 from .array import Array, put
 from .devices import local_devices
-from .foreign import foreign_call
+from .foreign import foreign_call, row_majors, typed
 from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
 
@@ -131,7 +131,8 @@ def call_host(
         target,
         operands,
         outs,
-        {"index": f"{index} : ui64"},
+        typed({"index": f"{index} : ui64"}),
+        layouts=(row_majors([x.aval for x in operands]), row_majors(outs)),
         has_side_effect=bool(effects),
         marks=_place(f, outs),
     )

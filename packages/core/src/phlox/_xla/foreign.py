@@ -1,4 +1,4 @@
-"""Calls of foreign functions, by XLA's typed interface: compiled code that its runtime knows by name."""
+"""Calls of foreign functions in the text of a program: compiled code that XLA's runtime knows by name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,34 @@ from collections.abc import Mapping, Sequence
 from .._ir.avals import ShapedArray
 from .text import Function, Value, ints, quoted
 
+#: How arrays lie in memory: of each the axes, from the one that varies fastest to the slowest.
+Layouts = Sequence[Sequence[int]]
+
 
 def row_major(ndim: int) -> tuple[int, ...]:
-    """The axes from the one that varies fastest in memory to the slowest, where the last one is fastest."""
+    """The default layout: the last axis varies fastest."""
     return tuple(reversed(range(ndim)))
+
+
+def row_majors(avals: Sequence[ShapedArray]) -> Layouts:
+    """The default layout of each."""
+    return [row_major(a.ndim) for a in avals]
+
+
+def dictionary(attributes: Mapping[str, str]) -> str:
+    """Named attributes, whose texts are given, as one: ``{a = 1 : i32}``."""
+    named = (f"{name if name.isidentifier() else quoted(name)} = {text}" for name, text in attributes.items())
+    return f"{{{', '.join(named)}}}"
+
+
+def typed(attributes: Mapping[str, str]) -> list[str]:
+    """What functions of the typed interface get besides arrays: texts of attributes by name."""
+    return ['backend_config = ""', f"mhlo.backend_config = {dictionary(attributes)}"]
+
+
+def untyped(version: int, config: str) -> list[str]:
+    """The same for the older interfaces, where it is a string."""
+    return [f"api_version = {version} : i32", f"backend_config = {quoted(config)}"]
 
 
 def foreign_call(
@@ -18,10 +42,9 @@ def foreign_call(
     target: str,
     operands: Sequence[Value],
     outs: Sequence[ShapedArray],
-    config: Mapping[str, str],
+    config: Sequence[str],
     *,
-    operand_orders: Sequence[Sequence[int]] | None = None,
-    result_orders: Sequence[Sequence[int]] | None = None,
+    layouts: tuple[Layouts, Layouts] | None,
     aliases: Mapping[int, int] | None = None,
     has_side_effect: bool = False,
     marks: str = "",
@@ -29,31 +52,37 @@ def foreign_call(
     """Writes the call of `target`.
 
     Args:
-      config: what the function gets besides arrays, as attributes of MLIR.
-      operand_orders, result_orders: how arrays lie in memory, as `row_major` (the default) says it.
+      config: a result of `typed` or `untyped`.
+      layouts: of the operands and of the results; None says nothing about them.
       aliases: operands whose memory becomes that of a result, by number.
-      marks: see `Function.op`.
+      marks: attributes of other dialects.
     """
-    avals = [x.aval for x in operands]
-    attributes = [
-        f"call_target_name = {quoted(target)}",
-        "api_version = 4 : i32",
-        f"has_side_effect = {'true' if has_side_effect else 'false'}",
-        f"backend_config = {{{', '.join(f'{name} = {value}' for name, value in config.items())}}}",
-        f"operand_layouts = {_layouts(avals, operand_orders)}",
-        f"result_layouts = {_layouts(outs, result_orders)}",
-    ]
+    parts = list(config)
+    if has_side_effect:
+        parts.append("has_side_effect = true")
+    if layouts is not None:
+        parts += [f"{which}_layouts = {_written(x)}" for which, x in zip(("operand", "result"), layouts, strict=True)]
     if aliases:
-        given = ", ".join(_alias(i, o, len(outs)) for i, o in aliases.items())
-        attributes.append(f"output_operand_aliases = [{given}]")
-    results: list[Value] = f.op("stablehlo.custom_call", operands, list(outs), ", ".join(attributes), marks=marks)
-    return results
+        parts.append(f"output_operand_aliases = [{', '.join(_alias(i, o, len(outs)) for i, o in aliases.items())}]")
+    if marks:
+        parts.append(marks)
+    name = f.fresh()
+    left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
+    result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
+    f.line(
+        f"{left}stablehlo.custom_call @{_symbol(target)}({', '.join(map(str, operands))}) "
+        f"{{{', '.join(parts)}}} : ({', '.join(x.aval.text for x in operands)}) -> {result}"
+    )
+    return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
 
 
-def _layouts(avals: Sequence[ShapedArray], orders: Sequence[Sequence[int]] | None) -> str:
-    given = orders if orders is not None else [row_major(a.ndim) for a in avals]
-    written = [f"dense<{ints(order) if order else ''}> : tensor<{len(order)}xindex>" for order in given]
-    return f"[{', '.join(written)}]"
+def _symbol(name: str) -> str:
+    return name if name.replace("_", "a").replace(".", "a").isalnum() and not name[0].isdigit() else quoted(name)
+
+
+def _written(layouts: Layouts) -> str:
+    texts = [f"dense<{ints(order) if order else ''}> : tensor<{len(order)}xindex>" for order in layouts]
+    return f"[{', '.join(texts)}]"
 
 
 def _alias(operand: int, output: int, count: int) -> str:

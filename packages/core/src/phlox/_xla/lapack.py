@@ -13,7 +13,7 @@ import jaxlib.xla_client as xla_client
 from .._base.errors import UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .foreign import foreign_call, row_major
+from .foreign import foreign_call, row_major, typed
 from .text import Function, Value
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -90,9 +90,8 @@ def _call(
         target,
         operands,
         outs,
-        {name: _attribute(value) for name, value in attributes.items()},
-        operand_orders=[_order(x.aval, rank) for x in operands],
-        result_orders=[_order(a, rank) for a in outs],
+        typed({name: _attribute(value) for name, value in attributes.items()}),
+        layouts=([_order(x.aval, rank) for x in operands], [_order(a, rank) for a in outs]),
         aliases=aliases,
     )
 

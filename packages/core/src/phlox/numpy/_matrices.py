@@ -23,7 +23,7 @@ from ._unary import is_kind
 Positions = tuple[Any, Any]
 
 
-def _matrices(function: str, m: Any) -> tuple[int, int]:
+def matrix_shape(function: str, m: Any) -> tuple[int, int]:
     """The number of rows and columns. Raises `ShapeError` for arrays with fewer than two axes."""
     shape = type_of(m).shape
     if len(shape) < 2:
@@ -33,7 +33,7 @@ def _matrices(function: str, m: Any) -> tuple[int, int]:
 
 @functools.partial(jit, inline=True, static_argnames=("k", "lower"))
 def _triangle(m: Any, k: int, lower: bool) -> Any:
-    rows, columns = _matrices("tril" if lower else "triu", m)
+    rows, columns = matrix_shape("tril" if lower else "triu", m)
     mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
     kept = mask if lower else logic.not_(mask)
     return logic.select_n(kept, broadcast_to(literal(m, 0), type_of(m).shape), m)

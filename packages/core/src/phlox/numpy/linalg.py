@@ -1,79 +1,174 @@
-"""Linear algebra (``numpy.linalg``): norms."""
+"""Linear algebra (``numpy.linalg``). The last two axes are those of matrices, others number the matrices of a stack."""
 
 from __future__ import annotations
 
-import functools
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from .._base.errors import ShapeError
+from . import _indexing, _linear, _products
+from ._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from ._determinants import det, slogdet
+from ._norms import cond, matrix_norm, norm, vector_norm
+from ._promote import check, type_of
+from ._shapes import matrix_transpose
+from ._solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
 
-from .._api.jit import jit
-from .._base.errors import OptionError, ShapeError
-from .._ir import dtypes
-from .._ops import elementwise as e
-from ._promote import canonical_axis, check, promote_inexact, to_dtype, type_of
-from ._reductions import max, min, sum
-
-__all__ = ["norm"]
-
-
-@functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
-def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
-    (x,) = promote_inexact(x)
-    rank = type_of(x).ndim
-    if axis is None and (ord is None or (ord == 2 and rank == 1) or (ord in ("fro", "f") and rank == 2)):
-        return e.sqrt(sum(_squares(x), None, keepdims=keepdims))
-    axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = tuple(canonical_axis(a, rank, "norm") for a in axes)
-    if len(axes) == 1:
-        return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
-    if len(axes) != 2:
-        raise ShapeError(f"norm: ord={ord!r} over {len(axes)} axes", instead="one axis for vectors, two for matrices")
-    if ord in (None, "fro", "f"):
-        return e.sqrt(sum(_squares(x), axes, keepdims=keepdims))
-    if ord in (1, -1, np.inf, -np.inf):
-        row, column = axes
-        inner, outer = (row, column) if abs(ord) == 1 else (column, row)
-        totals = sum(e.abs_(x), inner, keepdims=True)
-        out = (max if ord > 0 else min)(totals, outer, keepdims=True)
-        return out if keepdims else out.reshape([n for i, n in enumerate(type_of(out).shape) if i not in axes])
-    raise OptionError(f"norm: matrix norm ord={ord!r} is not there", instead="None, 'fro', 1, -1, inf or -inf")
-
-
-def _squares(x: Any) -> Any:
-    """|x|² elementwise, a float."""
-    return e.real(e.mul(x, e.conj(x))) if dtypes.kind(type_of(x).dtype) == "c" else e.mul(x, x)
-
-
-def _vector_norm(x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
-    if ord == np.inf:
-        return max(e.abs_(x), axis, keepdims=keepdims, initial=0)
-    if ord == -np.inf:
-        return min(e.abs_(x), axis, keepdims=keepdims)
-    if ord == 0:
-        out = sum(x != 0, axis, keepdims=keepdims)
-        return to_dtype(out, dtypes.real_part(type_of(x).dtype))
-    if ord == 1:
-        return sum(e.abs_(x), axis, keepdims=keepdims)
-    if ord == 2:
-        return e.sqrt(sum(_squares(x), axis, keepdims=keepdims))
-    if isinstance(ord, str):
-        raise OptionError(f"norm: vector norm ord={ord!r} is not there", instead="a number")
-    return sum(e.abs_(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
+__all__ = [
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of a vector or matrix (as ``numpy.linalg.norm``).
-
-    Args:
-      x: array; integers become floats.
-      ord: for vectors any number, inf or -inf (default 2); for matrices 'fro' (default), 1, -1, inf, -inf.
-      axis: one axis for vectors, two for matrices; by default the whole array is one vector of its elements.
-      keepdims: keep reduced axes with length one.
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross products of vectors of three elements (as ``numpy.linalg.cross``).
 
     >>> import phlox.numpy as jnp
-    >>> norm(jnp.array([3.0, 4.0]))
-    Array(5., dtype=float32)
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
     """
-    (x,) = check("norm", x)
-    return _norm(x, ord=ord, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims)
+    x1, x2 = check("cross", x1, x2)
+    if any(type_of(x).shape[axis] != 3 for x in (x1, x2)):
+        raise ShapeError(
+            f"cross: takes vectors of 3 elements, got {type_of(x1).short} and {type_of(x2).short}",
+            instead="phlox.numpy.cross for vectors of 2",
+        )
+    return _products.cross(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of all elements of two vectors (as ``numpy.linalg.outer``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.outer(jnp.array([1, 10]), jnp.array([1, 2]))
+    Array([[ 1,  2],
+           [10, 20]], dtype=int32)
+    """
+    x1, x2 = check("outer", x1, x2)
+    if type_of(x1).ndim != 1 or type_of(x2).ndim != 1:
+        raise ShapeError(f"outer: takes two vectors, got {type_of(x1).short} and {type_of(x2).short}")
+    return _linear.outer(x1, x2)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The inner products of vectors along `axis`, the first ones conjugated (as ``numpy.linalg.vecdot``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.vecdot(jnp.array([1j]), jnp.array([1j]))
+    Array(1.+0.j, dtype=complex64)
+    """
+    return _products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The matrix product, as `phlox.numpy.matmul`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    return _linear.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over some axes, as `phlox.numpy.tensordot`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
+    Array(6., dtype=float32)
+    """
+    return _linear.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of matrices, `offset` places above the main one (as ``numpy.linalg.diagonal``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
+    return _indexing.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of matrices (as ``numpy.linalg.trace``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
+    return _linear.trace(x, offset, -2, -1, dtype)
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of several matrices, in the order that costs least (as ``numpy.linalg.multi_dot``).
+
+    The first array may be a vector that stands for a row, the last one a vector that stands for a column.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones(2), jnp.eye(2), jnp.ones((2, 3))])
+    Array([2., 2., 2.], dtype=float32)
+    """
+    factors = check("multi_dot", *arrays)
+    shapes = [type_of(x).shape for x in factors]
+    ends, inner = (shapes[0], shapes[-1]) if shapes else (), shapes[1:-1]
+    fit = len(shapes) > 1 and all(len(s) in (1, 2) for s in ends) and all(len(s) == 2 for s in inner)
+    if not fit or any(a[-1] != b[0] for a, b in itertools.pairwise(shapes)):
+        raise ShapeError(
+            f"multi_dot: takes two matrices or more that fit, got {', '.join(type_of(x).short for x in factors)}",
+            shapes=shapes,
+        )
+    return _ordered_product(factors, precision)
+
+
+def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
+    """The product by the best plan: for each run of factors, where to cut it, found from short runs to long ones."""
+    shapes = [type_of(x).shape for x in factors]
+    sizes = [shapes[0][0] if len(shapes[0]) == 2 else 1, *[s[0] for s in shapes[1:]]]
+    sizes.append(shapes[-1][1] if len(shapes[-1]) == 2 else 1)
+    count = len(factors)
+    cost = {(i, i): 0 for i in range(count)}
+    cut = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            cost[i, j], cut[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def multiply(i: int, j: int) -> Any:
+        if i == j:
+            return factors[i]
+        return _linear.matmul(multiply(i, cut[i, j]), multiply(cut[i, j] + 1, j), precision=precision)
+
+    return multiply(0, count - 1)
