@@ -16,6 +16,7 @@ import jax.export
 import jax.ffi
 import jax.flatten_util
 import jax.monitoring
+import jax.scipy.linalg
 import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
@@ -44,6 +45,7 @@ from conformance import (
     test_jet,
     test_lax_elementwise,
     test_lax_structural,
+    test_linalg,
     test_meshes,
     test_nn,
     test_numpy_create,
@@ -66,6 +68,7 @@ from conformance import (
 TABLES = [
     test_lax_elementwise,
     test_lax_structural,
+    test_linalg,
     test_nn,
     test_numpy_create,
     test_numpy_elementwise,
@@ -81,6 +84,8 @@ ROWS = {row.path for module in TABLES for row in module.TABLE}
 ELSEWHERE = {
     "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more],
     "lax": [test_collectives, test_control_flow, test_lax_structural, test_solves],
+    "lax.linalg": [test_linalg],
+    "scipy.linalg": [test_linalg],
     "nn.initializers": [test_nn],
     "random": [test_random, test_random_distributions],
     "ref": [test_refs],
@@ -120,7 +125,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+DOORS = ["numpy.linalg", "lax.linalg", "scipy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

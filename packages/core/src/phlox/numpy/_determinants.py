@@ -162,8 +162,8 @@ def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
     a⁻¹ divides by the last diagonal element of U, the one that may be zero; its product with the determinant does not.
     """
     n = type_of(a).shape[-1]
-    if n == 1:
-        return a[..., 0, 0], b
+    if n < 2:
+        return (a[..., 0, 0] if n else ones(type_of(a).shape[:-2], type_of(a).dtype)), b
     factors, pivots, order = lu(a)
     dtype = type_of(a).dtype
     products = cumprod(diagonal_of(factors), axis=-1) * _parity(pivots).astype(dtype)[..., None]

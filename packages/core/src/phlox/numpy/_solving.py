@@ -13,7 +13,7 @@ from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
-from .._ops.lu import solve as solve_square
+from .._ops.lu import lu, lu_solve
 from .._ops.matrices import adjoint, hermitian_part, product, swapped
 from ._choose import where
 from ._create import array, asarray
@@ -25,6 +25,21 @@ from ._promote import check, promote_inexact, type_of
 from ._reductions import any, max, sum
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from ._unary import conj
+
+
+@custom_jvp
+def _solve_square(a: Any, b: Any) -> Any:
+    factors, _, order = lu(a)
+    return lu_solve(factors, order, b)
+
+
+@_solve_square.defjvp
+def _solve_square_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A x = b gives A dx = db - dA x: one factorization serves both."""
+    (a, b), (da, db) = primals, tangents
+    factors, _, order = lu(a)
+    x = lu_solve(factors, order, b)
+    return x, lu_solve(factors, order, db - product(da, x))
 
 
 @jit
@@ -54,11 +69,11 @@ def solve(a: Any, b: Any) -> Any:
     elif len(left) == 2 < len(right):
         # One matrix for a stack of right hand sides, which are put next to each other.
         moved = type_of(moveaxis(b, -2, 0)).shape
-        x = solve_square(a, reshape(moveaxis(b, -2, 0), (rows, math.prod(moved[1:]))))
+        x = _solve_square(a, reshape(moveaxis(b, -2, 0), (rows, math.prod(moved[1:]))))
         return moveaxis(reshape(x, moved), 0, -2)
     stack = broadcast_shapes(left[:-2], type_of(b).shape[:-2])
     a, b = (broadcast_to(x, (*stack, *type_of(x).shape[-2:])) for x in (a, b))
-    x = solve_square(a, b)
+    x = _solve_square(a, b)
     return x[..., 0] if vector else x
 
 

@@ -1,5 +1,5 @@
 """``phlox.scipy``: functions of SciPy on arrays of devices."""
 
-from . import special, stats
+from . import linalg, special, stats
 
-__all__ = ["special", "stats"]
+__all__ = ["linalg", "special", "stats"]

@@ -1,0 +1,264 @@
+"""SciPy's factorizations: `phlox.numpy.linalg` under SciPy's names and options.
+
+Options about memory and checks (``overwrite_a``, ``check_finite`` …) are accepted and have no meaning.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ... import numpy as jnp
+from ..._api.jit import jit
+from ..._base.errors import OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._ops.cholesky import cholesky as cholesky_p
+from ..._ops.householder import geqp3, geqrf, householder_product, ormqr
+from ..._ops.lu import lu as lu_p
+from ..._ops.matrices import adjoint, product
+from ..._ops.similar import hessenberg as hessenberg_p
+from ...lax import linalg
+from ...numpy._promote import check, promote_inexact, type_of
+
+
+@functools.partial(jit, static_argnames=("lower", "overwrite_a", "check_finite"))
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The triangle U with ``a = Uᴴ U``, or L with ``a = L Lᴴ`` (as ``scipy.linalg.cholesky``).
+
+    Only that triangle of `a` is read. Where `a` is not positive definite the result is nan.
+
+    >>> import phlox.numpy as jnp
+    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
+    """
+    (a,) = promote_inexact(*check("cholesky", a))
+    if lower:
+        return cholesky_p(a)
+    if type_of(a).ndim < 2:
+        raise ShapeError(f"cholesky: takes matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    return adjoint(cholesky_p(adjoint(a)))
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+    """What `cho_solve` takes: `cholesky` of `a`, and which triangle it is (as ``scipy.linalg.cho_factor``).
+
+    >>> import phlox.numpy as jnp
+    >>> cho_factor(jnp.array([[4.0]]))
+    (Array([[2.]], dtype=float32), False)
+    """
+    return cholesky(a, lower=lower), lower
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """Singular values between orthonormal columns: ``(U, s, Vh)`` (as ``scipy.linalg.svd``).
+
+    With ``compute_uv=False`` s alone; see `phlox.numpy.linalg.svd`.
+
+    >>> import phlox.numpy as jnp
+    >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    out = jnp.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+@functools.partial(jit, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
+def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int) -> Any:
+    for name, value, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
+        if value is not only:
+            raise UnsupportedError(f"eigh: {name}={value!r} is not there", instead=f"{name}={only}")
+    (a,) = promote_inexact(*check("eigh", a))
+    v, w = linalg.eigh(a, lower=lower)
+    return w if eigvals_only else (w, v)
+
+
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``(w, v)`` (as ``scipy.linalg.eigh``).
+
+    With `eigvals_only` w alone. The generalized problem (`b`, `type`) and parts of the spectrum (`eigvals`) are not
+    there (`UnsupportedError`).
+
+    >>> import phlox.numpy as jnp
+    >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
+    Array([1., 3.], dtype=float32)
+    """
+    return _eigh(a, b, lower, eigvals_only, eigvals, type)
+
+
+@functools.partial(jit, static_argnames=("output",))
+def schur(a: Any, output: str = "real") -> Any:
+    """Schur form and Schur vectors: ``[T, Z]`` with ``a = Z T Zᴴ`` (as ``scipy.linalg.schur``).
+
+    Args:
+      a: stack of square matrices.
+      output: 'complex' makes a triangle of T; with 'real' that of real matrices may have blocks of two rows.
+
+    >>> import phlox.numpy as jnp
+    >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise OptionError(f"schur: there is no output={output!r}", instead="'real' or 'complex'")
+    (a,) = check("schur", a)
+    return linalg.schur(a.astype(dtypes.to_complex(type_of(a).dtype)) if output == "complex" else a)
+
+
+@functools.partial(jit, static_argnames=("overwrite_a", "check_finite"))
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """What `lu_solve` takes: both triangles in one matrix, and pivots (as ``scipy.linalg.lu_factor``).
+
+    >>> import phlox.numpy as jnp
+    >>> lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[1]
+    Array([1, 1], dtype=int32)
+    """
+    factors, pivots, _ = lu_p(*promote_inexact(*check("lu_factor", a)))
+    return factors, pivots
+
+
+@functools.partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """``(P, L, U)`` with ``a = P L U``, or ``(P L, U)`` with `permute_l` (as ``scipy.linalg.lu``).
+
+    >>> import phlox.numpy as jnp
+    >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[0]
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    (a,) = promote_inexact(*check("lu", a))
+    if type_of(a).ndim != 2:
+        raise ShapeError(f"lu: takes one matrix, got {type_of(a).short}", shapes=[type_of(a).shape])
+    factors, _, order = lu_p(a)
+    (m, n), dtype = type_of(a).shape, type_of(a).dtype
+    k = min(m, n)
+    p = (order == jnp.arange(m, dtype=jnp.int32)[:, None]).astype(dtype)
+    left = jnp.tril(factors, -1)[:, :k] + jnp.eye(m, k, dtype=dtype)
+    right = jnp.triu(factors)[:k, :]
+    p = jnp.real(p)
+    return (product(p.astype(dtype), left), right) if permute_l else (p, left, right)
+
+
+@functools.partial(jit, static_argnames=("mode", "pivoting"))
+def _qr(a: Any, mode: str, pivoting: bool) -> Any:
+    if mode not in ("full", "r", "economic"):
+        raise OptionError(f"qr: there is no mode {mode!r}", instead="'full', 'economic' or 'r'")
+    (a,) = promote_inexact(*check("qr", a))
+    q, r, *order = linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
+    return (r, *order) if mode == "r" else (q, r, *order)
+
+
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Orthonormal columns times upper triangle: ``(Q, R)`` (as ``scipy.linalg.qr``).
+
+    Args:
+      a: stack of matrices.
+      mode: 'full': Q is square; 'economic': it has as many columns as the shorter side of `a`; 'r': only ``(R,)``.
+      pivoting: also the order of columns P, with ``a[:, P] = Q R``.
+
+    >>> import phlox.numpy as jnp
+    >>> qr(jnp.array([[3.0], [4.0]]), mode="r")
+    (Array([[-5.],
+           [ 0.]], dtype=float32),)
+    """
+    return _qr(a, mode, pivoting)
+
+
+@functools.partial(jit, static_argnames=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> Any:
+    """``(c Q, R)`` for the QR decomposition of `a`, without making Q (as ``scipy.linalg.qr_multiply``).
+
+    Args:
+      a, c: stacks of matrices; `c` may be a vector.
+      mode: 'left' is ``Q c``.
+      pivoting: exchange columns of `a`; their order comes as a third result.
+      conjugate: take the complex conjugate of Q.
+
+    >>> import phlox.numpy as jnp
+    >>> qr_multiply(jnp.array([[3.0], [4.0]]), jnp.array([5.0, 0.0]))
+    (Array([-3.], dtype=float32), Array([[-5.]], dtype=float32))
+    """
+    if mode not in ("right", "left"):
+        raise OptionError(f"qr_multiply: there is no mode {mode!r}", instead="'right' or 'left'")
+    a, c = promote_inexact(*check("qr_multiply", a, c))
+    left = mode == "left"
+    vector = type_of(c).ndim == 1
+    if vector:
+        c = c[:, None] if left else c[None, :]
+    m, n = type_of(a).shape[-2:]
+    k = min(m, n)
+    if type_of(c).shape[-2 if left else -1] != (k if left else m):
+        raise ShapeError(
+            f"qr_multiply: the orthogonal factor of {type_of(a).short} does not fit {type_of(c).short}",
+            shapes=[type_of(a).shape, type_of(c).shape],
+        )
+    stack = jnp.broadcast_shapes(type_of(a).shape[:-2], type_of(c).shape[:-2])
+    a, c = (jnp.broadcast_to(x, (*stack, *type_of(x).shape[-2:])) for x in (a, c))
+    order = []
+    if pivoting:
+        r, places, taus = geqp3(a, jnp.zeros((*stack, n), jnp.int32), use_magma=None)
+        order = [places - 1]
+    else:
+        r, taus = geqrf(a)
+    if left and m > n:
+        c = jnp.concatenate([c, jnp.zeros((*stack, m - k, type_of(c).shape[-1]), type_of(c).dtype)], axis=-2)
+    # conj(Q) c = (cᵀ Qᴴ)ᵀ: transposed, the factors change sides.
+    c = jnp.matrix_transpose(c) if conjugate else c
+    out = ormqr(r, taus, c, left=left != conjugate, transpose=conjugate)
+    out = jnp.matrix_transpose(out) if conjugate else out
+    out = out if left else out[..., :k]
+    return (jnp.ravel(out) if vector else out, jnp.triu(r[..., :k, :]), *order)
+
+
+@functools.partial(jit, static_argnames=("calc_q", "overwrite_a", "check_finite"))
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The Hessenberg form H of square matrices, and with `calc_q` also Q with ``a = Q H Qᴴ`` (``scipy.linalg``).
+
+    >>> import phlox.numpy as jnp
+    >>> hessenberg(jnp.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    (a,) = check("hessenberg", a)
+    if type_of(a).ndim >= 1 and type_of(a).shape[-1] == 0:
+        return (jnp.zeros_like(a), jnp.zeros_like(a)) if calc_q else jnp.zeros_like(a)
+    reflections, taus = hessenberg_p(a)
+    form = jnp.triu(reflections, -1)
+    if not calc_q:
+        return form
+    q = householder_product(reflections[..., 1:, :-1], taus)
+    widths = [(0, 0)] * (type_of(q).ndim - 2) + [(1, 0), (1, 0)]
+    return form, jnp.pad(q, widths).at[..., 0, 0].set(1)

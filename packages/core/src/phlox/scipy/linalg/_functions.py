@@ -1,0 +1,398 @@
+"""Functions of matrices: exponential, square root, polar decomposition, Sylvester's equation, and any analytic one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import lax, numpy as jnp
+from ..._api.differentiate import jvp
+from ..._api.jit import jit
+from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._ops.matrices import adjoint, product
+from ...lax._polar import qdwh
+from ...numpy._promote import check, promote_inexact, type_of
+from ._factors import schur
+from ._systems import solve_triangular
+
+
+def _square(function: str, *arrays: Any) -> None:
+    for x in arrays:
+        shape = type_of(x).shape
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ShapeError(f"{function}: takes square matrices, got {type_of(x).short}", shapes=[shape])
+
+
+# --- the exponential ------------------------------------------------------------------------------------
+
+#: Padé approximations of the exponential near zero: coefficients, by degree.
+_PADE = {
+    3: (120.0, 60.0, 12.0, 1.0),
+    5: (30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0),
+    7: (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
+    9: (17643225600.0, 8821612800.0, 2075673600.0, 302702400.0, 30270240.0, 2162160.0, 110880.0, 3960.0, 90.0, 1.0),
+    13: (
+        64764752532480000.0,
+        32382376266240000.0,
+        7771770303897600.0,
+        1187353796428800.0,
+        129060195264000.0,
+        10559470521600.0,
+        670442572800.0,
+        33522128640.0,
+        1323241920.0,
+        40840800.0,
+        960960.0,
+        16380.0,
+        182.0,
+        1.0,
+    ),
+}
+
+#: Degrees, and the norms up to which all but the last are exact enough; the last holds up to `most`.
+_SCHEDULE = {
+    "float32": ((3, 5, 7), (4.258730016922831e-01, 1.880152677804762e00), 3.925724783138660),
+    "float64": (
+        (3, 5, 7, 9, 13),
+        (1.495585217958292e-02, 2.539398330063230e-01, 9.504178996162932e-01, 2.097847961257068e00),
+        5.371920351148152,
+    ),
+}
+
+
+def _pade(degree: int, a: Any) -> tuple[Any, Any]:
+    """Odd and even part of the numerator; the denominator has the odd part with the other sign."""
+    c = _PADE[degree]
+    one = jnp.eye(type_of(a).shape[0], dtype=a.dtype)
+    square = product(a, a)
+    powers = [one, square]
+    for _ in range(degree // 2 - 1 if degree < 13 else 2):
+        powers.append(product(powers[-1], square))
+
+    def poly(coefficients: Sequence[float]) -> Any:
+        total = coefficients[0] * powers[0]
+        for value, power in zip(coefficients[1:], powers[1:], strict=False):
+            total = total + value * power
+        return total
+
+    if degree < 13:
+        return product(a, poly(c[1::2])), poly(c[0::2])
+    high = len(powers) - 1  # of the higher coefficients the sixth power of `a` is taken out
+    odd, even = c[1::2], c[0::2]
+    upper = [product(powers[high], poly((0.0, *x[high + 1 :]))) for x in (odd, even)]
+    return product(a, upper[0] + poly(odd[: high + 1])), upper[1] + poly(even[: high + 1])
+
+
+@functools.partial(jit, static_argnames=("upper_triangular", "max_squarings"))
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponentials of square matrices (as ``scipy.linalg.expm``), by Padé approximation, scaling and squaring.
+
+    Args:
+      A: stack of square matrices.
+      upper_triangular: they are upper triangles.
+      max_squarings: matrices so large that more are needed give nan.
+
+    >>> import phlox.numpy as jnp
+    >>> expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    (a,) = promote_inexact(*check("expm", A))
+    _square("expm", a)
+    of_one = functools.partial(_expm, upper_triangular=upper_triangular, max_squarings=max_squarings)
+    return jnp.vectorize(of_one, signature="(n,n)->(n,n)")(a)
+
+
+def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
+    size = jnp.linalg.norm(a, 1)
+    real = size.dtype
+    if real.name not in _SCHEDULE:
+        raise DtypeError(f"expm: takes single or double precision, got {type_of(a).short}")
+    degrees, bounds, most = _SCHEDULE[real.name]
+    squarings = jnp.maximum(0, jnp.floor(jnp.log2(size / most)))
+    a = a / (2**squarings).astype(a.dtype)
+    which = jnp.digitize(size, jnp.array(bounds, real))
+    odd, even = lax.switch(which, [functools.partial(_pade, degree) for degree in degrees], a)
+
+    def computed(odd: Any, even: Any) -> Any:
+        numerator, denominator = even + odd, even - odd
+        solve = solve_triangular if upper_triangular else jnp.linalg.solve
+        out = solve(denominator, numerator)
+
+        def again(i: Any, x: Any) -> Any:
+            return lax.cond(i < squarings, lambda x: product(x, x), lambda x: x, x)
+
+        return lax.fori_loop(0, max_squarings, again, out)
+
+    return lax.cond(squarings > max_squarings, lambda odd, even: jnp.full_like(odd, jnp.nan), computed, odd, even)
+
+
+@functools.partial(jit, static_argnames=("method", "compute_expm"))
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """The derivative of `expm` at `A` along `E`, with ``expm(A)`` before it (as ``scipy.linalg.expm_frechet``).
+
+    Args:
+      A, E: stacks of square matrices of one shape.
+      method: without meaning.
+      compute_expm: False leaves ``expm(A)`` out.
+
+    >>> import phlox.numpy as jnp
+    >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
+    Array([[1.]], dtype=float32)
+    """
+    a, e = map(jnp.asarray, check("expm_frechet", A, E))
+    _square("expm_frechet", a, e)
+    if type_of(a).shape != type_of(e).shape:
+        raise ShapeError(f"expm_frechet: {type_of(a).short} and {type_of(e).short} differ in shape")
+    out, tangent = jvp(expm, (a,), (e,))
+    return (out, tangent) if compute_expm else tangent
+
+
+# --- by way of the Schur form ---------------------------------------------------------------------------
+
+
+def _triangle_root(t: Any) -> Any:
+    """The square root of an upper triangle, column by column, each from the diagonal upwards."""
+    diagonal = jnp.sqrt(jnp.diag(t))
+
+    def element(step: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        j, u = state
+        i = j - 1 - step
+        rest = t[i, j] - u[i] @ u[:, j]  # elements that are not there yet are zero
+        return j, u.at[i, j].set(jnp.where(rest == 0, 0.0, rest / (diagonal[i] + diagonal[j])))
+
+    def column(j: Any, u: Any) -> Any:
+        return lax.fori_loop(0, j, element, (j, u))[1]
+
+    return lax.fori_loop(0, type_of(t).shape[0], column, jnp.diag(diagonal))
+
+
+@jit
+def _sqrtm(a: Any) -> Any:
+    t, z = schur(a, output="complex")
+    return product(z, _triangle_root(t), adjoint(z))
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """The square root of a square matrix, complex (as ``scipy.linalg.sqrtm``).
+
+    `blocksize` above 1 is not there (`UnsupportedError`).
+
+    >>> import phlox.numpy as jnp
+    >>> sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    if blocksize > 1:
+        raise UnsupportedError(f"sqrtm: blocksize={blocksize} is not there", instead="blocksize=1")
+    return _sqrtm(*check("sqrtm", A))
+
+
+@functools.partial(jit, static_argnames=("check_finite",))
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """A real Schur form made complex, so that it is a triangle (as ``scipy.linalg.rsf2csf``).
+
+    >>> import phlox.numpy as jnp
+    >>> t, z = rsf2csf(*schur(jnp.array([[0.0, -1.0], [1.0, 0.0]])))
+    >>> abs(t[1, 0])
+    Array(0., dtype=float32)
+    """
+    t, z = check("rsf2csf", T, Z)
+    _square("rsf2csf", t, z)
+    if type_of(t).shape[-1] != type_of(z).shape[-1]:
+        raise ShapeError(f"rsf2csf: {type_of(t).short} and {type_of(z).short} do not fit")
+    return jnp.vectorize(_rsf2csf, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
+
+
+def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
+    dtype = dtypes.to_complex(dtypes.to_inexact(jnp.promote_types(t.dtype, z.dtype)))
+    t, z = t.astype(dtype), z.astype(dtype)
+    n = type_of(t).shape[0]
+    eps = dtypes.finfo(dtype).eps
+
+    def rotate(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
+        """Makes ``t[m, m - 1]`` zero by a rotation of two neighbours."""
+        mu = jnp.linalg.eigvals(lax.dynamic_slice(t, (m - 1, m - 1), (2, 2))) - t[m, m]
+        below = t[m, m - 1]
+        r = jnp.linalg.norm(jnp.stack([mu[0], below])).astype(dtype)
+        c, s = mu[0] / r, below / r
+        g = jnp.stack([jnp.stack([c.conj(), s]), jnp.stack([-s, c])])
+        rows = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=0)
+        rows = jnp.where(jnp.arange(n) >= m - 1, product(g, rows), rows)
+        t = lax.dynamic_update_slice_in_dim(t, rows, m - 1, axis=0)
+        columns = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=1)
+        columns = jnp.where(jnp.arange(n)[:, None] < m + 1, product(columns, adjoint(g)), columns)
+        t = lax.dynamic_update_slice_in_dim(t, columns, m - 1, axis=1)
+        columns = product(lax.dynamic_slice_in_dim(z, m - 1, 2, axis=1), adjoint(g))
+        return t, lax.dynamic_update_slice_in_dim(z, columns, m - 1, axis=1)
+
+    def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        m = n - i
+        t, z = state
+        large = abs(t[m, m - 1]) > eps * (abs(t[m - 1, m - 1]) + abs(t[m, m]))
+        t, z = lax.cond(large, rotate, lambda m, t, z: (t, z), m, t, z)
+        return t.at[m, m - 1].set(0.0), z
+
+    return (t, z) if n == 1 else lax.fori_loop(1, n, step, (t, z))
+
+
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """A function of a square matrix, given as function of numbers (as ``scipy.linalg.funm``); the result is complex.
+
+    Args:
+      A: square matrix, whose eigenvalues should be distinct.
+      func: applied to the vector of eigenvalues.
+      disp: False returns an estimate of the error too.
+
+    >>> import phlox.numpy as jnp
+    >>> funm(jnp.array([[4.0, 0.0], [0.0, 9.0]]), jnp.sqrt).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    (a,) = map(jnp.asarray, check("funm", A))
+    if type_of(a).ndim != 2 or type_of(a).shape[0] != type_of(a).shape[1]:
+        raise ShapeError(f"funm: takes one square matrix, got {type_of(a).short}", shapes=[type_of(a).shape])
+    t, z = rsf2csf(*schur(a))
+    f, smallest = _parlett(jnp.diag(func(jnp.diag(t))).astype(t.dtype), t)
+    out = product(z, f, adjoint(z))
+    if disp:
+        return out
+    eps = dtypes.finfo(out.dtype).eps
+    smallest = jnp.where(smallest == 0.0, eps, smallest)
+    error = jnp.maximum(eps, (eps / smallest) * jnp.linalg.norm(jnp.triu(t, 1), 1))
+    return out, jnp.where(jnp.any(jnp.isinf(out)), jnp.inf, jnp.minimum(1, error))
+
+
+@jit
+def _parlett(f: Any, t: Any) -> tuple[Any, Any]:
+    """f(T) for an upper triangle T, diagonal by diagonal: f(T) T = T f(T) gives each element from those before it.
+
+    See Golub and Van Loan, "Matrix Computations", algorithm 11.1.1. Also the smallest difference of eigenvalues.
+    """
+    n = type_of(t).shape[0]
+
+    def element(i: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        p, f, smallest = state
+        j = i + p
+        between = (jnp.arange(n) > i) & (jnp.arange(n) < j)
+
+        def keep(x: Any) -> Any:
+            return jnp.where(between, x, 0)
+
+        total = t[i, j] * (f[j, j] - f[i, i]) + keep(t[i]) @ keep(f[:, j]) - keep(f[i]) @ keep(t[:, j])
+        apart = t[j, j] - t[i, i]
+        f = f.at[i, j].set(jnp.where(apart != 0, total / apart, total))
+        return p, f, jnp.minimum(smallest, abs(apart))
+
+    def diagonal(p: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        return lax.fori_loop(0, n - p, element, (p, *state))[1:]
+
+    return lax.fori_loop(1, n, diagonal, (f, abs(t[0, 0])))
+
+
+# --- polar, Sylvester -----------------------------------------------------------------------------------
+
+
+@functools.partial(jit, static_argnames=("side", "method"))
+def polar(
+    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+) -> tuple[Any, Any]:
+    """The polar decomposition ``a = U P`` (``a = P U`` for the left side): U unitary, P positive (``scipy.linalg``).
+
+    Args:
+      a: stack of matrices.
+      side: 'right' or 'left'.
+      method: 'qdwh' (see `phlox.lax.linalg.qdwh`; no more columns than rows for the right side, fewer rows for the
+        left one), or 'svd'.
+      eps, max_iterations: without meaning, as in JAX.
+
+    >>> import phlox.numpy as jnp
+    >>> polar(jnp.array([[0.0, -2.0], [1.0, 0.0]]), method="svd")[1]
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    (a,) = check("polar", a)
+    if type_of(a).ndim < 2:
+        raise ShapeError(f"polar: takes matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    if side not in ("right", "left"):
+        raise OptionError(f"polar: there is no side={side!r}", instead="'right' or 'left'")
+    if method not in ("qdwh", "svd"):
+        raise OptionError(f"polar: there is no method {method!r}", instead="'qdwh' or 'svd'")
+    kernel = functools.partial(_polar_qdwh if method == "qdwh" else _polar_svd, right=side == "right")
+    return jnp.vectorize(kernel, signature="(m,n)->(m,n),(n,n)" if side == "right" else "(m,n)->(m,n),(m,m)")(a)
+
+
+def _polar_qdwh(a: Any, right: bool) -> tuple[Any, Any]:
+    m, n = type_of(a).shape
+    if right != (m >= n):
+        raise UnsupportedError(
+            f"polar: method='qdwh' of {type_of(a).short}",
+            instead=f"side={'left' if right else 'right'!r}, or method='svd'",
+        )
+    u, h, _, _ = qdwh(a if right else adjoint(a))
+    return (u, h) if right else (adjoint(u), adjoint(h))
+
+
+def _polar_svd(a: Any, right: bool) -> tuple[Any, Any]:
+    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    s = s.astype(u.dtype)
+    return product(u, vh), product(adjoint(vh) * s, vh) if right else product(u * s, adjoint(u))
+
+
+@functools.partial(jit, static_argnames=("method",))
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """The X with ``A X + X B = C`` (as ``scipy.linalg.solve_sylvester``).
+
+    Args:
+      A, B: stacks of square matrices.
+      C: stack of matrices with the rows of `A` and the columns of `B`.
+      method: 'schur', or 'eigen', which has derivatives where the eigenvectors have.
+      tol: where an eigenvalue of `A` and one of `B` cancel each other up to this, X is nan.
+
+    >>> import phlox.numpy as jnp
+    >>> solve_sylvester(jnp.array([[1.0]]), jnp.array([[3.0]]), jnp.array([[8.0]]))
+    Array([[2.]], dtype=float32)
+    """
+    a, b, c = promote_inexact(*check("solve_sylvester", A, B, C))
+    m, n = type_of(c).shape[-2:]
+    if type_of(a).shape[-2:] != (m, m) or type_of(b).shape[-2:] != (n, n):
+        raise ShapeError(
+            f"solve_sylvester: {type_of(a).short}, {type_of(b).short} and {type_of(c).short} do not fit",
+            shapes=[type_of(x).shape for x in (a, b, c)],
+        )
+    if method not in ("schur", "eigen"):
+        raise OptionError(f"solve_sylvester: there is no method {method!r}", instead="'schur' or 'eigen'")
+    kernel = functools.partial(_sylvester, solver=_by_schur if method == "schur" else _by_eigenvectors, tol=tol)
+    return jnp.vectorize(kernel, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
+
+
+def _sylvester(a: Any, b: Any, c: Any, solver: Any, tol: Any) -> Any:
+    x = solver(a, b, c)
+    x = x if dtypes.kind(c.dtype) == "c" else x.real
+    sums = jnp.linalg.eigvals(a)[:, None] + jnp.linalg.eigvals(b)
+    return jnp.where(jnp.any(abs(sums) < tol), jnp.nan, x)
+
+
+def _by_eigenvectors(a: Any, b: Any, c: Any) -> Any:
+    wa, va = jnp.linalg.eig(a)
+    wb, vb = jnp.linalg.eig(b)
+    inner = jnp.linalg.solve(va, product(c.astype(va.dtype), vb)) / (wa[:, None] + wb)
+    return product(va, inner, jnp.linalg.inv(vb))
+
+
+def _by_schur(a: Any, b: Any, c: Any) -> Any:
+    """With A = U R Uᴴ and B = V Sᴴ Vᴴ, triangles R and S: R Y + Y Sᴴ = Uᴴ C V, solved from the last column of Y on."""
+    r, u = schur(a, output="complex")
+    s, v = schur(adjoint(b), output="complex")
+    f = product(adjoint(u), c.astype(r.dtype), v)
+    back = adjoint(s)
+    n = type_of(f).shape[1]
+    one = jnp.eye(type_of(r).shape[0], dtype=r.dtype)
+
+    def column(step: Any, y: Any) -> Any:
+        j = n - 1 - step
+        return y.at[:, j].set(solve_triangular(r + back[j, j] * one, f[:, j] - y @ back[:, j]))
+
+    return product(u, lax.fori_loop(0, n, column, jnp.zeros_like(f)), adjoint(v))

@@ -1,0 +1,349 @@
+"""Matrices of a particular form: Toeplitz, Hankel and circulant ones, companions, Hilbert's, Pascal's and others."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import numpy as jnp
+from ..._api.jit import jit
+from ..._base.errors import DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ...numpy._promote import check, promote_dtypes, promote_inexact, type_of
+
+
+def _vectors(function: str, *arrays: Any) -> list[Any]:
+    """The arguments as stacks of vectors: numbers become vectors of one element."""
+    return [jnp.atleast_1d(x) for x in check(function, *arrays)]
+
+
+@jit
+def block_diag(*arrs: Any) -> Any:
+    """A matrix with the given ones along its diagonal and zeros elsewhere (as ``scipy.linalg.block_diag``).
+
+    >>> import phlox.numpy as jnp
+    >>> block_diag(jnp.array([[1, 2]]), 3)
+    Array([[1, 2, 0],
+           [0, 0, 3]], dtype=int32)
+    """
+    if not arrs:
+        return jnp.zeros((1, 0))
+    blocks = promote_dtypes(*check("block_diag", *arrs))
+    if bad := [type_of(x).short for x in blocks if type_of(x).ndim > 2]:
+        raise ShapeError(f"block_diag: takes matrices, vectors and numbers, got {bad[0]}")
+    blocks = [jnp.atleast_2d(x) for x in blocks]
+    width, before, rows = sum(type_of(x).shape[1] for x in blocks), 0, []
+    for x in blocks:
+        columns = type_of(x).shape[1]
+        rows.append(jnp.pad(x, ((0, 0), (before, width - columns - before))))
+        before += columns
+    return jnp.concatenate(rows, axis=0)
+
+
+def _along_diagonals(x: Any, rows: int, columns: int) -> Any:
+    """The Hankel matrices with elements ``x[..., i + j]``."""
+    return x[..., np.arange(rows)[:, None] + np.arange(columns)]
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Matrices whose diagonals are constant: first column `c`, first row `r` (as ``scipy.linalg.toeplitz``).
+
+    Args:
+      c: stack of vectors.
+      r: stack of vectors, the conjugate of `c` by default; its first element is not read.
+
+    >>> import phlox.numpy as jnp
+    >>> toeplitz(jnp.array([1, 2]), jnp.array([1, 5, 6]))
+    Array([[1, 5, 6],
+           [2, 1, 5]], dtype=int32)
+    """
+    c, r = _vectors("toeplitz", c, jnp.conj(c) if r is None else r)
+    return _toeplitz(c, r)
+
+
+@functools.partial(jnp.vectorize, signature="(m),(n)->(m,n)")
+def _toeplitz(c: Any, r: Any) -> Any:
+    m, n = type_of(c).shape[0], type_of(r).shape[0]
+    return _along_diagonals(jnp.concatenate([c[::-1], r[1:]]), m, n)[::-1]
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """Matrices whose antidiagonals are constant: first column `c`, last row `r` (as ``scipy.linalg.hankel``).
+
+    Args:
+      c: stack of vectors.
+      r: stack of vectors, zeros by default; its first element is not read.
+
+    >>> import phlox.numpy as jnp
+    >>> hankel(jnp.array([1, 2]), jnp.array([2, 5, 6]))
+    Array([[1, 2, 5],
+           [2, 5, 6]], dtype=int32)
+    """
+    (c,) = check("hankel", c)
+    (r,) = check("hankel", jnp.zeros_like(c) if r is None else r)
+    if any(type_of(x).ndim == 0 for x in (c, r)):
+        raise ShapeError("hankel: takes vectors, got a number")
+    return _hankel(c, r)
+
+
+@functools.partial(jnp.vectorize, signature="(m),(n)->(m,n)")
+def _hankel(c: Any, r: Any) -> Any:
+    return _along_diagonals(jnp.concatenate([c, r[1:]]), type_of(c).shape[0], type_of(r).shape[0])
+
+
+def circulant(c: Any) -> Any:
+    """Matrices with first column `c`, where each column is the one before it, turned (as ``scipy.linalg.circulant``).
+
+    >>> import phlox.numpy as jnp
+    >>> circulant(jnp.array([1, 2, 3]))
+    Array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]], dtype=int32)
+    """
+    (c,) = _vectors("circulant", c)
+    n = type_of(c).shape[-1]
+    return c[..., (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """Leslie matrices of populations: fertilities `f` in the first row, survival `s` below the diagonal
+    (as ``scipy.linalg.leslie``).
+
+    >>> import phlox.numpy as jnp
+    >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
+    Array([[1. , 2. ],
+           [0.5, 0. ]], dtype=float32)
+    """
+    f, s = _vectors("leslie", f, s)
+    n = type_of(f).shape[-1]
+    if n < 2 or type_of(s).shape[-1] != n - 1:
+        raise ShapeError(
+            f"leslie: takes f with two elements or more, s with one less: {type_of(f).short}, {type_of(s).short}"
+        )
+    return jnp.vectorize(lambda f, s: jnp.diag(s, k=-1).at[0].set(f), signature="(n),(m)->(n,n)")(*promote_dtypes(f, s))
+
+
+def companion(a: Any) -> Any:
+    """Companion matrices, whose eigenvalues are the roots of polynomials (as ``scipy.linalg.companion``).
+
+    >>> import phlox.numpy as jnp
+    >>> companion(jnp.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    (a,) = promote_inexact(*_vectors("companion", a))
+    n = type_of(a).shape[-1]
+    if n < 2:
+        raise ShapeError(f"companion: takes two coefficients or more, got {type_of(a).short}")
+    below = jnp.broadcast_to(jnp.eye(n - 1, k=-1, dtype=a.dtype), (*type_of(a).shape[:-1], n - 1, n - 1))
+    return below.at[..., 0, :].set(-a[..., 1:] / a[..., :1])
+
+
+def fiedler(a: Any) -> Any:
+    """The absolute differences of all pairs of elements (as ``scipy.linalg.fiedler``).
+
+    >>> import phlox.numpy as jnp
+    >>> fiedler(jnp.array([1, 4]))
+    Array([[0, 3],
+           [3, 0]], dtype=int32)
+    """
+    (a,) = _vectors("fiedler", a)
+    return jnp.abs(a[..., None] - a[..., None, :])
+
+
+def fiedler_companion(a: Any) -> Any:
+    """Fiedler's companion matrices: five diagonals, the same eigenvalues as `companion` (``scipy.linalg``).
+
+    >>> import phlox.numpy as jnp
+    >>> fiedler_companion(jnp.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    (a,) = promote_inexact(*_vectors("fiedler_companion", a))
+    n = type_of(a).shape[-1] - 1
+    if n < 0:
+        raise ShapeError("fiedler_companion: takes one coefficient or more, got none")
+    stack = type_of(a).shape[:-1]
+    out = jnp.zeros((*stack, n, n), a.dtype)
+    if n == 0:
+        return out
+    a = a / a[..., :1]
+    out = out.at[..., 0, 0].set(-a[..., 1])
+    if n == 1:
+        return out
+    out = out.at[..., 1, 0].set(1)
+    rows = np.arange(0, n, 2)
+    right, left = rows[rows + 1 < n], rows[rows >= 2]
+    out = out.at[..., right, right + 1].set(-a[..., right + 2])
+    out = out.at[..., left, left - 1].set(-a[..., left + 1])
+    far = rows[rows + 2 < n]
+    out = out.at[..., far, far + 2].set(1)
+    odd = np.arange(3, n, 2)
+    return out.at[..., odd, odd - 2].set(1)
+
+
+@functools.partial(jit, static_argnames=("n", "mode"))
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """Matrices whose products with a vector of `n` elements are convolutions with `a`
+    (as ``scipy.linalg.convolution_matrix``).
+
+    Args:
+      a: stack of vectors.
+      n: the length of what is convolved.
+      mode: 'full', 'same' or 'valid', as in `phlox.numpy.convolve`.
+
+    >>> import phlox.numpy as jnp
+    >>> convolution_matrix(jnp.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], dtype=int32)
+    """
+    n = operator.index(n)
+    (a,) = check("convolution_matrix", a)
+    if n <= 0:
+        raise OptionError(f"convolution_matrix: n={n} is not positive")
+    if type_of(a).ndim == 0 or type_of(a).shape[-1] < 1:
+        raise ShapeError(f"convolution_matrix: takes vectors with one element at least, got {type_of(a).short}")
+    if mode not in ("full", "valid", "same"):
+        raise OptionError(f"convolution_matrix: there is no mode {mode!r}", instead="'full', 'same' or 'valid'")
+    m = type_of(a).shape[-1]
+    total = m + n - 1
+    cut = 0 if mode == "full" else min(n, m) - 1
+    first, last = (cut // 2, cut - cut // 2) if mode == "same" else (cut, cut)
+    wide = [(0, 0)] * (type_of(a).ndim - 1) + [(n - 1, n - 1)]
+    padded = jnp.pad(a, wide)
+    rows = np.arange(first, total - last)
+    return padded[..., rows[:, None] - np.arange(n) + n - 1]
+
+
+# --- matrices that depend on their size alone, made on the host -----------------------------------------
+
+
+def _made(n: Any, element: Callable[[int, int], float]) -> Any:
+    """The square matrix of these elements, in the default precision."""
+    size = operator.index(n)
+    table = [[float(element(i, j)) for j in range(size)] for i in range(size)]
+    return jnp.asarray(np.array(table, np.float64).reshape(size, size), dtypes.canonical(np.dtype(np.float64)))
+
+
+def hilbert(n: int) -> Any:
+    """Hilbert's matrix, ``1 / (i + j + 1)`` (as ``scipy.linalg.hilbert``).
+
+    >>> hilbert(2).round(2)
+    Array([[1.  , 0.5 ],
+           [0.5 , 0.33]], dtype=float32)
+    """
+    return _made(n, lambda i, j: 1 / (i + j + 1))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are whole.
+
+    >>> invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)
+    """
+    comb = math.comb
+
+    def element(i: int, j: int) -> int:
+        return (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
+
+    return _made(n, element)
+
+
+def _kind(function: str, kind: str | None) -> str:
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise OptionError(f"{function}: there is no kind={kind!r}", instead="'symmetric', 'lower' or 'upper'")
+    return kind or "symmetric"
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """Pascal's triangle as a matrix (as ``scipy.linalg.pascal``): 'lower', 'upper', or 'symmetric', their product.
+
+    >>> pascal(3)
+    Array([[1., 1., 1.],
+           [1., 2., 3.],
+           [1., 3., 6.]], dtype=float32)
+    """
+    elements = {
+        "symmetric": lambda i, j: math.comb(i + j, i),
+        "lower": math.comb,
+        "upper": lambda i, j: math.comb(j, i),
+    }
+    return _made(n, elements[_kind("pascal", kind)]).astype(np.float32)
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of `pascal` (as ``scipy.linalg.invpascal``).
+
+    >>> invpascal(2)
+    Array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+
+    def lower(i: int, j: int) -> int:
+        return (-1) ** (i + j) * math.comb(i, j)
+
+    elements = {
+        "symmetric": lambda i, j: sum(lower(k, i) * lower(k, j) for k in range(n)),
+        "lower": lower,
+        "upper": lambda i, j: lower(j, i),
+    }
+    return _made(n, elements[_kind("invpascal", kind)])
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Helmert's matrix of orthonormal contrasts (as ``scipy.linalg.helmert``), with `full` the row of the mean first.
+
+    >>> helmert(2).round(2)
+    Array([[ 0.71, -0.71]], dtype=float32)
+    """
+    if n < 1:
+        raise OptionError(f"helmert: n={n} is not positive")
+
+    def element(i: int, j: int) -> float:
+        if i == 0:
+            return 1 / math.sqrt(n)
+        return (1.0 if j < i else -i if j == i else 0.0) / math.sqrt(i * (i + 1))
+
+    whole = _made(n, element)
+    return whole if full else whole[1:]
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Hadamard's matrix of orthogonal rows of 1 and -1 (as ``scipy.linalg.hadamard``), for powers of two.
+
+    >>> hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)
+    """
+    if n < 1 or n & (n - 1):
+        raise OptionError(f"hadamard: n={n} is not a power of two")
+    return _made(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the discrete Fourier transform (as ``scipy.linalg.dft``).
+
+    Args:
+      n: its size.
+      scale: 'sqrtn' makes it unitary, 'n' divides by `n`.
+      dtype: of complex numbers.
+
+    >>> dft(2).real
+    Array([[ 1.,  1.],
+           [ 1., -1.]], dtype=float32)
+    """
+    if scale not in (None, "sqrtn", "n"):
+        raise OptionError(f"dft: there is no scale={scale!r}", instead="'sqrtn' or 'n'")
+    wanted = dtypes.canonical(np.dtype(np.complex128)) if dtype is None else dtypes.user_dtype(dtype, "dft")
+    if dtypes.kind(wanted) != "c":
+        raise DtypeError(f"dft: takes a dtype of complex numbers, got {wanted}")
+    turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1) / max(n, 1)
+    divisor = {None: 1.0, "sqrtn": math.sqrt(n), "n": n}[scale]
+    return jnp.asarray(np.exp(-2j * np.pi * turns) / divisor, wanted)

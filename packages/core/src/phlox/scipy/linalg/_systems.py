@@ -1,0 +1,209 @@
+"""SciPy's solvers of linear equations, and det and inv under SciPy's options, which have no meaning here."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+from ... import numpy as jnp
+from ..._api.custom import custom_jvp
+from ..._api.jit import jit
+from ..._base.errors import OptionError, ShapeError
+from ..._ir import dtypes
+from ..._ops.cholesky import cholesky as cholesky_p
+from ..._ops.lu import lu_pivots_to_permutation, lu_solve as lu_solve_with
+from ..._ops.matrices import adjoint, product
+from ..._ops.triangular import solve_triangular as solve_triangle
+from ...numpy._promote import check, promote_inexact, type_of
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinants of square matrices (as ``scipy.linalg.det``).
+
+    >>> import phlox.numpy as jnp
+    >>> det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array(-2., dtype=float32)
+    """
+    return jnp.linalg.det(a)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverses of square matrices (as ``scipy.linalg.inv``).
+
+    >>> import phlox.numpy as jnp
+    >>> inv(jnp.array([[4.0]]))
+    Array([[0.25]], dtype=float32)
+    """
+    return jnp.linalg.inv(a)
+
+
+def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Matrices and right hand sides as stacks of one shape, and whether the latter were vectors."""
+    left, right = type_of(a).shape, type_of(b).shape
+    vectors = len(right) == 1
+    if not vectors and len(left) == len(right) + 1 and left[-1] == right[-1]:
+        warnings.warn(
+            f"{function}: a stack of vectors as b is deprecated: say {function}(a, b[..., None]).squeeze(-1)",
+            FutureWarning,
+            stacklevel=3,
+        )
+        vectors = True
+    b = b[..., None] if vectors else b
+    shape = type_of(b).shape
+    if len(left) < 2 or left[-1] != left[-2] or len(shape) < 2 or shape[-2] != left[-1]:
+        raise ShapeError(f"{function}: {type_of(a).short} and {type_of(b).short} do not fit", shapes=[left, right])
+    stack = jnp.broadcast_shapes(left[:-2], shape[:-2])
+    return jnp.broadcast_to(a, (*stack, *left[-2:])), jnp.broadcast_to(b, (*stack, *shape[-2:])), vectors
+
+
+def _like_given(x: Any, vectors: bool) -> Any:
+    return x[..., 0] if vectors else x
+
+
+def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
+    is_complex = dtypes.kind(type_of(c).dtype) == "c"
+    for back in (not lower, lower):
+        b = solve_triangle(c, b, lower=lower, transpose_a=back, conjugate_a=back and is_complex)
+    return b
+
+
+@functools.partial(jit, static_argnames=("lower",))
+def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
+    c, b, vectors = _columns("cho_solve", *promote_inexact(*check("cho_solve", c, b)))
+    return _like_given(_cho_solve(c, b, lower), vectors)
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """The x with ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
+
+    >>> import phlox.numpy as jnp
+    >>> cho_solve(cho_factor(jnp.array([[4.0]])), jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
+    c, lower = c_and_lower
+    return _cho_solved(c, b, lower)
+
+
+@functools.partial(jit, static_argnames=("trans", "overwrite_b", "check_finite"))
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The x with ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
+
+    Args:
+      trans: 1 solves with aᵀ, 2 with aᴴ.
+
+    >>> import phlox.numpy as jnp
+    >>> lu_solve(lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
+    if trans not in (0, 1, 2):
+        raise OptionError(f"lu_solve: there is no trans={trans!r}", instead="0, 1 or 2")
+    factors, pivots, b = check("lu_solve", *lu_and_piv, b)
+    factors, b = promote_inexact(factors, b)
+    order = lu_pivots_to_permutation(pivots, permutation_size=type_of(factors).shape[-2])
+    factors, b, vectors = _columns("lu_solve", factors, b)
+    order = jnp.broadcast_to(order, type_of(factors).shape[:-1])
+    return _like_given(lu_solve_with(factors, order, b, trans), vectors)
+
+
+_TRANSPOSED = {0: (False, False), "N": (False, False), 1: (True, False), "T": (True, False), 2: (True, True)}
+_TRANSPOSED["C"] = (True, True)
+
+
+@functools.partial(jit, static_argnames=("trans", "lower", "unit_diagonal"))
+def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagonal: bool) -> Any:
+    if trans not in _TRANSPOSED:
+        raise OptionError(f"solve_triangular: there is no trans={trans!r}", instead="0, 1, 2, 'N', 'T' or 'C'")
+    transposed, conjugated = _TRANSPOSED[trans]
+    a, b, vectors = _columns("solve_triangular", *promote_inexact(*check("solve_triangular", a, b)))
+    x = solve_triangle(
+        a,
+        b,
+        lower=lower,
+        transpose_a=transposed,
+        conjugate_a=conjugated and dtypes.kind(type_of(a).dtype) == "c",
+        unit_diagonal=unit_diagonal,
+    )
+    return _like_given(x, vectors)
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
+    """The x with ``a @ x = b`` for a triangle `a` (as ``scipy.linalg.solve_triangular``).
+
+    Args:
+      trans: 0 or 'N'; 1 or 'T' solves with aᵀ, 2 or 'C' with aᴴ.
+      lower: the triangle is the lower one.
+      unit_diagonal: take the diagonal to be one, without reading it.
+
+    >>> import phlox.numpy as jnp
+    >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    return _solve_triangular(a, b, trans, lower, unit_diagonal)
+
+
+@custom_jvp
+def _solve_lower(a: Any, b: Any) -> Any:
+    return _cho_solve(cholesky_p(a), b, True)
+
+
+@_solve_lower.defjvp
+def _solve_lower_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Though one triangle of `a` is read only, its tangent is that of a whole matrix."""
+    (a, b), (da, db) = primals, tangents
+    factor = cholesky_p(a)
+    x = _cho_solve(factor, b, True)
+    return x, _cho_solve(factor, db - product(da, x), True)
+
+
+@functools.partial(jit, static_argnames=("lower",))
+def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
+    a, b = promote_inexact(*check("solve", a, b))
+    left, right = type_of(a).shape, type_of(b).shape
+    if (
+        len(right) not in (len(left), len(left) - 1)
+        or len(left) < 2
+        or not left[-1] == left[-2] == right[len(left) - 2]
+    ):
+        raise ShapeError(f"solve: {type_of(a).short} and {type_of(b).short} do not fit", shapes=[left, right])
+    vectors = len(right) == len(left) - 1
+    b = b[..., None] if vectors else b
+    b = jnp.broadcast_to(b, (*left[:-1], type_of(b).shape[-1]))
+    return _like_given(_solve_lower(a if lower else adjoint(a), b), vectors)
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """The x with ``a @ x = b`` (as ``scipy.linalg.solve``).
+
+    Args:
+      a, b: see `phlox.numpy.linalg.solve`.
+      lower: which triangle of a positive definite `a` is read.
+      assume_a: 'pos': `a` is positive definite, and Cholesky's triangle is used; 'gen', 'sym' and 'her' are alike.
+
+    >>> import phlox.numpy as jnp
+    >>> solve(jnp.array([[4.0]]), jnp.array([2.0]), assume_a="pos")
+    Array([0.5], dtype=float32)
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise OptionError(f"solve: there is no assume_a={assume_a!r}", instead="'gen', 'sym', 'her' or 'pos'")
+    return _solve_positive(a, b, lower) if assume_a == "pos" else jnp.linalg.solve(a, b)

@@ -1,0 +1,157 @@
+"""Eigenvalues of Hermitian matrices with three diagonals, by bisection, and their vectors, by inverse iteration.
+
+Sturm's sequence counts how many eigenvalues lie below a number, in linear time; so all of them are found side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp, random
+from ..._api.jit import jit
+from ..._base.errors import DtypeError, OptionError, UnsupportedError
+from ..._ir import dtypes
+from ..._ops.tridiagonal import tridiagonal_solve
+from ...numpy._promote import check, type_of
+
+
+@functools.partial(jit, static_argnames=("eigvals_only", "select", "select_range"))
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Any = None,
+) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of a matrix with diagonal `d` and `e` above it: ``(w, v)``
+    (as ``scipy.linalg.eigh_tridiagonal``).
+
+    Args:
+      d, e: vectors of one dtype; `e` is one shorter.
+      eigvals_only: w alone.
+      select: 'a' for all eigenvalues, 'i' for those with the numbers in `select_range`, both ends included. 'v', those
+        between two values, is not there (`UnsupportedError`).
+      tol: how exact eigenvalues must be, absolutely.
+      key: PRNG key for the vectors to start from.
+
+    >>> import phlox.numpy as jnp
+    >>> eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True).round(3)
+    Array([1., 3.], dtype=float32)
+    """
+    d, e = map(jnp.asarray, check("eigh_tridiagonal", d, e))
+    if d.dtype != e.dtype or d.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise DtypeError(
+            f"eigh_tridiagonal: takes diagonals of one dtype, single or double precision, got {type_of(d).short} and "
+            f"{type_of(e).short}"
+        )
+    n = type_of(d).shape[0]
+    if n <= 1:
+        return jnp.real(d) if eigvals_only else (jnp.real(d), jnp.eye(n, dtype=d.dtype))
+    wanted = _wanted(n, select, select_range)
+    diagonal = jnp.real(d)
+    squares = jnp.real(e * jnp.conj(e))
+    w = _bisection(diagonal, squares, jnp.abs(e), wanted, tol)
+    if eigvals_only:
+        return w
+    return w, _inverse_iteration(diagonal, e, w, random.key(42) if key is None else key).T
+
+
+def _wanted(n: int, select: str, select_range: Any) -> Any:
+    """The numbers of the eigenvalues that are asked for."""
+    if select == "a":
+        return jnp.arange(n, dtype=jnp.int32)
+    if select == "v":
+        raise UnsupportedError("eigh_tridiagonal: select='v' is not there", instead="select='a', and then a mask")
+    if select != "i":
+        raise OptionError(f"eigh_tridiagonal: there is no select={select!r}", instead="'a' or 'i'")
+    if select_range is None or select_range[0] > select_range[1]:
+        raise OptionError(f"eigh_tridiagonal: select='i' with select_range={select_range}", instead="(first, last)")
+    return jnp.arange(select_range[0], select_range[1] + 1, dtype=jnp.int32)
+
+
+def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -> Any:
+    n, dtype = type_of(diagonal).shape[0], diagonal.dtype
+    info = dtypes.finfo(dtype)
+    # All eigenvalues lie in Gershgorin's circles.
+    beside = jnp.pad(sizes, (1, 0)) + jnp.pad(sizes, (0, 1))
+    least, most = jnp.min(diagonal - beside), jnp.max(diagonal + beside)
+    norm = jnp.maximum(jnp.abs(least), jnp.abs(most))
+    safe = np.maximum(1 / info.max, (1 + info.eps) * info.tiny).astype(dtype)
+    pivot = safe * jnp.maximum(1, jnp.max(squares))
+    nudge = jnp.square(info.eps * sizes[0])
+    exact = info.eps * norm if tol is None else jnp.maximum(tol, info.eps * norm)
+
+    def below(x: Any) -> Any:
+        """How many eigenvalues are less than each of `x`: the negative elements of Sturm's sequence."""
+
+        def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+            q, count = state
+            q = diagonal[i] - squares[i - 1] / q - x
+            low = q <= pivot
+            return jnp.where(low, jnp.minimum(q, -pivot), q), count + low
+
+        q = diagonal[0] - x
+        first = jnp.where(diagonal[0] == x, nudge, q)
+        return lax.fori_loop(1, n, step, (first, (q < 0).astype(jnp.int32)))[1]
+
+    slack = jnp.asarray(n, dtype) * 2.1 * info.eps * norm
+    count = type_of(wanted).shape
+    lower = jnp.broadcast_to(least - slack - 4.2 * pivot, count)
+    upper = jnp.broadcast_to(most + slack + 2.1 * pivot, count)
+
+    def turn(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        i, lower, upper = state
+        middle = 0.5 * (upper + lower)
+        counts = below(middle)
+        return i + 1, jnp.where(counts <= wanted, middle, lower), jnp.where(counts > wanted, middle, upper)
+
+    def go_on(state: tuple[Any, Any, Any]) -> Any:
+        i, lower, upper = state
+        return (i < info.nmant + 1) & (exact < jnp.max(upper - lower))
+
+    _, lower, upper = lax.while_loop(go_on, turn, (0, lower, upper))
+    return 0.5 * (lower + upper)
+
+
+def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
+    """The eigenvectors, in rows: vectors that (T - w)⁻¹ enlarges most."""
+    n, k, dtype = type_of(diagonal).shape[0], type_of(w).shape[0], e.dtype
+    norm = jnp.maximum(jnp.abs(w[0]), jnp.abs(w[-1]))
+    close = w[1:] - w[:-1] < np.sqrt(dtypes.finfo(w.dtype).eps) * norm
+    left, right = jnp.pad(close, (1, 0)), jnp.pad(close, (0, 1))
+    starts, ends = (jnp.nonzero(x, size=k // 2 + 1)[0] for x in (~left & right, left & ~right))
+    places = jnp.arange(k)
+
+    def orthogonal(i: Any, v: Any) -> Any:
+        """Vectors of close eigenvalues are open up to a rotation, so they are made orthogonal together."""
+        start, end = starts[i], ends[i] + 1
+        rows = lax.dynamic_slice_in_dim(jnp.pad(v, ((0, k), (0, 0))), start, k)
+        mask = (places < end - start).astype(v.dtype)[:, None]
+        q = jnp.linalg.qr((rows * mask).T).Q.T * mask
+        moved = lax.dynamic_update_slice_in_dim(jnp.zeros((2 * k, n), v.dtype), q, start, axis=0)[:k]
+        return jnp.where(((places >= start) & (places < end))[:, None], moved, v)
+
+    below, above = jnp.pad(jnp.conj(e), (1, 0)), jnp.pad(e, (0, 1))
+    shifted = (diagonal - w[:, None]).astype(dtype)
+    below, above = (jnp.broadcast_to(x, (k, n)) for x in (below, above))
+
+    def turn(state: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        i, v, growth, _ = state
+        v = tridiagonal_solve(below, shifted, above, v[:, :, None], perturb_singular=True)[..., 0]
+        size = jnp.linalg.norm(v, axis=-1, keepdims=True)
+        v = lax.fori_loop(0, jnp.sum(~left & right), orthogonal, v / size.astype(dtype))
+        return i + 1, v, size[:, 0], growth
+
+    def go_on(state: tuple[Any, Any, Any, Any]) -> Any:
+        i, _, growth, before = state
+        return (i < 5) & jnp.any(growth >= 1.1 * before)  # as LAPACK's xSTEIN has it
+
+    v = random.normal(key, (k, n), dtype=w.dtype).astype(dtype)
+    v = v / jnp.linalg.norm(v, axis=-1, keepdims=True).astype(dtype)
+    return lax.while_loop(go_on, turn, (0, v, jnp.ones(k, w.dtype), jnp.zeros(k, w.dtype)))[1]
