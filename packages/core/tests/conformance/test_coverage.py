@@ -125,7 +125,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-DOORS = ["numpy.linalg", "lax.linalg", "scipy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

@@ -2,8 +2,9 @@
 
 import dataclasses
 
-import jax.scipy.linalg  # noqa: F401  (so that it is an attribute of jax)
+import jax.scipy.linalg  # (so that it is an attribute of jax)
 import numpy as np
+import pytest
 
 import judge
 from conformance.harness import A, batches, call, gradients, row, second_derivatives, values, wide
@@ -295,3 +296,31 @@ def test_polar_by_iteration():
         wide[: shape[0], : shape[1]] = x
         judge.agree(lambda m, x, shape=shape: m.lax.linalg.qdwh(x, dynamic_shape=shape), wide)
     judge.raises_alike(lambda m, x: m.lax.linalg.qdwh(x), np.ones((2, 3), "float32"))
+
+
+IMPLEMENTATIONS = {
+    "svd": lambda m, x, kind: m.lax.linalg.svd(x, algorithm=m.lax.linalg.SvdAlgorithm[kind]),
+    "eigh": lambda m, x, kind: m.lax.linalg.eigh(x, implementation=m.lax.linalg.EighImplementation[kind]),
+    "eig": lambda m, x, kind: m.lax.linalg.eig(x, implementation=m.lax.linalg.EigImplementation[kind]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("svd", k) for k in jax.lax.linalg.SvdAlgorithm.__members__]
+    + [("eigh", k) for k in jax.lax.linalg.EighImplementation.__members__]
+    + [("eig", k) for k in jax.lax.linalg.EigImplementation.__members__],
+)
+def test_implementations(name, kind):
+    x = A(3, 3).make("float32", None, name)
+    case = lambda m, x: IMPLEMENTATIONS[name](m, x, kind)
+    if (name, kind) in [
+        ("svd", "DEFAULT"),
+        ("svd", "QR"),
+        ("svd", "DIVIDE_AND_CONQUER"),
+        ("eigh", "QR"),
+        ("eig", "LAPACK"),
+    ]:
+        judge.agree(case, x)
+    else:
+        judge.raises_alike(case, x)

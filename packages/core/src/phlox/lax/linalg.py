@@ -204,9 +204,9 @@ def householder_product(a: Any, taus: Any) -> Any:
     """The product of Householder reflections, whose vectors are below the diagonal of `a`: its first columns.
 
     >>> import phlox.numpy as jnp
-    >>> householder_product(jnp.array([[1.0], [0.0]]), jnp.array([2.0]))
-    Array([[-1.],
-           [ 0.]], dtype=float32)
+    >>> householder_product(jnp.array([[1.0], [1.0]]), jnp.array([1.0]))
+    Array([[ 0.],
+           [-1.]], dtype=float32)
     """
     return householder_product_p(*check("householder_product", a, taus))
 

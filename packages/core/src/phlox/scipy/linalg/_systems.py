@@ -78,7 +78,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     """The x with ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
 
     >>> import phlox.numpy as jnp
-    >>> cho_solve(cho_factor(jnp.array([[4.0]])), jnp.array([2.0]))
+    >>> cho_solve(phlox.scipy.linalg.cho_factor(jnp.array([[4.0]])), jnp.array([2.0]))
     Array([0.5], dtype=float32)
     """
     c, lower = c_and_lower
@@ -95,7 +95,7 @@ def lu_solve(
       trans: 1 solves with aᵀ, 2 with aᴴ.
 
     >>> import phlox.numpy as jnp
-    >>> lu_solve(lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))
+    >>> lu_solve(phlox.scipy.linalg.lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))
     Array([0.5], dtype=float32)
     """
     if trans not in (0, 1, 2):
