@@ -13,6 +13,7 @@ from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ops.elementwise import stop_gradient
 from .._ops.lu import lu, lu_solve
 from .._ops.matrices import adjoint, hermitian_part, product, swapped
 from ._choose import where
@@ -27,19 +28,17 @@ from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, rave
 from ._unary import conj
 
 
-@custom_jvp
 def _solve_square(a: Any, b: Any) -> Any:
-    factors, _, order = lu(a)
-    return lu_solve(factors, order, b)
+    """x with ``a x = b``; derivatives use the factors again."""
+    from ..lax._solves import custom_linear_solve
 
-
-@_solve_square.defjvp
-def _solve_square_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    """A x = b gives A dx = db - dA x: one factorization serves both."""
-    (a, b), (da, db) = primals, tangents
-    factors, _, order = lu(a)
-    x = lu_solve(factors, order, b)
-    return x, lu_solve(factors, order, db - product(da, x))
+    factors, _, order = lu(stop_gradient(a))
+    return custom_linear_solve(
+        lambda x: product(a, x),
+        b,
+        solve=lambda _, b: lu_solve(factors, order, b),
+        transpose_solve=lambda _, b: lu_solve(factors, order, b, trans=1),
+    )
 
 
 @jit

@@ -7,14 +7,15 @@ import warnings
 from typing import Any
 
 from ... import numpy as jnp
-from ..._api.custom import custom_jvp
 from ..._api.jit import jit
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ops.cholesky import cholesky as cholesky_p
+from ..._ops.elementwise import stop_gradient
 from ..._ops.lu import lu_pivots_to_permutation, lu_solve as lu_solve_with
 from ..._ops.matrices import adjoint, product
 from ..._ops.triangular import solve_triangular as solve_triangle
+from ...lax import custom_linear_solve
 from ...numpy._promote import check, promote_inexact, type_of
 
 
@@ -153,20 +154,6 @@ def solve_triangular(
     return _solve_triangular(a, b, trans, lower, unit_diagonal)
 
 
-@custom_jvp
-def _solve_lower(a: Any, b: Any) -> Any:
-    return _cho_solve(cholesky_p(a), b, True)
-
-
-@_solve_lower.defjvp
-def _solve_lower_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Though one triangle of `a` is read only, its tangent is that of a whole matrix."""
-    (a, b), (da, db) = primals, tangents
-    factor = cholesky_p(a)
-    x = _cho_solve(factor, b, True)
-    return x, _cho_solve(factor, db - product(da, x), True)
-
-
 @functools.partial(jit, static_argnames=("lower",))
 def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     a, b = promote_inexact(*check("solve", a, b))
@@ -180,7 +167,10 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     vectors = len(right) == len(left) - 1
     b = b[..., None] if vectors else b
     b = jnp.broadcast_to(b, (*left[:-1], type_of(b).shape[-1]))
-    return _like_given(_solve_lower(a if lower else adjoint(a), b), vectors)
+    # One triangle is read; the derivative is that of the equation with the whole matrix.
+    factor = cholesky_p(stop_gradient(a if lower else adjoint(a)))
+    x = custom_linear_solve(lambda x: product(a, x), b, lambda _, b: _cho_solve(factor, b, True), symmetric=True)
+    return _like_given(x, vectors)
 
 
 def solve(

@@ -41,7 +41,7 @@ def eigh_tridiagonal(
       key: PRNG key for the vectors to start from.
 
     >>> import phlox.numpy as jnp
-    >>> eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True).round(3)
+    >>> eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True).round()
     Array([1., 3.], dtype=float32)
     """
     d, e = map(jnp.asarray, check("eigh_tridiagonal", d, e))
