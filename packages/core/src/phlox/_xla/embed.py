@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from .inspection import from_portable
+from .lapack import load_for
 from .text import Function
 
 _DEFINED = re.compile(r'^  func\.func (?:(?:public|private) )?@("[^"]*"|[\w.$-]+)', re.MULTILINE)
@@ -21,6 +22,7 @@ def embed(f: Function, key: Any, artifact: bytes, name: str) -> str:
     symbol = module.known.get(key)
     if symbol is None:
         text = from_portable(artifact)
+        load_for(targets(text))
         names = {old: module.fresh_name(f"{name}_{old}".replace('"', "")) for old in _DEFINED.findall(text)}
 
         def renamed(match: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ They come from SciPy's own LAPACK, which is loaded when the first program that c
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import jaxlib.xla_client as xla_client
 
@@ -18,6 +18,12 @@ from .text import Function, Value
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 Attribute = bool | int | str
+
+
+def load_for(targets: Iterable[str]) -> None:
+    """Makes LAPACK known to the runtime if one of these foreign functions belongs to it."""
+    if any(name.startswith(("lapack_", "tridiagonal_solve_perturbed")) for name in targets):
+        _load()
 
 
 @functools.cache
