@@ -15,9 +15,12 @@ import phlox
 import phlox.numpy as jnp
 from judge import rng
 from phlox._ir.jaxpr import ClosedJaxpr
+from phlox._ir.primitive import primitive
+from phlox._ops.conv import ConvDimensionNumbers
 from phlox._ops.custom import Rule
 from phlox._ops.custom_vmap import BatchRule
 from phlox._ops.dot import Precision
+from phlox._ops.fft import FftType
 from phlox._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from phlox._ops.keys import THREEFRY
 from phlox._ops.solve import LinearSolve
@@ -26,12 +29,16 @@ from phlox._xla.mesh import Mesh, PartitionSpec
 
 class Example(NamedTuple):
     """One use of a primitive. `linear` are arguments that it is linear in when the others are held fixed; `along`
-    makes of any direction one in which the derivative is defined."""
+    makes of any direction one in which the derivative is defined.
+
+    `fixed` are arguments that have neither derivative nor batch: initial values of reductions.
+    """
 
     args: tuple[Any, ...]
     params: dict[str, Any]
     linear: tuple[tuple[int, ...], ...] = ()
     along: Callable[[np.ndarray], np.ndarray] = lambda t: t
+    fixed: tuple[int, ...] = ()
 
 
 def floats(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0) -> np.ndarray:
@@ -131,6 +138,92 @@ def _whole_batch(fun: Callable[..., Any], size: int, batched: list[bool], xs: li
     wide = [x if there else jnp.stack([x] * size) for x, there in zip(xs, batched, strict=True)]
     outs = list(fun(*wide))
     return outs, [True] * len(outs)
+
+
+def _convolutions() -> list[Example]:
+    in_order = ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2))
+    channels_last = ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (1, 2, 0))
+    plain: dict[str, Any] = {
+        "window_strides": (1,),
+        "padding": ((0, 0),),
+        "lhs_dilation": (1,),
+        "rhs_dilation": (1,),
+        "dimension_numbers": in_order,
+        "feature_group_count": 1,
+        "batch_group_count": 1,
+        "precision": None,
+        "preferred_element_type": None,
+    }
+    dilated = {"window_strides": (2,), "padding": ((2, -1),), "lhs_dilation": (3,), "rhs_dilation": (2,)}
+    x, w = floats(2, 4, 5), floats(6, 4, 2)
+    both = ((0,), (1,))
+    return [
+        Example((x, w), plain, both),
+        Example((x, w), {**plain, **dilated}, both),
+        Example((floats(2, 5, 3), floats(2, 3, 4)), {**plain, "dimension_numbers": channels_last}, both),
+        Example((x, floats(6, 2, 2)), {**plain, "feature_group_count": 2}, both),
+        Example((floats(4, 3, 5), floats(6, 3, 2)), {**plain, **dilated, "batch_group_count": 2}, both),
+        Example((complexes(2, 1, 4), complexes(2, 1, 2)), plain, both),
+    ]
+
+
+def _windows() -> dict[str, list[Example]]:
+    ge, le = primitive("ge"), primitive("le")
+    plain: dict[str, Any] = {"window_dimensions": (2, 3), "window_strides": (1, 2), "padding": ((1, 0), (0, 2))}
+    still = {"base_dilation": (1, 1), "window_dilation": (1, 1)}
+    gaps = {"base_dilation": (2, 1), "window_dilation": (1, 2)}
+    x, t = distinct(4, 5), floats(4, 5)
+    places = floats(4, 3)
+    scalar = np.float64(0.0)
+    product = _jaxpr(lambda a, b: (a * b + a + b,), scalar, scalar)
+    together = _jaxpr(lambda a, i, b, j: (a + b, jnp.maximum(i, j)), scalar, scalar, scalar, scalar)
+    at_least, plus = _jaxpr(lambda a, b: (a >= b,), scalar, scalar), _jaxpr(lambda a, b: (a + b,), scalar, scalar)
+    low = np.float64(-np.inf)
+    return {
+        "reduce_window_sum": [Example((t,), {**plain, **dilation}, ((0,),)) for dilation in (still, gaps)],
+        "reduce_window_max": [Example((x,), {**plain, **dilation}) for dilation in (still, gaps)],
+        "reduce_window_min": [Example((x,), {**plain, **still})],
+        "select_and_gather_add": [
+            Example((t, x), {"select_prim": ge, **plain, **still}, ((0,),)),
+            Example((t, x), {"select_prim": le, **plain, **still, "base_dilation": (2, 1)}, ((0,),)),
+        ],
+        "select_and_scatter_add": [Example((places, x), {"select_prim": way, **plain}, ((0,),)) for way in (ge, le)],
+        "reduce": [
+            Example((x, scalar), {"jaxpr": product, "dimensions": (1,)}, fixed=(1,)),
+            Example((t, x, scalar, low), {"jaxpr": together, "dimensions": (0, 1)}, fixed=(2, 3)),
+        ],
+        "reduce_window": [
+            Example((t, scalar), {"jaxpr": product, **plain, **still}, fixed=(1,)),
+            Example((t, x, scalar, low), {"jaxpr": together, **plain, **gaps}, fixed=(2, 3)),
+        ],
+        "select_and_scatter": [
+            Example(
+                (x, floats(2, 2), scalar),
+                {
+                    "select_jaxpr": at_least,
+                    "scatter_jaxpr": plus,
+                    "window_dimensions": (2, 2),
+                    "window_strides": (2, 2),
+                    "padding": ((0, 0), (0, 0)),
+                },
+            )
+        ],
+        "top_k": [Example((distinct(3, 4),), {"k": 2, "axis": axis}) for axis in (0, 1)],
+        "approx_top_k": [
+            Example(
+                (distinct(3, 4),),
+                {
+                    "k": 2,
+                    "reduction_dimension": axis,
+                    "recall_target": 0.95,
+                    "is_max_k": not axis,
+                    "reduction_input_size_override": -1,
+                    "aggregate_to_topk": True,
+                },
+            )
+            for axis in (0, 1)
+        ],
+    }
 
 
 def _calls() -> dict[str, list[Example]]:
@@ -392,6 +485,9 @@ def examples() -> dict[str, list[Example]]:
         "dynamic_update_slice": [Example((mat, floats(2, 2), np.int32(2), np.int32(1)), {}, ((0, 1),))],
         "cumsum": [Example((floats(3, 5),), {"axis": 1, "reverse": r}, ((0,),)) for r in (False, True)],
         "cumprod": [Example((floats(3, 5),), {"axis": 1, "reverse": r}) for r in (False, True)],
+        "cumlogsumexp": [Example((floats(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
+        "logaddexp": _binary(),
+        "reduce_precision": [Example((floats(3),), {"exponent_bits": 11, "mantissa_bits": 52}, ((0,),))],
         "cummax": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
         "cummin": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
         "dot_general": [
@@ -404,12 +500,23 @@ def examples() -> dict[str, list[Example]]:
                 ((0,), (1,)),
             ),
         ],
+        **_windows(),
+        "fft": [
+            Example((complexes(2, 3, 4),), {"fft_type": FftType.FFT, "fft_lengths": (4,)}, ((0,),)),
+            Example((complexes(3, 4),), {"fft_type": FftType.IFFT, "fft_lengths": (3, 4)}, ((0,),)),
+            Example((floats(3, 5),), {"fft_type": FftType.RFFT, "fft_lengths": (3, 5)}, ((0,),)),
+            Example((floats(2, 4),), {"fft_type": FftType.RFFT, "fft_lengths": (4,)}, ((0,),)),
+            Example((complexes(2, 3),), {"fft_type": FftType.IRFFT, "fft_lengths": (2, 4)}, ((0,),)),
+            Example((complexes(2, 3),), {"fft_type": FftType.IRFFT, "fft_lengths": (5,)}, ((0,),)),
+        ],
+        "conv_general_dilated": _convolutions(),
         "reduce_sum": [Example((cube,), {"axes": (0, 2)}, ((0,),)), Example((cube,), {"axes": ()}, ((0,),))],
         "reduce_max": [Example((distinct(2, 3, 4),), {"axes": (1,)})],
         "reduce_min": [Example((distinct(2, 3, 4),), {"axes": (0, 1, 2)})],
         "reduce_prod": [Example((floats(2, 3, 4),), {"axes": (0, 2)}), Example((floats(2, 0),), {"axes": (1,)})],
         "reduce_and": [Example((bools(2, 3),), {"axes": (1,)})],
         "reduce_or": [Example((bools(2, 3),), {"axes": (1,)})],
+        "reduce_xor": [Example((ints(2, 3),), {"axes": (1,)})],
         "argmax": [Example((distinct(3, 4),), {"axes": (a,), "index_dtype": np.dtype(np.int32)}) for a in (0, 1)],
         "argmin": [Example((distinct(3, 4),), {"axes": (a,), "index_dtype": np.dtype(np.int32)}) for a in (0, 1)],
         "sort": [

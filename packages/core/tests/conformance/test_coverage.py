@@ -34,12 +34,14 @@ from conformance import (
     test_collectives,
     test_configuration,
     test_control_flow,
+    test_conv,
     test_custom,
     test_custom_batching,
     test_custom_rules,
     test_derivatives,
     test_dtypes,
     test_example_optimizers,
+    test_fft,
     test_indexing,
     test_jaxprs,
     test_jet,
@@ -63,9 +65,12 @@ from conformance import (
     test_stages,
     test_transforms,
     test_trees,
+    test_windows,
 )
 
 TABLES = [
+    test_conv,
+    test_fft,
     test_lax_elementwise,
     test_lax_structural,
     test_linalg,
@@ -77,13 +82,14 @@ TABLES = [
     test_numpy_reductions,
     test_numpy_shapes,
     test_numpy_statistics,
+    test_windows,
 ]
 ROWS = {row.path for module in TABLES for row in module.TABLE}
 
 #: What has no rows has tests of its own, in these files.
 ELSEWHERE = {
     "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more],
-    "lax": [test_collectives, test_control_flow, test_lax_structural, test_solves],
+    "lax": [test_collectives, test_control_flow, test_conv, test_fft, test_lax_structural, test_solves, test_windows],
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
     "nn.initializers": [test_nn],
@@ -125,7 +131,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-DOORS = ["numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+DOORS = ["numpy.fft", "numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

@@ -158,6 +158,21 @@ abs_ = unary(
 )
 is_finite = unary("is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_)
 
+
+def _precision_text(f: Function, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+    bits = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
+    return f.op("stablehlo.reduce_precision", [x], f.out, bits)
+
+
+#: its derivative is rounded likewise
+reduce_precision = unary(
+    "reduce_precision",
+    _precision_text,
+    accepts=FLOAT,
+    derivative=LINEAR,
+    transpose=lambda ct, x, **params: reduce_precision(ct, **params),
+)
+
 #: the identity, which lets no derivative through
 stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO)
 

@@ -199,6 +199,7 @@ def _no_tangent(t: Any, x: Any, out: Any, axes: Axes) -> Any:
 
 reduce_and = reducer("reduce_and", "stablehlo.and", lambda d: ~np.zeros((), d), accepts=BITS, jvp=_no_tangent)
 reduce_or = reducer("reduce_or", "stablehlo.or", lambda d: 0, accepts=BITS, jvp=_no_tangent)
+reduce_xor = reducer("reduce_xor", "stablehlo.xor", lambda d: 0, accepts=BITS, jvp=_no_tangent)
 
 # --- positions of extrema -------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.jvp import jvp
 from .._transform.words import Zero
 from .elementwise import add, max_, min_, mul
-from .families import NUMBER, check_kind, literal, lowered_as
+from .families import INEXACT, NUMBER, check_kind, literal, lowered_as
 from .logic import or_
+from .logs import logaddexp
 from .shape import concatenate, pad, rev
 from .slicing import slice_
 
@@ -102,6 +103,7 @@ cumsum = cumulative("cumsum", add, accepts=NUMBER, transpose=_cumsum_transpose)
 cumprod = cumulative("cumprod", mul, accepts=NUMBER)
 cummax = cumulative("cummax", max_, accepts=NUMBER)
 cummin = cumulative("cummin", min_, accepts=NUMBER)
+cumlogsumexp = cumulative("cumlogsumexp", logaddexp, accepts=INEXACT)
 
 
 def exclusive_product(x: Any, axis: int, reverse: bool) -> Any:

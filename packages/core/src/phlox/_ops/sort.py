@@ -78,7 +78,7 @@ def _sort_jvp(
 
 
 def take_along(x: Any, order: Any, axis: int) -> Any:
-    """``x`` reordered along `axis` by positions `order`, which has the shape of `x`."""
+    """The elements of `x` at positions `order` along `axis`; elsewhere the two have one shape."""
     shape = typeof(x).shape
     if 0 in shape:
         return x
@@ -86,7 +86,7 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
     numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
     return gather(
         x,
-        reshape(order, new_sizes=(*shape, 1), dimensions=None),
+        reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
         dimension_numbers=numbers,
         slice_sizes=(1,) * len(shape),
         unique_indices=True,

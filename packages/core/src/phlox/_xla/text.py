@@ -250,6 +250,19 @@ class Function:
         self.line(f"{left}func.call @{symbol}({', '.join([x.name for x in operands])}) : ({types}) -> {result}")
         return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
 
+    def function(self, name: str, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]]) -> str:
+        """The symbol of a new private function of the module, which `body(g, *arguments)` fills."""
+        symbol = self.module.fresh_name(name)
+        inner = Function(self.module)
+        arguments = [Value(f"%arg{i}", aval) for i, aval in enumerate(in_avals)]
+        results = body(inner, *arguments)
+        head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)
+        types = ", ".join(x.aval.text for x in results)
+        last = f"    return {', '.join(map(str, results))} : {types}"
+        lines = [f"  func.func private @{symbol}({head}) -> ({types}) {{", *inner.lines, last, "  }"]
+        self.module.functions.append("\n".join(lines))
+        return symbol
+
     def order(self) -> Value:
         """The token for the next operation with an ordered effect."""
         return self.token or self.op("stablehlo.create_token", [], [TOKEN])[0]

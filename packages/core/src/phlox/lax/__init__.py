@@ -8,6 +8,8 @@ from .._ir.primitive import primitives as _primitives
 from .._ops import custom as _custom, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
 from ._branches import cond as cond, switch as switch
 from ._conveniences import (
+    approx_max_k as approx_max_k,
+    approx_min_k as approx_min_k,
     batch_matmul as batch_matmul,
     broadcast_shapes as broadcast_shapes,
     broadcast_to_rank as broadcast_to_rank,
@@ -21,6 +23,21 @@ from ._conveniences import (
     full_like as full_like,
     index_in_dim as index_in_dim,
     top_k as top_k,
+)
+from ._convolution import (
+    ConvDimensionNumbers as ConvDimensionNumbers,
+    conv as conv,
+    conv_dimension_numbers as conv_dimension_numbers,
+    conv_general_dilated as conv_general_dilated,
+    conv_general_dilated_local as conv_general_dilated_local,
+    conv_general_dilated_patches as conv_general_dilated_patches,
+    conv_general_permutations as conv_general_permutations,
+    conv_general_shape_tuple as conv_general_shape_tuple,
+    conv_shape_tuple as conv_shape_tuple,
+    conv_transpose as conv_transpose,
+    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
+    conv_with_general_padding as conv_with_general_padding,
+    padtype_to_pads as padtype_to_pads,
 )
 from ._elementwise import (
     abs as abs,
@@ -90,6 +107,7 @@ from ._elementwise import (
     tan as tan,
     tanh as tanh,
 )
+from ._fft import FftType as FftType, fft as fft
 from ._loops import (
     associative_scan as associative_scan,
     fori_loop as fori_loop,
@@ -106,6 +124,12 @@ from ._parallel import (
     psum as psum,
 )
 from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
+from ._reductions import (
+    reduce as reduce,
+    reduce_precision as reduce_precision,
+    reduce_window as reduce_window,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
+)
 from ._structural import (
     DotDimensionNumbers as DotDimensionNumbers,
     GatherDimensionNumbers as GatherDimensionNumbers,
@@ -120,6 +144,7 @@ from ._structural import (
     broadcasted_iota as broadcasted_iota,
     concatenate as concatenate,
     convert_element_type as convert_element_type,
+    cumlogsumexp as cumlogsumexp,
     cummax as cummax,
     cummin as cummin,
     cumprod as cumprod,
@@ -139,6 +164,7 @@ from ._structural import (
     reduce_or as reduce_or,
     reduce_prod as reduce_prod,
     reduce_sum as reduce_sum,
+    reduce_xor as reduce_xor,
     reshape as reshape,
     rev as rev,
     slice as slice,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 from .. import numpy as jnp
-from .._api.jit import jit
-from .._base.errors import DtypeError, IndexingError, OptionError, ShapeError
+from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
-from .._ops import shape as ops
+from .._ops import shape as ops, topk
 from ..numpy._promote import canonical_axis, check, to_dtype, type_of
 from ..numpy._shapes import as_shape
 from ._structural import (
@@ -186,7 +184,6 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     return dot_general(lhs, rhs, (((left.ndim - 1,), (right.ndim - 2,)), (front, front)), precision)
 
 
-@functools.partial(jit, static_argnames=("k", "axis"))
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` largest elements along `axis`, largest first, and where they are; equal ones in order of their place.
 
@@ -194,11 +191,66 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
     """
     (operand,) = check("top_k", operand)
-    aval = type_of(operand)
-    if dtypes.kind(aval.dtype) in "c":
-        raise DtypeError(f"top_k: {aval.short} has no order")
-    at = canonical_axis(axis, aval.ndim, "top_k")
-    if not 0 <= k <= aval.shape[at]:
-        raise OptionError(f"top_k: k={k} of an axis of length {aval.shape[at]}")
-    places = slice_in_dim(jnp.argsort(operand, axis=at, descending=True), 0, k, axis=at)
-    return [jnp.take_along_axis(operand, places, axis=at), places.astype(dtypes.int32)]
+    return topk.top_k(operand, k=int(k), axis=canonical_axis(axis, type_of(operand).ndim, "top_k"))
+
+
+def _approximate(
+    function: str,
+    operand: Any,
+    k: int,
+    reduction_dimension: int,
+    recall_target: float,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> list[Any]:
+    (operand,) = check(function, operand)
+    rank = type_of(operand).ndim
+    return topk.approx_top_k(
+        operand,
+        k=k,
+        reduction_dimension=canonical_axis(reduction_dimension, rank, function) if rank else reduction_dimension,
+        recall_target=recall_target,
+        is_max_k=function == "approx_max_k",
+        reduction_input_size_override=reduction_input_size_override,
+        aggregate_to_topk=aggregate_to_topk,
+    )
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Any]:
+    """About the `k` largest elements along an axis, and where they are; on a TPU much faster than `top_k`.
+
+    Args:
+      operand: floats.
+      recall_target: the share of the true ones that is to be found; CPUs and GPUs find all.
+      reduction_input_size_override: the length of the whole axis, where `operand` is a part of it.
+      aggregate_to_topk: whether candidates are sorted and cut to `k`; else there may be more of them.
+
+    >>> approx_max_k(np.array([3.0, 1.0, 2.0], np.float32), 2)
+    [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
+    """
+    options = reduction_input_size_override, aggregate_to_topk
+    return _approximate("approx_max_k", operand, k, reduction_dimension, recall_target, *options)
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Any]:
+    """About the `k` smallest elements along an axis, and where they are; options as for `approx_max_k`.
+
+    >>> approx_min_k(np.array([3.0, 1.0, 2.0], np.float32), 2)
+    [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]
+    """
+    options = reduction_input_size_override, aggregate_to_topk
+    return _approximate("approx_min_k", operand, k, reduction_dimension, recall_target, *options)

@@ -334,6 +334,15 @@ cummax = _cumulative(_running.cummax, "cummax", "maxima", "[1, 3, 3]")
 cummin = _cumulative(_running.cummin, "cummin", "minima", "[1, 1, 1]")
 
 
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Running sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow.
+
+    >>> cumlogsumexp(np.zeros(2, np.float32))
+    Array([0.       , 0.6931472], dtype=float32)
+    """
+    return _running.cumlogsumexp(*check("cumlogsumexp", operand), axis=int(axis), reverse=bool(reverse))
+
+
 def _reduction(primitive: Any, name: str, what: str, example: str, result: str) -> Any:
     def function(operand: Any, axes: Ints) -> Any:
         (operand,) = check(name, operand)
@@ -354,6 +363,7 @@ reduce_max = _reduction(_reduce.reduce_max, "reduce_max", "The largest", "[1, 2]
 reduce_min = _reduction(_reduce.reduce_min, "reduce_min", "The smallest", "[1, 2]", "Array(1, dtype=int32)")
 reduce_and = _reduction(_reduce.reduce_and, "reduce_and", "The conjunction", "[True]", "Array(True, dtype=bool)")
 reduce_or = _reduction(_reduce.reduce_or, "reduce_or", "The disjunction", "[False]", "Array(False, dtype=bool)")
+reduce_xor = _reduction(_reduce.reduce_xor, "reduce_xor", "The parity", "[1, 3]", "Array(2, dtype=int32)")
 
 # --- contraction ----------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import numpy as _np
 
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
-from . import _methods as _methods, linalg as linalg
+from . import _methods as _methods, fft as fft, linalg as linalg
 from ._angles import (
     angle as angle,
     deg2rad as deg2rad,

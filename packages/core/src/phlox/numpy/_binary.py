@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from .._ops.keys import random_unwrap
+from .._ops.logs import logaddexp as logaddexp_
 from .._ops.reduce import reduce_and, reduce_or
 from .._trace.trace import Tracer
 from ._define import binary, boolean, float_32, int_32
@@ -96,38 +96,6 @@ floor_divide = binary(
 )
 
 
-@custom_jvp
-def _logaddexp(x: Any, y: Any) -> Any:
-    if is_kind(x, "c"):
-        top = e.max_(x, y)
-        rest = e.sub(e.add(x, y), e.mul(top, literal(top, 2)))
-        sum_ = e.add(top, e.log1p(e.exp(rest)))
-        return e.complex_(e.real(sum_), _angle_between(e.imag(sum_)))
-    top, delta = e.max_(x, y), e.sub(x, y)
-    undefined = logic.ne(delta, delta)  # both infinite, or a nan
-    return logic.select(undefined, e.add(x, y), e.add(top, e.log1p(e.exp(e.neg(e.abs_(delta))))))
-
-
-@_logaddexp.defjvp
-def _logaddexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    out = _logaddexp(*primals)
-    parts = [e.mul(t, e.exp(e.sub(_no_infinity(x), _no_infinity(out)))) for x, t in zip(primals, tangents, strict=True)]
-    return out, add(*parts)
-
-
-def _no_infinity(x: Any) -> Any:
-    """`x` with 0 for infinity, which has no difference to itself."""
-    real = e.real(x) if is_kind(x, "c") else x
-    return logic.select(logic.eq(real, literal(real, np.inf)), literal(x, 0), x)
-
-
-def _angle_between(x: Any) -> Any:
-    """The angle `x` modulo a whole turn, between -pi and pi."""
-    half, turn = literal(x, np.pi), literal(x, 2 * np.pi)
-    rest = e.rem(e.add(x, half), turn)
-    return e.sub(logic.select(logic.is_negative(rest), e.add(rest, turn), rest), half)
-
-
 def _hypot(x: Any, y: Any) -> Any:
     if is_kind(x, "c"):
         raise DtypeError(f"hypot does not accept {type_of(x).short}", instead="numpy.abs of both first")
@@ -141,7 +109,7 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 logaddexp = binary(
-    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
+    "logaddexp", promoted_inexact, logaddexp_, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
 )
 hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", float_32("5."))
 

@@ -1,0 +1,437 @@
+"""Convolutions of ``phlox.lax``: the general one, and short forms of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._ir import dtypes
+from .._ops import conv as _conv, shape as _shape
+from .._ops.conv import ConvDimensionNumbers as ConvDimensionNumbers
+from .._ops.dot import canonical_precision
+from .._ops.windows import dilated, padtype_to_pads as padtype_to_pads, positions
+from ..numpy._linear import _precision
+from ..numpy._promote import check, type_of
+from ..numpy._shapes import moveaxis
+from ._structural import dot_general
+
+Ints = Sequence[int]
+Padding = str | Sequence[tuple[int, int]]
+
+
+# --- which axes mean what -------------------------------------------------------------------------------
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """What three words like ("NHWC", "HWIO", "NHWC") mean: the axes in the order of a `ConvDimensionNumbers`.
+
+    >>> from phlox import lax
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
+    pairs = ("NC", "OI", "NC")
+    for i, (word, pair) in enumerate(zip(dimension_numbers, pairs, strict=True)):
+        if any(word.count(letter) != 1 for letter in pair):
+            raise ArgumentError(f"dimension_numbers[{i}]={word!r} must have the letters {pair[0]} and {pair[1]} once")
+        if len(set(word)) != len(word):
+            raise ArgumentError(f"dimension_numbers[{i}]={word!r} has a letter twice")
+    letters = [set(word) - set(pair) for word, pair in zip(dimension_numbers, pairs, strict=True)]
+    if letters.count(letters[0]) != 3:
+        raise ArgumentError(f"the words of dimension_numbers={dimension_numbers} name different spatial axes")
+    order = [letter for letter in dimension_numbers[1] if letter not in "OI"]
+    return tuple(
+        tuple(word.index(letter) for letter in (*pair, *order))
+        for word, pair in zip(dimension_numbers, pairs, strict=True)
+    )
+
+
+def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Any) -> ConvDimensionNumbers:
+    """The `ConvDimensionNumbers` that a user's `dimension_numbers` mean for arrays of these shapes.
+
+    Args:
+      dimension_numbers: one of them, which is returned; three words, see `conv_general_permutations`; or None, which
+        means examples (features of the output), features (of the input), then the spatial axes.
+
+    Raises `ArgumentError` or `ShapeError` when the words are not understood or do not fit.
+
+    >>> from phlox import lax
+    >>> lax.conv_dimension_numbers((1, 2, 5), (3, 2, 2), None)
+    ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2))
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape):
+        raise ShapeError(
+            f"convolution of an array of {rank} axes with a kernel of {len(rhs_shape)}", shapes=[lhs_shape, rhs_shape]
+        )
+    if dimension_numbers is None:
+        in_order = tuple(range(rank))
+        return ConvDimensionNumbers(in_order, in_order, in_order)
+    words = dimension_numbers
+    if not isinstance(words, tuple | list) or len(words) != 3 or not all(isinstance(w, str) for w in words):
+        raise ArgumentError(f"dimension_numbers={words!r}", instead="three words, such as ('NHWC', 'HWIO', 'NHWC')")
+    for i, word in enumerate(words):
+        if len(word) != rank:
+            raise ShapeError(f"dimension_numbers[{i}]={word!r} must have {rank} letters, one for each axis")
+    return ConvDimensionNumbers(*conv_general_permutations(words))
+
+
+# --- the general convolution, and short forms -----------------------------------------------------------
+
+
+def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
+    try:
+        return tuple((low.__index__(), high.__index__()) for low, high in padding)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise OptionError(
+            f"padding={padding!r}", instead="a word like 'SAME', or a pair (low, high) for each axis"
+        ) from error
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints | None = None,
+    rhs_dilation: Ints | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolution of any rank, in the sense of neural networks: the kernel is not reversed (StableHLO convolution).
+
+    Args:
+      lhs: the input, with axes for examples, features and space.
+      rhs: the kernel, with axes for features of the output, of the input, and space.
+      window_strides: how far the kernel moves along each spatial axis from one element of the output to the next.
+      padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) for each spatial axis;
+        negative numbers take elements away.
+      lhs_dilation, rhs_dilation: distances between elements of input and kernel; between them lie zeros.
+      dimension_numbers: which axes mean what, see `conv_dimension_numbers`.
+      feature_group_count: features are divided into so many groups, each with its part of the kernel; as many groups
+        as features make a depthwise convolution.
+      batch_group_count: the same for examples.
+      precision: as for `dot_general`.
+      preferred_element_type: the element type of sums and result, by default that of the operands.
+
+    Returns an array with the axes of ``out_spec``. Raises `ShapeError` or `DtypeError` when the arrays do not fit.
+
+    >>> from phlox import lax
+    >>> x = jnp.arange(4.0).reshape(1, 1, 4)
+    >>> lax.conv_general_dilated(x, jnp.ones((1, 1, 2)), (1,), "VALID")
+    Array([[[1., 3., 5.]]], dtype=float32)
+    """
+    lhs, rhs = check("conv_general_dilated", lhs, rhs)
+    left, right = type_of(lhs), type_of(rhs)
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    ones = (1,) * (left.ndim - 2)
+    if isinstance(padding, str):
+        if lhs_dilation is not None and any(d != 1 for d in lhs_dilation):
+            raise OptionError(
+                f"conv_general_dilated: padding={padding!r} with lhs_dilation={lhs_dilation}",
+                instead="pairs (low, high), or conv_transpose",
+            )
+        window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation or ones, strict=True)]
+        space = [left.shape[i] for i in numbers.lhs_spec[2:]]
+        padding = padtype_to_pads(space, window, window_strides, padding)
+    return _conv.conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides=tuple(window_strides),
+        padding=_pairs(padding),
+        lhs_dilation=ones if lhs_dilation is None else tuple(lhs_dilation),
+        rhs_dilation=ones if rhs_dilation is None else tuple(rhs_dilation),
+        dimension_numbers=numbers,
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
+        precision=_precision(precision),
+        preferred_element_type=None
+        if preferred_element_type is None
+        else dtypes.user_dtype(preferred_element_type, "conv_general_dilated"),
+    )
+
+
+def conv(
+    lhs: Any, rhs: Any, window_strides: Ints, padding: str, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """`conv_general_dilated` of arrays whose axes stand in the usual order, without dilation.
+
+    >>> from phlox import lax
+    >>> lax.conv(jnp.ones((1, 2, 5, 5)), jnp.ones((3, 2, 3, 3)), (1, 1), "SAME").shape
+    (1, 3, 5, 5)
+    """
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints | None,
+    rhs_dilation: Ints | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv_general_dilated` of arrays whose axes stand in the usual order.
+
+    >>> from phlox import lax
+    >>> x = jnp.ones((1, 1, 4))
+    >>> lax.conv_with_general_padding(x, jnp.ones((1, 1, 2)), (1,), [(0, 0)], None, (3,))
+    Array([[[2.]]], dtype=float32)
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _transposed_pads(width: int, stride: int, padding: Any) -> tuple[int, int]:
+    """The padding of a transposed convolution whose forward convolution has `padding`."""
+    if padding == "SAME":
+        total = width + stride - 2
+        low = width - 1 if stride > width - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = width + stride - 2 + max(width - stride, 0)
+        low = width - 1
+    elif isinstance(padding, tuple):
+        low = width - padding[0] - 1
+        total = low + width - padding[1] - 1
+    else:
+        raise OptionError(f"conv_transpose: padding={padding!r}", instead="'SAME', 'VALID', or pairs (low, high)")
+    return low, total - low
+
+
+_CHANNELS_LAST = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC")}
+_CHANNELS_LAST[5] = ("NHWDC", "HWDIO", "NHWDC")
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Ints,
+    padding: Padding,
+    rhs_dilation: Ints | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """A convolution with fractional strides, which makes the spatial axes `strides` times longer.
+
+    Args:
+      padding: 'SAME' or 'VALID' as for the forward convolution; pairs (low, high) pad the dilated input, or with
+        `use_consistent_padding` mean the padding of the forward convolution too.
+      dimension_numbers: features stand last by default: ("NHWC", "HWIO", "NHWC") and the like.
+      transpose_kernel: reverses the kernel's spatial axes and exchanges its features, so that the result is the
+        transpose of the forward convolution with the same kernel.
+
+    The other arguments are those of `conv_general_dilated`.
+
+    >>> from phlox import lax
+    >>> lax.conv_transpose(jnp.ones((1, 3, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").shape
+    (1, 6, 1)
+    """
+    lhs, rhs = check("conv_transpose", lhs, rhs)
+    left, right = type_of(lhs), type_of(rhs)
+    if dimension_numbers is None and left.ndim not in _CHANNELS_LAST:
+        raise OptionError(f"conv_transpose of {left.short} needs dimension_numbers")
+    numbers = conv_dimension_numbers(
+        left.shape, right.shape, _CHANNELS_LAST[left.ndim] if dimension_numbers is None else dimension_numbers
+    )
+    gaps = (1,) * (left.ndim - 2) if rhs_dilation is None else rhs_dilation
+    if use_consistent_padding or padding in ("SAME", "VALID"):
+        widths = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], gaps, strict=True)]
+        forward = [padding] * len(strides) if isinstance(padding, str) else padding
+        padding = [_transposed_pads(k, s, p) for k, s, p in zip(widths, strides, forward, strict=True)]
+    if transpose_kernel:
+        rhs = _shape.rev(rhs, dimensions=numbers.rhs_spec[2:])
+        order = list(range(right.ndim))
+        out, given = numbers.rhs_spec[:2]
+        order[out], order[given] = given, out
+        rhs = _shape.transpose(rhs, permutation=tuple(order))
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * (left.ndim - 2),
+        padding,
+        strides,
+        gaps,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# --- patches, and kernels that differ from place to place -----------------------------------------------
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Ints,
+    window_strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints | None = None,
+    rhs_dilation: Ints | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """What a kernel of `filter_shape` would see at each of its places, as features: (features of `lhs`, its window).
+
+    The other arguments are those of `conv_general_dilated`.
+
+    >>> from phlox import lax
+    >>> lax.conv_general_dilated_patches(jnp.arange(3.0).reshape(1, 1, 3), (2,), (1,), "VALID")
+    Array([[[0., 1.],
+            [1., 2.]]], dtype=float32)
+    """
+    (lhs,) = check("conv_general_dilated_patches", lhs)
+    aval = type_of(lhs)
+    filter_shape = tuple(filter_shape)
+    numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
+    size, features = math.prod(filter_shape), aval.shape[numbers.lhs_spec[1]]
+    # One kernel for each place of the window: 1 there, else 0.
+    kernel = np.tile(np.eye(size, dtype=aval.dtype), (features, 1)).reshape(features * size, 1, *filter_shape)
+    kernel = np.moveaxis(kernel, (0, 1), numbers.rhs_spec[:2])
+    return conv_general_dilated(
+        lhs,
+        kernel,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        features,
+        precision=None if precision is None else (precision, "default"),
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Ints,
+    padding: Padding,
+    filter_shape: Ints,
+    lhs_dilation: Ints | None = None,
+    rhs_dilation: Ints | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution with a kernel of its own at each place of the output (a locally connected layer).
+
+    Args:
+      rhs: the kernels: spatial axes are those of the output; what a kernel sees (see `conv_general_dilated_patches`)
+        lies along the axis of the input's features.
+      filter_shape: the window of the kernels.
+
+    The other arguments are those of `conv_general_dilated`.
+
+    >>> from phlox import lax
+    >>> kernels = jnp.array([[1.0, 0.0], [0.0, 1.0]]).reshape(1, 2, 2)
+    >>> lax.conv_general_dilated_local(jnp.arange(3.0).reshape(1, 1, 3), kernels, (1,), "VALID", (2,))
+    Array([[[0., 2.]]], dtype=float32)
+    """
+    (lhs,) = check("conv_general_dilated_local", lhs)
+    pair = canonical_precision(precision)
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        pair and pair[0],
+    )
+    numbers = conv_dimension_numbers(type_of(lhs).shape, (1, 1, *filter_shape), dimension_numbers)
+    out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
+    # Places of the output are batches, in the order in which they stand there.
+    places = sorted(zip(out_spec[2:], rhs_spec[2:], strict=True))
+    batch = tuple(a for a, _ in places), tuple(b for _, b in places)
+    out = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), batch), precision)
+    return moveaxis(out, (-2, -1), out_spec[:2])
+
+
+# --- shapes ---------------------------------------------------------------------------------------------
+
+
+def conv_shape_tuple(
+    lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Any, batch_group_count: int = 1
+) -> tuple[int, ...]:
+    """The shape of a convolution of arrays of these shapes, their axes in the usual order.
+
+    >>> from phlox import lax
+    >>> lax.conv_shape_tuple((8, 3, 10), (4, 3, 3), (2,), "VALID")
+    (8, 4, 4)
+    """
+    space, window = lhs_shape[2:], rhs_shape[2:]
+    if isinstance(pads, str):
+        pads = padtype_to_pads(space, window, strides, pads)
+    if len(pads) != len(space):
+        raise ShapeError(f"{len(pads)} pairs of padding for {len(space)} spatial axes")
+    padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
+    if any(n < 0 for n in padded):
+        raise ShapeError(f"padding {pads} takes away more than the spatial axes {tuple(space)} have")
+    places = (positions(n, k, s) for n, k, s in zip(padded, window, strides, strict=True))
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *places)
+
+
+def _permuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
+    return tuple(shape[i] for i in axes)
+
+
+def _unpermuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
+    return tuple(shape[list(axes).index(i)] for i in range(len(axes)))
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Any, dimension_numbers: Sequence[str]
+) -> tuple[int, ...]:
+    """`conv_shape_tuple` for axes in the order that three words say.
+
+    >>> from phlox import lax
+    >>> lax.conv_general_shape_tuple((8, 10, 3), (3, 3, 4), (1,), "SAME", ("NHC", "HIO", "NHC"))
+    (8, 10, 4)
+    """
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    found = conv_shape_tuple(_permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs), window_strides, padding)
+    return _unpermuted(found, out)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Any, dimension_numbers: Sequence[str]
+) -> tuple[int, ...]:
+    """The shape of a `conv_transpose` for axes in the order that three words say.
+
+    >>> from phlox import lax
+    >>> lax.conv_transpose_shape_tuple((8, 10, 3), (3, 4, 3), (2,), "SAME", ("NHC", "HOI", "NHC"))
+    (8, 20, 4)
+    """
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    given, kernel = _permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs)
+    if isinstance(padding, str):
+        padding = [_transposed_pads(k, s, padding) for k, s in zip(kernel[2:], window_strides, strict=True)]
+    space = (
+        (n - 1) * s - k + 2 + low + high
+        for n, k, s, (low, high) in zip(given[2:], kernel[2:], window_strides, padding, strict=True)
+    )
+    return _unpermuted((given[0], kernel[0], *space), out)

@@ -1,0 +1,213 @@
+"""Reductions of ``phlox.lax`` by a function of the user's: over axes, and over windows that move over an array."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._api.flat import user_call
+from .._api.staged import operands_of, staged
+from .._base.errors import ArgumentError, OptionError, TreeError
+from .._base.pytree import flatten
+from .._ir import dtypes
+from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._ops import elementwise as e, folding, pooling, reduce as _reduce
+from .._ops.windows import dilated, padtype_to_pads, positions
+from .._trace.trace import Tracer
+from ..numpy._promote import check, type_of
+from . import _elementwise as words
+
+Ints = Sequence[int]
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """`operand` rounded to floats with so many bits of exponent and mantissa; its dtype stays.
+
+    >>> reduce_precision(np.float32(0.1), 5, 2)
+    Array(0.09375, dtype=float32)
+    """
+    (operand,) = check("reduce_precision", operand)
+    exponent, mantissa = operator.index(exponent_bits), operator.index(mantissa_bits)
+    if exponent < 1 or mantissa < 0:
+        raise OptionError(f"reduce_precision: exponent_bits={exponent}, mantissa_bits={mantissa}")
+    return e.reduce_precision(operand, exponent_bits=exponent, mantissa_bits=mantissa)
+
+
+# --- which primitive a computation is -------------------------------------------------------------------
+
+
+def _all_ones(dtype: Any) -> Any:
+    return ~np.zeros((), dtype)
+
+
+#: functions of this module that have a primitive of their own: with the neutral element as initial value
+_OVER_AXES: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
+    words.add: (_reduce.reduce_sum, lambda dtype: 0, "iufc"),
+    words.mul: (_reduce.reduce_prod, lambda dtype: 1, "iufc"),
+    words.max: (_reduce.reduce_max, _reduce.lowest, "biufc"),
+    words.min: (_reduce.reduce_min, _reduce.highest, "biufc"),
+    words.bitwise_and: (_reduce.reduce_and, _all_ones, "biu"),
+    words.bitwise_or: (_reduce.reduce_or, lambda dtype: 0, "biu"),
+    words.bitwise_xor: (_reduce.reduce_xor, lambda dtype: 0, "biu"),
+}
+_OVER_WINDOWS: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
+    words.add: (pooling.reduce_window_sum, lambda dtype: 0, "iufc"),
+    words.max: (pooling.reduce_window_max, _reduce.lowest, "biufc"),
+    words.min: (pooling.reduce_window_min, _reduce.highest, "biufc"),
+}
+
+
+def _known(table: Any, computation: Any, operands: Sequence[Any], starts: Sequence[Any]) -> Any:
+    """The primitive that reduces by `computation`, if there is one and the initial value is neutral in it."""
+    if len(operands) != 1 or isinstance(starts[0], Tracer) or np.shape(starts[0]):
+        return None
+    try:
+        primitive, neutral, kinds = table[computation]
+    except (KeyError, TypeError):
+        return None
+    dtype = type_of(starts[0]).dtype
+    if dtypes.kind(dtype) not in kinds:
+        return None
+    return primitive if np.equal(np.asarray(starts[0]), np.asarray(neutral(dtype), dtype)) else None
+
+
+def _program(function: str, computation: Callable[..., Any], starts: Sequence[Any], tree: Any) -> ClosedJaxpr:
+    """The computation as a program of two lists of elements, which returns one."""
+    types = [type_of(x).update(shape=()) for x in starts]
+    in_tree = flatten((tree.unflatten(types), tree.unflatten(types)))[1]
+    program = staged(function, "computation", computation, in_tree, [*types, *types])
+    if program.out_tree != tree:
+        raise TreeError(
+            f"{function}: the computation returns a tree of structure {program.out_tree}, the operands have {tree}"
+        )
+    inner, count = program.closed.jaxpr, len(program.consts)
+
+    def make() -> ClosedJaxpr:
+        return ClosedJaxpr(inner.replace(constvars=inner.invars[:count], invars=inner.invars[count:]), program.consts)
+
+    return memoized(inner, "consts inside", make)
+
+
+def _leaves(function: str, operands: Any, init_values: Any) -> tuple[list[Any], list[Any], Any]:
+    (xs, _), (starts, _) = (operands_of(function, _reductions[function], (t,)) for t in (operands, init_values))
+    tree, other = flatten(operands)[1], flatten(init_values)[1]
+    if tree != other:
+        raise TreeError(f"{function}: operands have structure {tree}, initial values {other}")
+    if not xs:
+        raise ArgumentError(f"{function} needs at least one operand")
+    return xs, starts, tree
+
+
+# --- over axes ------------------------------------------------------------------------------------------
+
+
+@user_call
+def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Ints) -> Any:
+    """Combines the elements along axes with a function of the user's (StableHLO reduce).
+
+    Args:
+      operands: an array, or a tree of arrays of one shape, which are reduced together.
+      init_values: a number for each, where the reduction begins; it should be neutral, for it may come in repeatedly.
+      computation: combines two elements (two such trees); it must be associative. `lax.add`, `lax.max` and the like
+        are recognized and made the operation of their own.
+      dimensions: the axes.
+
+    Raises `TreeError`, `ShapeError` or `DtypeError` when these do not fit together.
+
+    >>> from phlox import lax
+    >>> lax.reduce(jnp.array([1.0, 2.0, 3.0]), 0.0, lambda x, y: x + y, (0,))
+    Array(6., dtype=float32)
+    """
+    xs, starts, tree = _leaves("reduce", operands, init_values)
+    axes = tuple(int(d) for d in dimensions)
+    primitive = _known(_OVER_AXES, computation, xs, starts)
+    if primitive is not None:
+        return tree.unflatten([primitive(xs[0], axes=axes)])
+    jaxpr = _program("reduce", computation, starts, tree)
+    return tree.unflatten(folding.reduce(*xs, *starts, jaxpr=jaxpr, dimensions=axes))
+
+
+# --- over windows ---------------------------------------------------------------------------------------
+
+
+@user_call
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Ints,
+    window_strides: Ints | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Ints | None = None,
+    window_dilation: Ints | None = None,
+) -> Any:
+    """Combines the elements under a window that moves over an array, for each of its places (StableHLO reduce_window).
+
+    Args:
+      operand, init_value, computation: as for `reduce`.
+      window_dimensions, window_strides: the window, and how far it moves along each axis (1 by default).
+      padding: 'VALID', 'SAME', 'SAME_LOWER', or a pair (low, high) for each axis; `init_value` lies there.
+      base_dilation, window_dilation: distances between the elements of the array and of the window.
+
+    `lax.add`, `lax.max` and `lax.min` (sum, max and min pooling) have derivatives of both modes.
+
+    >>> from phlox import lax
+    >>> lax.reduce_window(jnp.array([1.0, 3.0, 2.0, 0.0]), -jnp.inf, lax.max, (2,), (2,))
+    Array([3., 2.], dtype=float32)
+    """
+    xs, starts, tree = _leaves("reduce_window", operand, init_value)
+    dimensions = tuple(window_dimensions)
+    ones = (1,) * len(dimensions)
+    strides, base, gaps = (
+        ones if given is None else tuple(given) for given in (window_strides, base_dilation, window_dilation)
+    )
+    if isinstance(padding, str):
+        window = [dilated(n, d) for n, d in zip(dimensions, gaps, strict=True)]
+        padding = padtype_to_pads(type_of(xs[0]).shape, window, strides, padding)
+    options = {
+        "window_dimensions": dimensions,
+        "window_strides": strides,
+        "padding": tuple((low, high) for low, high in padding),
+        "base_dilation": base,
+        "window_dilation": gaps,
+    }
+    primitive = _known(_OVER_WINDOWS, computation, xs, starts)
+    if primitive is not None:
+        return tree.unflatten([primitive(xs[0], **options)])
+    jaxpr = _program("reduce_window", computation, starts, tree)
+    return tree.unflatten(folding.reduce_window(*xs, *starts, jaxpr=jaxpr, **options))
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Ints,
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Ints | None = None,
+    window_dilation: Ints | None = None,
+) -> tuple[int, ...]:
+    """The shape of a `reduce_window` of an array of this shape.
+
+    >>> from phlox import lax
+    >>> lax.reduce_window_shape_tuple((10, 8), (3, 2), (1, 2), [(1, 1), (0, 0)])
+    (10, 4)
+    """
+    ones = (1,) * len(operand_shape)
+    return tuple(
+        positions(dilated(n, b) + low + high, dilated(k, d), s)
+        for n, k, s, (low, high), b, d in zip(
+            operand_shape,
+            window_dimensions,
+            window_strides,
+            padding,
+            base_dilation or ones,
+            window_dilation or ones,
+            strict=True,
+        )
+    )
+
+
+_reductions = {"reduce": reduce, "reduce_window": reduce_window}

@@ -1,0 +1,329 @@
+"""Discrete Fourier transforms (``numpy.fft``).
+
+Those of real numbers (`rfft`, `irfft` …) leave out the half of the spectrum that is the mirror image of the other.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._ir import dtypes
+from .._ops.fft import FftType
+from ._create import asarray
+from ._fill import arange
+from ._pad import pad
+from ._promote import check, type_of
+from ._repeat import roll
+from ._shapes import moveaxis
+from ._unary import conj
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+Ints = Sequence[int]
+
+
+def _scale(lengths: Sequence[int], back: bool, norm: str | None) -> float:
+    """What the result is multiplied with; transforms back have a factor of 1 / size already."""
+    size = math.prod(lengths)
+    factors = {None: 1.0, "backward": 1.0, "ortho": math.sqrt(size), "forward": float(size)}
+    if norm not in factors:
+        raise OptionError(f"norm={norm!r}", instead="'backward', 'ortho' or 'forward'")
+    return factors[norm] if back else 1 / (factors[norm] or 1)
+
+
+def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+    (a,) = check(function, a)
+    rank = type_of(a).ndim
+    if s is not None:
+        s = tuple(operator.index(n) for n in s)
+        if any(n <= 0 for n in s):
+            raise OptionError(f"{function}: lengths {s} must be positive")
+        if axes is not None and len(s) != len(axes):
+            raise OptionError(f"{function}: lengths {s} for axes {tuple(axes)}")
+    given = axes
+    if axes is None:
+        if s is not None and len(s) > rank:
+            raise ShapeError(f"{function}: lengths {s} for {type_of(a).short}", shapes=[type_of(a).shape])
+        axes = range(rank) if s is None else range(rank - len(s), rank)
+    if len(set(axes)) != len(axes):
+        raise OptionError(f"{function}: an axis stands twice in {tuple(axes)}")
+    last = tuple(range(rank - len(axes), rank))
+    if given is not None:
+        a = moveaxis(a, tuple(axes), last)
+    if s is None:
+        s = type_of(a).shape[rank - len(axes) :]
+        if kind is FftType.IRFFT and s:
+            s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
+    else:
+        a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT else s)
+    out = _over_last(a, kind, tuple(s))
+    scale = _scale(s, function.startswith("i"), norm)
+    out = out if norm is None else out * asarray(scale, type_of(out).dtype)
+    return out if given is None else moveaxis(out, last, tuple(axes))
+
+
+def _fitted(a: Any, lengths: Sequence[int]) -> Any:
+    """`a` with its last axes cut, or filled with zeros, to these lengths."""
+    if not lengths:
+        return a
+    rank = type_of(a).ndim
+    a = asarray(a)[(..., *(slice(n) for n in lengths))]
+    missing = [n - have for n, have in zip(lengths, type_of(a).shape[rank - len(lengths) :], strict=True)]
+    return pad(a, [(0, 0)] * (rank - len(lengths)) + [(0, n) for n in missing])
+
+
+def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
+    """The transform over the last axes; XLA knows three at once, so more are done in turns."""
+    from ..lax import fft as transform
+
+    if len(lengths) <= 3:
+        return transform(a, kind, lengths)
+    some = 2 if len(lengths) == 4 else 3
+    rank = type_of(a).ndim
+    others = tuple(range(rank - len(lengths), rank - some))
+    end = tuple(range(rank - len(others), rank))
+    forth = kind in (FftType.FFT, FftType.RFFT)
+    if forth:
+        a = transform(a, kind, lengths[-some:])
+    a = _over_last(moveaxis(a, others, end), FftType.FFT if forth else FftType.IFFT, lengths[:-some])
+    a = moveaxis(a, end, others)
+    return a if forth else transform(a, kind, lengths[-some:])
+
+
+def _over_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
+    if isinstance(axis, list | tuple):
+        raise OptionError(f"{function}: axis={axis}", instead=f"{function}n, which takes several axes")
+    return _transform(function, kind, a, None if n is None else [n], None if axis is None else [axis], norm)
+
+
+def _over_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+    if len(axes) != 2:
+        raise OptionError(f"{function}: axes={axes}", instead="two axes, or the function with n for 2")
+    return _transform(function, kind, a, s, axes, norm)
+
+
+# --- one axis -------------------------------------------------------------------------------------------
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The discrete Fourier transform along an axis: entry k is the sum of ``a[m] * exp(-2j * pi * m * k / n)`` over m.
+
+    Args:
+      n: the axis is cut, or filled with zeros, to this length first.
+      norm: which way 1/n stands: 'backward' (the default), 'forward', or its root in both with 'ortho'.
+
+    Raises `OptionError` for other values.
+
+    >>> jnp.fft.fft(jnp.array([1.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _over_one("fft", FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`, with the same options.
+
+    >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """`fft` of real numbers: its first ``n // 2 + 1`` entries, of which the others are the mirror image.
+
+    >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`; `n` is the length of the result, an even one by default.
+
+    >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
+    Array([1., 0.], dtype=float32)
+    """
+    return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """`fft` of a signal of which the mirror image is left out, so that its spectrum is real.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
+    Array([2., 0.], dtype=float32)
+    """
+    (a,) = check("hfft", a)
+    out = _over_one("hfft", FftType.IRFFT, conj(a), n, axis, norm)
+    return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`.
+
+    >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
+    Array([1.-0.j, 1.-0.j], dtype=complex64)
+    """
+    (a,) = check("ihfft", a)
+    out = _over_one("ihfft", FftType.RFFT, a, n, axis, norm)
+    return conj(out) * (1 / (type_of(a).shape[axis] if n is None else n))
+
+
+# --- several axes ---------------------------------------------------------------------------------------
+
+
+def fftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+    """`fft` along several axes, all of them by default; `s` are their lengths.
+
+    >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return _transform("fftn", FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+    """The inverse of `fftn`.
+
+    >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+    """`rfft` along the last of several axes, then `fft` along the others.
+
+    >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
+    (2, 2)
+    """
+    return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+    """The inverse of `rfftn`; `s` are the lengths of the result.
+
+    >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 3)).shape
+    (2, 3)
+    """
+    return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
+
+
+def fft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+    """`fftn` along two axes.
+
+    >>> jnp.fft.fft2(jnp.ones((2, 2))).real
+    Array([[4., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _over_two("fft2", FftType.FFT, a, s, axes, norm)
+
+
+def ifft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+    """`ifftn` along two axes.
+
+    >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _over_two("ifft2", FftType.IFFT, a, s, axes, norm)
+
+
+def rfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+    """`rfftn` along two axes.
+
+    >>> jnp.fft.rfft2(jnp.ones((2, 3))).shape
+    (2, 2)
+    """
+    return _over_two("rfft2", FftType.RFFT, a, s, axes, norm)
+
+
+def irfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+    """`irfftn` along two axes.
+
+    >>> jnp.fft.irfft2(jnp.ones((2, 2)), s=(2, 3)).shape
+    (2, 3)
+    """
+    return _over_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+# --- frequencies, and their order -----------------------------------------------------------------------
+
+
+def _plain_number(function: str, n: Any, d: Any) -> None:
+    for name, x in (("n", n), ("d", d)):
+        if isinstance(x, list | tuple):
+            raise ArgumentError(f"{function}: {name} must be a number, got {x!r}")
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of the entries of an `fft` of length `n` over samples at distances `d`.
+
+    >>> jnp.fft.fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    _plain_number("fftfreq", n, d)
+    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "fftfreq")
+    inexact = dtypes.to_inexact(wanted)
+    places = (arange(n, dtype=inexact, device=device) + n // 2) % n - n // 2
+    return (places.astype(inexact) / asarray(d * n, inexact)).astype(wanted)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of the entries of an `rfft` of length `n` over samples at distances `d`.
+
+    >>> jnp.fft.rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    _plain_number("rfftfreq", n, d)
+    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "rfftfreq")
+    return arange(n // 2 + 1, dtype=wanted, device=device) / asarray(d * n, wanted)
+
+
+def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
+    (x,) = check(function, x)
+    shape = type_of(x).shape
+    chosen = tuple(range(len(shape))) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    return roll(x, [sign * (shape[i] // 2) for i in chosen], chosen)
+
+
+def fftshift(x: Any, axes: int | Ints | None = None) -> Any:
+    """`x` turned so that frequency 0 comes to the middle of the axes, all of them by default.
+
+    >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
+    Array([-2, -1,  0,  1,  2], dtype=int32)
+    """
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: Any, axes: int | Ints | None = None) -> Any:
+    """The inverse of `fftshift`.
+
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
+    Array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
+    return _shifted("ifftshift", x, axes, -1)

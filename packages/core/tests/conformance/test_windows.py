@@ -1,0 +1,208 @@
+"""phlox.lax, reductions over axes and windows: general ones, pooling and its derivatives, running and rounded ones, top_k."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import judge
+import phlox
+from conformance.harness import (
+    A,
+    Special,
+    agree,
+    batches,
+    call,
+    gradients,
+    outcome,
+    row,
+    rows,
+    second_derivatives,
+    values,
+    wide,
+)
+
+NUMBERS = judge.INTS + judge.FLOATS + judge.COMPLEX
+REAL = judge.INTS + judge.FLOATS
+
+TABLE = [
+    row("lax.cumlogsumexp", call(A(5)), call(A(3, 4), 1), call(A(3, 4), axis=0, reverse=True), call(A(0)),
+        call(A(5, whole=True)), call(A(3), 1), call(Special()), dtypes=judge.FLOATS, twice=True),
+    row("lax.reduce_xor", call(A(2, 3), (0,)), call(A(2, 3, 4), (0, 2)), call(A(2), ()), grad=False),
+    row("lax.reduce_precision", call(A(5), 5, 10), call(A(2, 3), exponent_bits=8, mantissa_bits=2), call(A(), 3, 0),
+        call(A(2), 0, 3), call(A(2), 3, -1), call(A(2, dtype="int32"), 5, 10), dtypes=judge.FLOATS),
+    row("lax.top_k", call(A(7), 3), call(A(3, 5), 2), call(A(5, 3), 2, axis=0), call(A(2, 5, 3), 4, axis=-2),
+        call(A(6, whole=True), 6), call(A(4), 0), call(A(4), 5), call(A(4), -1), call(A(), 0), call(Special(), 5),
+        call(A(4, dtype="complex64"), 2), dtypes=REAL),
+    *rows("lax", "approx_max_k approx_min_k", call(A(9), 3), call(A(3, 5), 2), call(A(5, 3), 2, 0),
+        call(A(6), 2, recall_target=0.5), call(A(20), 3, aggregate_to_topk=False), call(A(4), 5), call(A(4), 0),
+        call(A(), 1), call(A(4, dtype="int32"), 2), dtypes=judge.FLOATS),
+]  # fmt: skip
+
+test_value = values(TABLE)
+test_gradient = gradients(TABLE)
+test_second_derivative = second_derivatives(TABLE)
+test_vmap = batches(TABLE)
+test_64_bits = wide(TABLE)
+
+
+def test_shapes_of_windows():
+    for args in [((10, 8), (3, 2), (1, 2), [(1, 1), (0, 0)]), ((10,), (3,), (2,), [(0, 1)], (2,), (3,))]:
+        judge.compare(phlox.lax.reduce_window_shape_tuple(*args), jax.lax.reduce_window_shape_tuple(*args), weak=False)
+
+
+# --- pooling: functions that are recognized ----------------------------------------------------------------
+
+START = {"add": 0, "max": -np.inf, "min": np.inf}
+WINDOWS = {
+    "plain": {"window_dimensions": (2, 2)},
+    "strides": {"window_dimensions": (3, 2), "window_strides": (2, 1), "padding": "SAME"},
+    "lower": {"window_dimensions": (2, 4), "window_strides": (1, 2), "padding": "SAME_LOWER"},
+    "pads": {"window_dimensions": (2, 3), "window_strides": (1, 3), "padding": [(1, 0), (2, 3)]},
+    "base": {"window_dimensions": (2, 3), "base_dilation": (2, 3)},
+    "gaps": {"window_dimensions": (2, 2), "window_dilation": (1, 3), "window_strides": (2, 1)},
+}
+
+
+def start(name, dtype):
+    if np.dtype(judge.array(judge.rng(), (), dtype).dtype).kind in "iu" and name != "add":
+        info = np.iinfo(dtype)
+        return np.dtype(dtype).type(info.min if name == "max" else info.max)
+    return np.asarray(START[name]).astype(judge.array(judge.rng(), (), dtype).dtype)[()]
+
+
+def pool(name, options, dtype):
+    return lambda m, x: m.lax.reduce_window(x, start(name, dtype), getattr(m.lax, name), **options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", START)
+def test_pooling(name, window, dtype):
+    x = np.round(judge.array(judge.rng(name, window), (4, 5), dtype))  # with ties
+    judge.agree(pool(name, WINDOWS[window], dtype), x, exact=dtype in ("int32", "uint8"))
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", START)
+def test_derivatives_of_pooling(name, window):
+    x = judge.array(judge.rng(name, window), (4, 5), "float32")
+    case = pool(name, WINDOWS[window], "float32")
+    pushed = lambda m, x: m.jvp(lambda x: case(m, x), (x,), (np.cos(3 * np.asarray(x)) if m is None else x * x,))
+    judge.agree(pushed, x)
+    pulled = lambda m, x: m.grad(lambda x: (case(m, x) * judge.weights(case(m, x).shape).astype("float32")).sum())(x)
+    row_ = row("lax.reduce_window")
+    finite = lambda m, x: m.numpy.where(m.numpy.isfinite(pulled(m, x)), pulled(m, x), 0.0)
+    agree(outcome(finite, phlox, [x]), outcome(finite, jax, [x]), row_, "reverse")
+    # Along a direction, of the gradient of a curved function of the result: second order, both ways.
+    curved = lambda m, x: m.jvp(m.grad(lambda x: m.numpy.tanh(case(m, x)).sum()), (x,), (x * 0.5,))[1]
+    agree(outcome(curved, phlox, [x]), outcome(curved, jax, [x]), row_, "second order")
+    batch = np.stack([x, x[::-1], -x])
+    for axis in (0, -1):
+        mapped = lambda m, xs, a=axis: m.vmap(m.grad(lambda x: m.numpy.tanh(case(m, x)).sum()), a, a)(xs)
+        xs = np.moveaxis(batch, 0, axis)
+        agree(outcome(mapped, phlox, [xs]), outcome(mapped, jax, [xs]), row_, f"vmap along {axis}")
+
+
+def test_ties_of_a_pool_go_to_one_element():
+    x = np.zeros((2, 4), np.float32)
+    for name in ("max", "min"):
+        judge.agree(lambda m, x, n=name: m.grad(lambda x: pool(n, WINDOWS["plain"], "float32")(m, x).sum())(x), x)
+        same = {"window_dimensions": (1, 2), "window_strides": (1, 1), "padding": "SAME"}
+        judge.agree(lambda m, x, n=name: m.grad(lambda x: pool(n, same, "float32")(m, x).sum())(x), x)
+
+
+# --- functions of the user's --------------------------------------------------------------------------------
+
+COMPUTATIONS = {
+    "product": lambda m: lambda a, b: a * b,
+    "mixed": lambda m: lambda a, b: a + b + a * b,
+    "logs": lambda m: lambda a, b: m.numpy.logaddexp(a, b),
+}
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (), (1, 0)])
+@pytest.mark.parametrize("name", COMPUTATIONS)
+def test_reduce(name, axes):
+    x = judge.array(judge.rng(name, axes), (3, 5), "float32", 0.2, 1.5)
+    neutral = np.float32({"product": 1, "logs": -np.inf}.get(name, 0))
+    case = lambda m, x: m.lax.reduce(x, neutral, COMPUTATIONS[name](m), axes)
+    judge.agree(case, x)
+    judge.agree_vmap(case, x)
+    if name != "logs":  # jax's own derivative of it at the padding is nan
+        judge.agree(lambda m, x: m.grad(lambda x: (case(m, x) ** 2).sum())(x), x)
+        judge.agree(lambda m, x: m.jvp(lambda x: case(m, x), (x,), (x,)), x)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", COMPUTATIONS)
+def test_reduce_window(name, window):
+    x = judge.array(judge.rng(name, window), (4, 5), "float32", 0.2, 1.5)
+    neutral = np.float32({"product": 1, "logs": -np.inf}.get(name, 0))
+    case = lambda m, x: m.lax.reduce_window(x, neutral, COMPUTATIONS[name](m), **WINDOWS[window])
+    judge.agree(case, x)
+    judge.agree(lambda m, xs: m.vmap(lambda x: case(m, x), -1, 0)(xs), np.stack([x, 2 * x], -1))
+    if name in ("product", "mixed"):
+        judge.agree(lambda m, x: m.jvp(lambda x: case(m, x), (x,), (x,)), x)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "complex64"])
+@pytest.mark.parametrize("name", ["add", "mul", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor"])
+def test_known_computations(name, dtype):
+    """The result is the same whether the initial value is neutral, which makes another program, or not."""
+    x = judge.array(judge.rng(name, dtype), (3, 4), dtype)
+    for first in (0, 1, -1 if dtype not in ("uint8", "bool") else 1):
+        first = np.asarray(first).astype(x.dtype)[()]
+        case = lambda m, x, first=first: m.lax.reduce(x, first, getattr(m.lax, name), (0,))
+        agree(outcome(case, phlox, [x]), outcome(case, jax, [x]), row("lax.reduce"), name)
+
+
+def test_several_arrays_are_reduced_together():
+    x, i = judge.array(judge.rng("several"), (4, 5), "float32"), np.arange(20, dtype=np.int32).reshape(4, 5)
+
+    def best(m):
+        def pick(a, b):
+            first = a["x"] >= b["x"]
+            return {k: m.numpy.where(first, a[k], b[k]) for k in a}
+
+        return pick
+
+    starts = {"x": np.float32(-np.inf), "i": np.int32(0)}
+    judge.agree(lambda m, x, i: m.lax.reduce({"x": x, "i": i}, starts, best(m), (1,)), x, i)
+    judge.agree(lambda m, x, i: m.lax.reduce_window({"x": x, "i": i}, starts, best(m), (2, 2), (2, 1), "SAME"), x, i)
+    # jax has no derivative of this reduction; it is that of a maximum.
+    largest = lambda m, x: {"x": x.max(1)} if m is jax else m.lax.reduce({"x": x, "i": i}, starts, best(m), (1,))
+    judge.agree(lambda m, x: m.grad(lambda x: (largest(m, x)["x"] ** 2).sum())(x), x)
+
+
+def test_computations_may_close_over_arrays():
+    """In jax they may not."""
+    x, bound = judge.array(judge.rng("closing over"), (3, 4), "float32"), phlox.numpy.asarray([2.5, 0.0])
+    bounded = lambda a, b: phlox.numpy.maximum(phlox.numpy.minimum(a + b, bound[0]), bound.sum() - 3)
+    expected = [functools.reduce(lambda a, b: max(min(a + b, 2.5), -0.5), row, 0.0) for row in x.tolist()]
+    for run in (phlox.lax.reduce, phlox.jit(phlox.lax.reduce, static_argnums=(2, 3))):
+        judge.same_values(np.asarray(run(x, np.float32(0), bounded, (1,))), np.float32(expected))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        lambda m: m.lax.reduce(np.ones(3), np.float32(0), lambda a, b: a + b, (1,)),
+        lambda m: m.lax.reduce(np.ones(3, np.float32), np.int32(0), lambda a, b: a + b, (0,)),
+        lambda m: m.lax.reduce(np.ones(3, np.float32), np.zeros(2, np.float32), lambda a, b: a + b, (0,)),
+        lambda m: m.lax.reduce((np.ones(3, np.float32),), np.float32(0), lambda a, b: a, (0,)),
+        lambda m: m.lax.reduce((), (), lambda a, b: a, (0,)),
+        lambda m: m.lax.reduce_window((), (), lambda a, b: a, (1,)),
+        lambda m: m.lax.reduce_window(np.ones(3, np.float32), np.float32(0), m.lax.add, (2, 2)),
+        lambda m: m.lax.reduce_window(np.ones(3, np.float32), np.float32(0), m.lax.add, (2,), (0,)),
+        lambda m: m.lax.reduce_window(np.ones(3, np.float32), np.float32(0), m.lax.add, (0,)),
+        lambda m: m.lax.reduce_window(np.ones(3, np.float32), np.float32(0), m.lax.add, (2,), padding="NONE"),
+        lambda m: m.lax.reduce_window(np.ones(3, np.float32), np.int32(0), lambda a, b: a + b, (2,)),
+        lambda m: m.jit(lambda c: m.lax.reduce(np.ones(3, np.float32), np.float32(0), lambda a, b: a + b * c, (0,)))(
+            2.0
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(case):
+    judge.raises_alike(case)
