@@ -487,6 +487,21 @@ def examples() -> dict[str, list[Example]]:
         "cumprod": [Example((floats(3, 5),), {"axis": 1, "reverse": r}) for r in (False, True)],
         "cumlogsumexp": [Example((floats(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
         "logaddexp": _binary(),
+        "lgamma": _unary(0.3, 4.0),
+        "digamma": _unary(0.5, 4.0),
+        "bessel_i0e": [Example((distinct(3, 8),), {})],
+        "bessel_i1e": [Example((distinct(3, 8),), {})],
+        "polygamma": [Example((np.array([0.0, 1.0, 2.0]), floats(3, low=0.5, high=4.0)), {}, fixed=(0,))],
+        "zeta": [Example((floats(3, low=1.5, high=4.0), floats(3, low=0.5, high=4.0)), {})],
+        "igamma": _binary(0.5, 4.0),
+        "igammac": _binary(0.5, 4.0),
+        "igamma_grad_a": _binary(0.5, 4.0),
+        "regularized_incomplete_beta": [
+            Example(
+                (floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}, fixed=(0, 1)
+            ),
+            Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {}, fixed=(0, 1)),
+        ],
         "reduce_precision": [Example((floats(3),), {"exponent_bits": 11, "mantissa_bits": 52}, ((0,),))],
         "cummax": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
         "cummin": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],

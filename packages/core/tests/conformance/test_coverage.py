@@ -63,6 +63,7 @@ from conformance import (
     test_remat,
     test_solves,
     test_stages,
+    test_special,
     test_transforms,
     test_trees,
     test_windows,
@@ -82,6 +83,7 @@ TABLES = [
     test_numpy_reductions,
     test_numpy_shapes,
     test_numpy_statistics,
+    test_special,
     test_windows,
 ]
 ROWS = {row.path for module in TABLES for row in module.TABLE}

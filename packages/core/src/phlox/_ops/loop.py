@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .._base.errors import DerivativeError
 from .._ir.avals import ShapedArray
 from .._ir.effects import ordered, refuse_io
-from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts, hoisted, memoized
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
+from .._trace.staging import stage
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
@@ -276,3 +278,19 @@ while_p = Primitive(
     axes=_axes,
     effects=effects_inside,
 )
+
+
+def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start: Sequence[Any]) -> list[Any]:
+    """Repeats ``values = turn(*values)`` as long as ``go_on(*values)``; for operations that are made of a loop."""
+    avals = [typeof(x) for x in start]
+    cond_jaxpr, cond_consts = stage(lambda *xs: [go_on(*xs)], avals)
+    body_jaxpr, body_consts = stage(turn, avals)
+    return while_p(
+        *cond_consts,
+        *body_consts,
+        *start,
+        cond_jaxpr=ClosedJaxpr(hoist_consts(cond_jaxpr)),
+        cond_nconsts=len(cond_consts),
+        body_jaxpr=ClosedJaxpr(hoist_consts(body_jaxpr)),
+        body_nconsts=len(body_consts),
+    )

@@ -130,6 +130,19 @@ from ._reductions import (
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
+from ._special import (
+    bessel_i0e as bessel_i0e,
+    bessel_i1e as bessel_i1e,
+    betainc as betainc,
+    digamma as digamma,
+    igamma as igamma,
+    igamma_grad_a as igamma_grad_a,
+    igammac as igammac,
+    lgamma as lgamma,
+    polygamma as polygamma,
+    random_gamma_grad as random_gamma_grad,
+    zeta as zeta,
+)
 from ._structural import (
     DotDimensionNumbers as DotDimensionNumbers,
     GatherDimensionNumbers as GatherDimensionNumbers,

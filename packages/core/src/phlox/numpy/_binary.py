@@ -10,10 +10,9 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
-from .._ops import elementwise as e, logic
+from .._ops import elementwise as e, logic, logs
 from .._ops.families import literal
 from .._ops.keys import random_unwrap
-from .._ops.logs import logaddexp as logaddexp_
 from .._ops.reduce import reduce_and, reduce_or
 from .._trace.trace import Tracer
 from ._define import binary, boolean, float_32, int_32
@@ -96,6 +95,11 @@ floor_divide = binary(
 )
 
 
+def _logaddexp(x: Any, y: Any) -> Any:
+    out = logs.logaddexp(x, y)
+    return to_dtype(out, type_of(out).dtype)
+
+
 def _hypot(x: Any, y: Any) -> Any:
     if is_kind(x, "c"):
         raise DtypeError(f"hypot does not accept {type_of(x).short}", instead="numpy.abs of both first")
@@ -109,7 +113,7 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 logaddexp = binary(
-    "logaddexp", promoted_inexact, logaddexp_, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
+    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
 )
 hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", float_32("5."))
 
