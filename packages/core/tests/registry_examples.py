@@ -24,6 +24,7 @@ from phlox._ops.fft import FftType
 from phlox._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from phlox._ops.keys import THREEFRY
 from phlox._ops.solve import LinearSolve
+from phlox._ops.rng import RandomAlgorithm
 from phlox._xla.mesh import Mesh, PartitionSpec
 
 
@@ -538,6 +539,13 @@ def examples() -> dict[str, list[Example]]:
             Example((distinct(3, 4), floats(3, 4)), {"dimension": 1, "is_stable": True, "num_keys": 1}),
             Example((ints(8), distinct(8)), {"dimension": 0, "is_stable": True, "num_keys": 2}),
         ],
+        "rng_bit_generator": [
+            Example(
+                (ints(4, low=0, high=99, dtype=np.uint32),),
+                {"shape": (3,), "dtype": np.dtype(np.uint16), "algorithm": RandomAlgorithm.RNG_THREE_FRY},
+            )
+        ],
+        "rng_uniform": [Example((np.float64(0), np.float64(1)), {"shape": (2, 3)})],
         "threefry2x32": [Example(tuple(ints(4, low=0, high=99, dtype=np.uint32) for _ in range(4)), {})],
         "random_seed": [Example((ints(3),), {"impl": THREEFRY})],
         "random_wrap": [Example((ints(3, 2, low=0, dtype=np.uint32),), {"impl": THREEFRY})],

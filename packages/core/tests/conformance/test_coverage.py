@@ -16,6 +16,8 @@ import jax.export
 import jax.ffi
 import jax.flatten_util
 import jax.monitoring
+import jax.image
+import jax.ops
 import jax.scipy.linalg
 import jax.scipy.special
 import jax.scipy.stats
@@ -42,6 +44,7 @@ from conformance import (
     test_dtypes,
     test_example_optimizers,
     test_fft,
+    test_image,
     test_indexing,
     test_jaxprs,
     test_jet,
@@ -72,6 +75,7 @@ from conformance import (
 TABLES = [
     test_conv,
     test_fft,
+    test_image,
     test_lax_elementwise,
     test_lax_structural,
     test_linalg,
@@ -95,6 +99,7 @@ ELSEWHERE = {
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
     "nn.initializers": [test_nn],
+    "image": [test_image],
     "random": [test_random, test_random_distributions],
     "ref": [test_refs],
     "sharding": [test_meshes, test_collectives],
@@ -133,7 +138,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-DOORS = ["numpy.fft", "numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+DOORS = ["ops", "numpy.fft", "numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

@@ -26,7 +26,22 @@ from conformance.harness import (
 NUMBERS = judge.INTS + judge.FLOATS + judge.COMPLEX
 REAL = judge.INTS + judge.FLOATS
 
+PIECES = [
+    row("lax.split", call(A(5), (2, 3)), call(A(2, 4), [1, 0, 3], 1), call(A(2, 4), (2, 2), axis=-1), call(A(5), (2, 2)),
+        call(A(5), (6, -1)), exact=True),
+    row("lax.stack", call([A(2), A(2)]), call([A(2, 3), A(2, 3)], axis=1), call([A(2)], -1), call([A(2), A(3)]),
+        call([A(2), A(2, dtype="other")]), call([]), exact=True),
+    row("lax.unstack", call(A(3)), call(A(2, 3), 1), call(A(2, 3), axis=-1), call(A()), exact=True),
+    row("lax.tile", call(A(3), (2,)), call(A(2, 3), (2, 2)), call(A(), ()), call(A(3), (0,)), call(A(3), (1, 2)),
+        exact=True),
+    row("lax.broadcast_like", call(A(3), A(2, 3)), call(A(), A(2)), call(A(1, 3), A(2, 3)), call(A(2), A(3)),
+        exact=True),
+    row("lax.round", call(Special()), call(A(4)), call(A(5, whole=True)), call(np.float32([0.5, 1.5, -0.5, 2.5]), 1),
+        call(np.float32([0.5, 1.5, -0.5, 2.5]), 0), call(A(2, dtype="int32")), dtypes=judge.FLOATS, exact=True),
+]  # fmt: skip
+
 TABLE = [
+    *PIECES,
     row("lax.cumlogsumexp", call(A(5)), call(A(3, 4), 1), call(A(3, 4), axis=0, reverse=True), call(A(0)),
         call(A(5, whole=True)), call(A(3), 1), call(Special()), dtypes=judge.FLOATS, twice=True),
     row("lax.reduce_xor", call(A(2, 3), (0,)), call(A(2, 3, 4), (0, 2)), call(A(2), ()), grad=False),
@@ -206,3 +221,44 @@ def test_computations_may_close_over_arrays():
 )
 def test_what_does_not_fit_is_refused(case):
     judge.raises_alike(case)
+
+
+SCATTERS = "scatter scatter_add scatter_sub scatter_mul scatter_min scatter_max"
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "drop", "promise_in_bounds"])
+@pytest.mark.parametrize("name", SCATTERS.split())
+def test_scatters(name, mode):
+    x, y = (judge.array(judge.rng(name, i), shape, "float32") for i, shape in enumerate([(4, 3), (3, 3)]))
+    places = np.int32([[0], [2], [1]] if mode == "promise_in_bounds" else [[3], [-1], [9]])
+
+    def case(m, x, y):
+        numbers = m.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+        return getattr(m.lax, name)(x, places, y, numbers, unique_indices=mode == "promise_in_bounds", mode=mode)
+
+    judge.agree(case, x, y)
+    if (name, mode) not in (("scatter_min", "clip"), ("scatter_max", "clip")):  # jax loses tangents of what it moved
+        judge.agree(lambda m, x, y: m.grad(lambda x: (case(m, x, y) ** 2).sum())(x), x, y)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("algorithm", ["RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX"])
+def test_random_bits_of_the_compiler(algorithm, dtype):
+    case = lambda m, key: m.lax.rng_bit_generator(key, (5,), dtype, m.lax.RandomAlgorithm[algorithm])
+    judge.agree(case, np.uint32([1, 2, 3, 4]), exact=True)
+    assert str(phlox.lax.RandomAlgorithm[algorithm]) == str(jax.lax.RandomAlgorithm[algorithm])
+    judge.raises_alike(lambda m: m.lax.rng_bit_generator(np.uint32([1, 2, 3, 4]), (5,), "int32"))
+
+
+def test_uniform_numbers_of_the_compiler():
+    drawn = np.asarray(phlox.lax.rng_uniform(np.float32(2), np.float32(3), (1000,)))
+    assert 2 <= drawn.min() < 2.1 and 2.9 < drawn.max() < 3
+    judge.raises_alike(lambda m: m.lax.rng_uniform(np.zeros(2, np.float32), np.float32(1), (2,)))
+    judge.raises_alike(lambda m: m.lax.rng_uniform(np.float32(0), np.int32(1), (2,)))
+
+
+def test_rounding_methods_and_shapes():
+    for name in ("AWAY_FROM_ZERO", "TO_NEAREST_EVEN"):
+        assert phlox.lax.RoundingMethod[name] == jax.lax.RoundingMethod[name]
+    for shape in ((2, 3), ()):
+        judge.compare(phlox.lax.shape_as_value(shape), jax.lax.shape_as_value(shape), exact=True)

@@ -115,6 +115,25 @@ from ._loops import (
     scan as scan,
     while_loop as while_loop,
 )
+from ._more import (
+    RandomAlgorithm as RandomAlgorithm,
+    RoundingMethod as RoundingMethod,
+    broadcast_like as broadcast_like,
+    rng_bit_generator as rng_bit_generator,
+    rng_uniform as rng_uniform,
+    round as round,
+    scatter as scatter,
+    scatter_add as scatter_add,
+    scatter_max as scatter_max,
+    scatter_min as scatter_min,
+    scatter_mul as scatter_mul,
+    scatter_sub as scatter_sub,
+    shape_as_value as shape_as_value,
+    split as split,
+    stack as stack,
+    tile as tile,
+    unstack as unstack,
+)
 from ._parallel import (
     axis_index as axis_index,
     axis_size as axis_size,

@@ -14,6 +14,7 @@ from ._activations import (
     sparse_sigmoid,
     squareplus,
 )
+from ._attention import dot_product_attention
 from ._functions import (
     elu,
     gelu,
@@ -39,6 +40,7 @@ from ._functions import (
 
 __all__ = [
     "celu",
+    "dot_product_attention",
     "elu",
     "gelu",
     "glu",

@@ -1,0 +1,242 @@
+"""``phlox.image``: images of other sizes, resampled with a kernel along each axis."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import numpy as jnp
+from ._api.jit import jit
+from ._base.errors import OptionError, ShapeError
+from ._ops.dot import Precision
+from .numpy._promote import canonical_axis, check, promote_inexact, type_of
+from .numpy._shapes import as_shape
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How pixels between pixels are made.
+
+    NEAREST takes the nearest one, LINEAR weighs neighbours by their distance, CUBIC, LANCZOS3 and LANCZOS5 by smoother
+    kernels of radius 2, 3 and 5, CUBIC_PYTORCH by PyTorch's; AREA averages over the area of the new pixel.
+    """
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """The method that a word means.
+
+        >>> import phlox
+        >>> phlox.image.ResizeMethod.from_string("bilinear")
+        <ResizeMethod.LINEAR: 1>
+        """
+        if s not in _WORDS:
+            raise OptionError(f"unknown resize method {s!r}", instead="one of " + ", ".join(_WORDS))
+        return _WORDS[s]
+
+
+_WORDS = {
+    "nearest": ResizeMethod.NEAREST,
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
+}
+
+# --- kernels: the weight of a pixel at a distance -------------------------------------------------------
+
+
+def _triangle(x: Any) -> Any:
+    return jnp.maximum(0, 1 - jnp.abs(x))
+
+
+def _lanczos(radius: float) -> Callable[[Any], Any]:
+    def kernel(x: Any) -> Any:
+        wave = radius * jnp.sin(np.pi * x) * jnp.sin(np.pi * x / radius)
+        near = x > 1e-3
+        out = jnp.where(near, wave / jnp.where(x != 0, np.pi**2 * x**2, 1), 1)
+        return jnp.where(x > radius, 0.0, out)
+
+    return kernel
+
+
+def _cubic(a: float) -> Callable[[Any], Any]:
+    """The cubic kernel of Keys with slope `a` at distance 1."""
+
+    def kernel(x: Any) -> Any:
+        inside = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+        outside = ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+        return jnp.where(x >= 2.0, 0.0, jnp.where(x >= 1.0, outside, inside))
+
+    return kernel
+
+
+#: radius and kernel; AREA is no function of the distance
+_KERNELS: dict[ResizeMethod, tuple[int, Callable[[Any], Any] | None]] = {
+    ResizeMethod.LINEAR: (1, _triangle),
+    ResizeMethod.LANCZOS3: (3, _lanczos(3.0)),
+    ResizeMethod.LANCZOS5: (5, _lanczos(5.0)),
+    ResizeMethod.CUBIC: (2, _cubic(-0.5)),
+    ResizeMethod.CUBIC_PYTORCH: (2, _cubic(-0.75)),
+    ResizeMethod.AREA: (1, None),
+}
+
+
+def _normalized(weights: Any) -> Any:
+    """Weights that sum to 1 for each new pixel, or are 0 where it sees nothing."""
+    total = weights.sum(axis=0, keepdims=True)
+    seen = jnp.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
+    return jnp.where(seen, weights / jnp.where(total != 0, total, 1), 0)
+
+
+def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool) -> Any:
+    """The matrix by which `m` pixels along an axis become `n`."""
+    radius, kernel = _KERNELS[method]
+    dtype = jnp.result_type(scale, translation)
+    inverse = 1.0 / scale
+    wider = jnp.maximum(inverse, 1.0) if antialias else 1.0
+    shift = translation * inverse
+    places = (jnp.arange(n, dtype=dtype) + 0.5) * inverse - shift - 0.5
+    if kernel is None:
+        left = jnp.arange(n, dtype=dtype) * inverse - shift
+        pixel = jnp.arange(m, dtype=dtype)[:, None]
+        overlap = jnp.minimum((left + inverse)[None, :], pixel + 1.0) - jnp.maximum(left[None, :], pixel)
+        weights = _normalized(jnp.maximum(0.0, overlap))
+    elif method is ResizeMethod.CUBIC_PYTORCH:
+        # What would lie outside is read at the edge instead.
+        indices = np.arange(-radius, m + radius)
+        found = kernel(jnp.abs(places[None, :] - jnp.asarray(indices, dtype)[:, None]) / wider)
+        return _normalized(jnp.zeros((m, n), dtype).at[np.clip(indices, 0, m - 1)].add(found))
+    else:
+        weights = _normalized(kernel(jnp.abs(places[None, :] - jnp.arange(m, dtype=dtype)[:, None]) / wider))
+    inside = (places >= -0.5) & (places <= m - 0.5)
+    return jnp.where(inside[None, :], weights, 0)
+
+
+def _resample(
+    x: Any,
+    shape: Sequence[int],
+    axes: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: Any,
+    antialias: bool,
+    precision: Any,
+) -> Any:
+    if not axes:
+        return jnp.asarray(x)
+    if method is ResizeMethod.CUBIC_PYTORCH and antialias:
+        method = ResizeMethod.CUBIC
+    rank = len(shape)
+    operands: list[Any] = [x, list(range(rank))]
+    out = list(range(rank))
+    for i, given in enumerate(axes):
+        axis = canonical_axis(given, rank, "scale_and_translate")
+        weights = _weights(type_of(x).shape[axis], shape[axis], scale[i], translation[i], method, antialias)
+        operands += [weights.astype(type_of(x).dtype), [axis, rank + i]]
+        out[axis] = rank + i
+    return jnp.einsum(*operands, out, precision=precision)
+
+
+def _method(method: Any) -> ResizeMethod:
+    return ResizeMethod.from_string(method) if isinstance(method, str) else method
+
+
+# --- what users call ------------------------------------------------------------------------------------
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An image stretched and moved: what was at ``x`` comes to ``x * scale + translation`` along each axis.
+
+    Args:
+      shape: the shape of the result; along axes other than `spatial_dims` it is that of the image.
+      spatial_dims: the axes that are resampled.
+      scale, translation: a number for each of them. Pixel i reaches from i to i + 1.
+      method: a `ResizeMethod` or its name, not NEAREST.
+      antialias: whether an image that is made smaller is smoothed, so that no pixel is left out.
+      precision: as for `lax.dot_general`.
+
+    What lies outside of the image becomes 0. Raises `ShapeError` or `OptionError` when arguments do not fit.
+
+    >>> import phlox
+    >>> image = jnp.array([0.0, 2.0])
+    >>> phlox.image.scale_and_translate(image, (2,), (0,), jnp.array([1.0]), jnp.array([1.0]), "linear")
+    Array([0., 0.], dtype=float32)
+    """
+    image, scale, translation = check("scale_and_translate", image, scale, translation)
+    aval, shape = type_of(image), as_shape(shape)
+    if len(shape) != aval.ndim:
+        raise ShapeError(f"scale_and_translate: shape {shape} for {aval.short}", shapes=[aval.shape, shape])
+    chosen = _method(method)
+    if chosen is ResizeMethod.NEAREST:
+        raise OptionError("scale_and_translate: method NEAREST", instead="resize, or another method")
+    (image,) = promote_inexact(image)
+    scale, translation = promote_inexact(scale, translation)
+    return _resample(image, shape, spatial_dims, scale, translation, chosen, antialias, precision)
+
+
+@functools.partial(jit, static_argnums=(1, 2, 3, 4))
+def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any) -> Any:
+    old = type_of(image).shape
+    axes = [i for i, (m, n) in enumerate(zip(old, shape, strict=True)) if m != n]
+    if method is ResizeMethod.NEAREST:
+        for axis in axes:
+            m, n = old[axis], shape[axis]
+            places = jnp.floor((jnp.arange(n, dtype=np.float32) + 0.5) * m / n).astype(np.int32)
+            image = image[(slice(None),) * axis + (places,)]
+        return image
+    (image,) = promote_inexact(image)
+    scale = [1.0 if shape[i] == 0 else shape[i] / old[i] for i in axes]
+    return _resample(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
+
+
+def resize(
+    image: Any,
+    shape: Sequence[int],
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An image in another size.
+
+    Args:
+      shape: the new shape, with all axes; along those that keep their length nothing happens.
+      method: a `ResizeMethod` or its name: 'nearest', 'linear', 'cubic', 'cubic-pytorch', 'lanczos3', 'lanczos5' or
+        'area'.
+      antialias: whether an image that is made smaller is smoothed, so that no pixel is left out.
+      precision: as for `lax.dot_general`.
+
+    The result of 'nearest' has the dtype of the image; for others integers become floats.
+
+    >>> import phlox
+    >>> phlox.image.resize(jnp.array([0.0, 2.0]), (4,), "linear")
+    Array([0. , 0.5, 1.5, 2. ], dtype=float32)
+    """
+    (image,) = check("resize", image)
+    aval, wanted = type_of(image), as_shape(shape, "resize")
+    if len(wanted) != aval.ndim:
+        raise ShapeError(f"resize: shape {wanted} for {aval.short}", shapes=[aval.shape, wanted])
+    return _resize(image, wanted, _method(method), antialias, precision)

@@ -1,0 +1,216 @@
+"""Pieces, copies and scatters of ``phlox.lax``, rounding, and random bits of the compiler."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._base.errors import DtypeError, ShapeError
+from .._ir import dtypes
+from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape as ops
+from .._ops.indexing import GatherScatterMode
+from .._ops.rng import RandomAlgorithm as RandomAlgorithm
+from ..numpy._promote import canonical_axis, check, type_of
+from ..numpy._shapes import as_shape
+from ._structural import broadcast_in_dim, slice_in_dim
+
+# --- rounding -------------------------------------------------------------------------------------------
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` takes numbers in the middle between two whole ones."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest whole number, elementwise (StableHLO round_nearest_afz, round_nearest_even).
+
+    >>> from phlox import lax
+    >>> lax.round(np.float32([0.5, 1.5, -0.5])), lax.round(np.float32(0.5), lax.RoundingMethod.TO_NEAREST_EVEN)
+    (Array([ 1.,  2., -1.], dtype=float32), Array(0., dtype=float32))
+    """
+    return e.round_(*check("round", x), rounding_method=RoundingMethod(rounding_method))
+
+
+# --- pieces and copies ----------------------------------------------------------------------------------
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """`operand` cut into pieces of these lengths along an axis.
+
+    >>> split(np.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    (operand,) = check("split", operand)
+    aval = type_of(operand)
+    at = canonical_axis(axis, aval.ndim, "split")
+    if sum(sizes) != aval.shape[at] or any(n < 0 for n in sizes):
+        raise ShapeError(f"split: pieces of lengths {tuple(sizes)} of axis {at} of {aval.short}", shapes=[aval.shape])
+    ends = [0, *np.cumsum(sizes).tolist()]
+    return [slice_in_dim(operand, start, stop, axis=at) for start, stop in itertools.pairwise(ends)]
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape and dtype along a new axis.
+
+    >>> stack([np.arange(2), np.arange(2)], 1).shape
+    (2, 2)
+    """
+    arrays = check("stack", *operands)
+    if not arrays:
+        raise IndexError("stack needs at least one array")
+    first = type_of(arrays[0])
+    for x in arrays[1:]:
+        aval = type_of(x)
+        if aval.shape != first.shape:
+            raise ShapeError(f"stack: shapes must agree, got {first.short} and {aval.short}")
+        if aval.dtype != first.dtype:
+            raise DtypeError(f"stack: dtypes must agree, got {first.short} and {aval.short}", instead="numpy.stack")
+    at = canonical_axis(axis, first.ndim + 1, "stack")
+    shape = (*first.shape[:at], 1, *first.shape[at:])
+    lined = [ops.reshape(x, new_sizes=shape, dimensions=None) for x in arrays]
+    return ops.concatenate(*lined, dimension=at)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The parts of `x` along an axis, which they lack.
+
+    >>> unstack(np.arange(2))
+    (Array(0, dtype=int32), Array(1, dtype=int32))
+    """
+    (x,) = check("unstack", x)
+    aval = type_of(x)
+    if not aval.ndim:
+        raise ShapeError(f"unstack: {aval.short} has no axis", shapes=[aval.shape])
+    at = canonical_axis(axis, aval.ndim, "unstack")
+    return tuple(ops.squeeze(part, dimensions=(at,)) for part in split(x, (1,) * aval.shape[at], at))
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """`operand` repeated so often along each of its axes.
+
+    >>> tile(np.arange(2), (2,))
+    Array([0, 1, 0, 1], dtype=int32)
+    """
+    (operand,) = check("tile", operand)
+    aval = type_of(operand)
+    if len(reps) != aval.ndim or any(n < 0 for n in reps):
+        raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="numpy.tile", shapes=[aval.shape])
+    return jnp.tile(operand, tuple(reps))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """`arr` repeated to the shape of another array, as in NumPy.
+
+    >>> broadcast_like(np.arange(2), np.zeros((2, 2))).shape
+    (2, 2)
+    """
+    arr, like_arr = check("broadcast_like", arr, like_arr)
+    shape, rank = type_of(like_arr).shape, type_of(arr).ndim
+    if rank > len(shape):
+        raise ShapeError(f"broadcast_like: {type_of(arr).short} has more axes than {type_of(like_arr).short}")
+    return broadcast_in_dim(arr, shape, tuple(range(len(shape) - rank, len(shape))))
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """A shape as an array of integers.
+
+    >>> shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
+    wide = any(n > np.iinfo(np.int32).max for n in shape)
+    return np.asarray(shape, np.int64 if wide else np.int32) if len(shape) else jnp.zeros((0,), np.int32)
+
+
+# --- scatters -------------------------------------------------------------------------------------------
+
+
+def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[..., Any]:
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: _indexing.ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        operand, scatter_indices, updates = check(name, operand, scatter_indices, updates)
+        return primitive(
+            operand,
+            scatter_indices,
+            updates,
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=GatherScatterMode.from_any(mode),
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "phlox.lax"
+    function.__doc__ = (
+        f"`operand` with `updates` {what} at computed places (StableHLO scatter). ``x.at[i]`` is easier to use.\n\n"
+        ">>> from phlox import lax\n"
+        ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
+        f">>> lax.{name}(np.int32([1, 2, 3]), np.int32([[2]]), np.int32([4]), numbers)\n{result}\n"
+    )
+    return function
+
+
+def _subtract(operand: Any, indices: Any, updates: Any, **options: Any) -> Any:
+    return _indexing.scatter_add(operand, indices, e.neg(updates), **options)
+
+
+scatter = _scatter("scatter", _indexing.scatter, "written", "Array([1, 2, 4], dtype=int32)")
+scatter_add = _scatter("scatter_add", _indexing.scatter_add, "added", "Array([1, 2, 7], dtype=int32)")
+scatter_sub = _scatter("scatter_sub", _subtract, "subtracted", "Array([ 1,  2, -1], dtype=int32)")
+scatter_mul = _scatter("scatter_mul", _indexing.scatter_mul, "multiplied", "Array([ 1,  2, 12], dtype=int32)")
+scatter_min = _scatter(
+    "scatter_min", _indexing.scatter_min, "in place of larger elements", "Array([1, 2, 3], dtype=int32)"
+)
+scatter_max = _scatter(
+    "scatter_max", _indexing.scatter_max, "in place of smaller elements", "Array([1, 2, 4], dtype=int32)"
+)
+
+# --- random bits ----------------------------------------------------------------------------------------
+
+
+def rng_bit_generator(
+    key: Any, shape: Sequence[int], dtype: Any = np.uint32, algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT
+) -> tuple[Any, Any]:
+    """Random bits made by the compiler, and the key for the next ones (StableHLO rng_bit_generator).
+
+    Args:
+      key: uint32[4].
+      dtype: uint8, uint16, uint32 or uint64.
+      algorithm: a `RandomAlgorithm`; the default one differs from platform to platform.
+
+    >>> from phlox import lax
+    >>> key, bits = lax.rng_bit_generator(np.uint32([1, 2, 3, 4]), (2,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)
+    >>> key.shape, bits.shape
+    ((4,), (2,))
+    """
+    (key,) = check("rng_bit_generator", key)
+    wanted = dtypes.user_dtype(dtype, "rng_bit_generator")
+    if dtypes.kind(wanted) != "u" or dtypes.bits(wanted) < 8:
+        raise DtypeError(f"rng_bit_generator: dtype {wanted.name}", instead="uint8, uint16, uint32 or uint64")
+    options = {"shape": as_shape(shape), "dtype": wanted, "algorithm": RandomAlgorithm(algorithm)}
+    return tuple(_rng.rng_bit_generator(key, **options))  # type: ignore[return-value]
+
+
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Random numbers between `a` and `b`, others each time (StableHLO rng). `phlox.random.uniform` can be repeated.
+
+    >>> from phlox import lax
+    >>> lax.rng_uniform(np.float32(0), np.float32(1), (2, 3)).shape
+    (2, 3)
+    """
+    return _rng.rng_uniform(*check("rng_uniform", a, b), shape=as_shape(shape))

@@ -1,0 +1,134 @@
+"""Attention: weighted means of values, the weights being given by how well queries fit keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import lax, numpy as jnp
+from .._base.errors import DtypeError, OptionError, ShapeError
+from ..numpy._promote import check
+from ._functions import logsumexp, softmax
+
+
+def _four_axes(x: Any) -> Any:
+    """`x` with axes of length one in front, up to four."""
+    x = jnp.asarray(x)
+    return x.reshape((1,) * (4 - x.ndim) + x.shape) if x.ndim < 4 else x
+
+
+def _expect(name: str, x: Any, shape: tuple[int | None, ...], dtype: Any) -> None:
+    """Raises unless `x` has this shape (None: any length) and dtype."""
+    if x is None:
+        return
+    if x.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, x.shape, strict=True)):
+        raise ShapeError(f"dot_product_attention: {name} has shape {x.shape}, needed is {shape}", shapes=[x.shape])
+    if dtype is not None and x.dtype != dtype:
+        raise DtypeError(f"dot_product_attention: {name} is {x.dtype.name}, needed is {np.dtype(dtype).name}")
+
+
+def _allowed(length: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Any:
+    """Which keys each query may look at, as far as their places decide it; None for all."""
+    query, key = np.arange(length)[:, None], np.arange(keys)[None, :]
+    found = np.ones((length, keys), bool)
+    if causal:
+        found &= key <= query
+    if window is not None:
+        left, right = window
+        found &= (query <= key + left) & (query >= key - right)
+    return found if causal or window is not None else None
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """Scaled dot product attention: ``softmax(query @ key.T * scale + bias) @ value`` for each head.
+
+    Letters of shapes: B examples, T queries, S keys, N heads of queries, K heads of keys (a divisor of N), H features.
+
+    Args:
+      query: of shape [B, T, N, H], or without B.
+      key, value: of shape [B, S, K, H]; with fewer heads than the query has, each serves a group of them.
+      bias: added to the products; of shape [B, N, T, S], where lengths may be 1.
+      mask: bools of such a shape: where false, the key is not looked at.
+      scale: of the products; 1 / sqrt(H) by default.
+      is_causal: whether a query looks only at keys up to its own place.
+      query_seq_lengths, key_value_seq_lengths: int32[B], how many queries and keys of each example count.
+      local_window_size: how far to the left and right of its place a query looks.
+      implementation: None or 'xla'; there is no other here.
+      return_residual: whether the logarithms of the sums of exponentials [B, T, N] are returned too.
+
+    Raises `ShapeError`, `DtypeError` or `OptionError` when arguments do not fit.
+
+    >>> from phlox import nn
+    >>> x = jnp.ones((1, 3, 2, 4))
+    >>> nn.dot_product_attention(x, x, x).shape
+    (1, 3, 2, 4)
+    """
+    check("dot_product_attention", query, key, value)
+    shape = np.shape(query)
+    query, key, value = (_four_axes(x) for x in (query, key, value))
+    bias, mask = (None if x is None else _four_axes(x) for x in (bias, mask))
+    lengths = [None if x is None else jnp.asarray(x) for x in (query_seq_lengths, key_value_seq_lengths)]
+    if key.ndim != 4:
+        raise ShapeError(f"dot_product_attention: key has shape {key.shape}, needed are four axes", shapes=[key.shape])
+    b, s, k, h = key.shape
+    _expect("value", value, (b, s, k, h), key.dtype)
+    _expect("query", query, (b, None, None, h), key.dtype)
+    _expect("mask", mask, (None,) * 4, bool)
+    _expect("bias", bias, (None,) * 4, None)
+    _expect("query_seq_lengths", lengths[0], (b,), np.int32)
+    _expect("key_value_seq_lengths", lengths[1], (b,), np.int32)
+    t, n = query.shape[1:3]
+    if n % k:
+        raise ShapeError(f"dot_product_attention: {n} heads of queries for {k} of keys", instead="a multiple")
+    if implementation not in (None, "xla"):
+        raise OptionError(f"dot_product_attention: implementation={implementation!r}", instead="None or 'xla'")
+    window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+    grouped = query.reshape(b, t, k, n // k, h)
+    wide = jnp.promote_types(query.dtype, np.float32)
+    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide).reshape(b, n, t, s)
+    logits = logits * jnp.asarray(1.0 / np.sqrt(h) if scale is None else scale, logits.dtype)
+    if bias is not None:
+        logits = (logits + bias).astype(logits.dtype)
+    logits = _masked(logits, mask, _allowed(t, s, is_causal, window), lengths).astype(np.float32)
+    weights = softmax(logits, axis=-1).astype(key.dtype).reshape(b, k, n // k, t, s)
+    out = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape(b, t, n, h)
+    if lengths[0] is not None:
+        counts = jnp.arange(t)[None, :] < lengths[0][:, None]
+        out = out * counts[:, :, None, None].astype(out.dtype)
+    if not return_residual:
+        return out.reshape(shape)
+    sums = jnp.transpose(logsumexp(logits, axis=-1).astype(key.dtype), (0, 2, 1))
+    return out.reshape(shape), lax.stop_gradient(sums).reshape(shape[:-1])
+
+
+def _masked(logits: Any, mask: Any, places: Any, lengths: list[Any]) -> Any:
+    """Products [B, N, T, S] with a number far below all others where a key is not looked at."""
+    t, s = logits.shape[2:]
+    masks = [x for x in (mask, places) if x is not None]
+    queries, keys = lengths
+    if queries is not None:
+        masks.append((jnp.arange(t)[None, :, None] < queries[:, None, None])[:, None])
+    if keys is not None:
+        masks.append((jnp.arange(s)[None, None, :] < keys[:, None, None])[:, None])
+    if not masks:
+        return logits
+    seen = masks[0]
+    for other in masks[1:]:
+        seen = jnp.logical_and(seen, other)
+    least = -0.7 * min(float(jnp.finfo(logits.dtype).max), float(np.finfo(np.float32).max))
+    return jnp.where(seen, logits, jnp.asarray(least, logits.dtype))

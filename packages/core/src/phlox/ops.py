@@ -1,0 +1,143 @@
+"""``phlox.ops``: sums, products and extrema of segments, the rows of an array that have the same number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import numpy as jnp
+from ._base.errors import OptionError
+from ._ops.indexing import GatherScatterMode
+from ._ops.reduce import highest, lowest
+from ._trace.trace import Tracer
+from .numpy._promote import check
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def _segments(
+    function: str,
+    method: str,
+    start: Callable[[Any], Any],
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    bucket_size: int | None,
+    mode: Any,
+) -> Any:
+    data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
+    if num_segments is None:
+        if isinstance(ids, Tracer):
+            bool(ids.max())  # raises: how many there are decides about the shape
+        num_segments = int(np.asarray(ids).max()) + 1
+    if isinstance(num_segments, Tracer):
+        num_segments = num_segments.__index__()
+    if num_segments < 0:
+        raise OptionError(f"{function}: num_segments={num_segments}")
+    options = {
+        "indices_are_sorted": indices_are_sorted,
+        "unique_indices": unique_indices,
+        "mode": GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+    }
+    if ids.dtype.kind == "i":  # negative numbers do not count from the end
+        ids = ids.astype(np.promote_types(ids.dtype, np.int32))
+        clipped = GatherScatterMode.from_any(options["mode"]) is GatherScatterMode.CLIP
+        ids = jnp.where(ids < 0, 0 if clipped else num_segments, ids)
+    first = np.asarray(start(data.dtype)).astype(data.dtype)
+    if bucket_size is None:
+        out = jnp.full((num_segments, *data.shape[1:]), first, data.dtype)
+        return getattr(out.at[ids], method)(data, **options)
+    # Each bucket by itself, then all of them: sums of many numbers lose less that way.
+    buckets = -(-ids.size // bucket_size)
+    out = jnp.full((buckets, num_segments, *data.shape[1:]), first, data.dtype)
+    out = getattr(out.at[jnp.arange(ids.shape[0]) // bucket_size, ids], method)(data, **options)
+    reducers = {"add": jnp.sum, "multiply": jnp.prod, "max": jnp.max, "min": jnp.min}
+    return reducers[method](out, axis=0).astype(data.dtype)
+
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The sum of the rows of each segment.
+
+    Args:
+      data: an array; rows are its parts along the first axis.
+      segment_ids: the number of the segment that each row belongs to.
+      num_segments: how many there are, by default the largest number and 1; under `jit` it must be given.
+      indices_are_sorted, unique_indices: promises about `segment_ids` that make it faster.
+      bucket_size: so many rows are reduced first, then the results.
+      mode: what happens to rows with numbers that no segment has, as for ``x.at[i]``; by default they are left out.
+
+    >>> import phlox
+    >>> phlox.ops.segment_sum(jnp.array([1, 2, 4]), jnp.array([0, 1, 0]))
+    Array([5, 2], dtype=int32)
+    """
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    return _segments("segment_sum", "add", lambda dtype: 0, data, segment_ids, *options)
+
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The product of the rows of each segment; arguments as for `segment_sum`.
+
+    >>> import phlox
+    >>> phlox.ops.segment_prod(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
+    Array([1, 8], dtype=int32)
+    """
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    return _segments("segment_prod", "multiply", lambda dtype: 1, data, segment_ids, *options)
+
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The largest of the rows of each segment; arguments as for `segment_sum`.
+
+    >>> import phlox
+    >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
+    Array([1, 4], dtype=int32)
+    """
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    return _segments("segment_max", "max", lowest, data, segment_ids, *options)
+
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The smallest of the rows of each segment; arguments as for `segment_sum`.
+
+    >>> import phlox
+    >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
+    Array([1, 2], dtype=int32)
+    """
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    return _segments("segment_min", "min", highest, data, segment_ids, *options)
