@@ -233,6 +233,7 @@ UFUNCS = {
     "logical_and",
     "logical_or",
     "logical_xor",
+    "random_gamma_grad",
 }
 
 

@@ -38,13 +38,60 @@ LAX = [
           for b in (0, 0.5, judge.np.inf)], dtypes=FLOATS, grad=False, vmap=False),
 ]  # fmt: skip
 
-TABLE = LAX
+P = A(3, low=0.1, high=0.9, dtype="float32")
+WIDE = "float32"
+
+
+def scipy(names, low, high, **options):
+    calls = [call(A(4, low=low, high=high)), call(S(0.5)), call(Special())]
+    return rows("scipy.special", names, *calls, **{"dtypes": ["float32", "bfloat16", "int32"], **options})
+
+
+def scipy_pairs(names, low, high, **options):
+    one = A(3, low=low, high=high)
+    calls = [call(one, one), call(A(2, 1, low=low, high=high), one), call(one, S(0.5)), call(S(0.5), S(2.0))]
+    return rows("scipy.special", names, *calls, **{"dtypes": ["float32", "bfloat16", "int32"], **options})
+
+
+SCIPY = [
+    *scipy("gammaln digamma gamma loggamma factorial i0 i0e i1 i1e", 0.3, 5.0, tolerance=5e-5),
+    *scipy("gammasgn", -4.0, 4.0, grad=False),
+    *scipy("logit entr", 0.1, 0.9, twice=True),
+    *rows("scipy.special", "ndtr ndtri log_ndtr", call(P), call(S(0.5)), call(Special()), call(A(3, dtype="int32")),
+        dtypes=["float32", "float16"], grad=False),
+    *rows("scipy.special", "ndtr log_ndtr", call(A(5, low=-14, high=7)), dtypes=[WIDE], twice=True),
+    row("scipy.special.ndtri", call(A(5, low=0.001, high=0.999)), call(A(3, low=1e-30, high=1e-15)), dtypes=[WIDE],
+        tolerance=1e-4),
+    row("scipy.special.log_ndtr", call(A(3, low=-20), 5), call(A(3), 31), call(A(3), 2.5), dtypes=[WIDE]),
+    *scipy_pairs("xlogy xlog1py rel_entr kl_div boxcox boxcox1p", 0.2, 3.0, tolerance=5e-5),
+    row("scipy.special.xlogy", call(judge.np.float32([0, 0, 1, 0]), judge.np.float32([0, 1, 0, judge.np.nan]))),
+    row("scipy.special.rel_entr", call(judge.np.float32([0, -1, 1, 0]), judge.np.float32([0, 1, 0, 2]))),
+    row("scipy.special.entr", call(judge.np.float32([0, -1, judge.np.nan]))),
+    row("scipy.special.boxcox", call(A(3, low=0.5), S(0)), dtypes=[WIDE]),
+    *scipy_pairs("beta betaln poch", 0.3, 4.0, tolerance=1e-4, dtypes=[WIDE, "int32"]),
+    row("scipy.special.betaln", call(A(3, low=1, high=20), A(3, low=8, high=1e6)), dtypes=[WIDE]),
+    *scipy_pairs("gammainc gammaincc", 0.3, 4.0, dtypes=[WIDE, "int32"]),
+    *scipy_pairs("comb", 0.0, 6.0, dtypes=[WIDE, "int32"], grad=False, tolerance=1e-4),
+    row("scipy.special.comb", call(A(3, low=0, high=5), A(3, low=0, high=3), repetition=True), dtypes=["int32"],
+        tolerance=1e-4),
+    row("scipy.special.betainc", call(P, P, P), call(A(3, low=1), S(2), P), dtypes=[WIDE, "int32"], grad=False),
+    row("scipy.special.polygamma", call(2, A(3, low=0.5)), call(A(3, dtype="int32", low=0), A(3, low=0.5)),
+        call(1.5, A(2)), dtypes=[WIDE], grad=False),
+    row("scipy.special.multigammaln", call(A(3, low=3, high=6), 2), call(A(2, 2, low=3, high=6), 1), call(S(4.0), 3),
+        dtypes=[WIDE, "int32"], tolerance=1e-4, jit=False),
+    row("scipy.special.factorial", call(A(2), True), call(A(3, dtype="int32", low=-2, high=5))),
+    row("scipy.special.bernoulli", call(0), call(2), call(12), call(-1)),
+    *rows("scipy.special", "softmax log_softmax", call(A(2, 3)), call(A(2, 3), axis=0), dtypes=[WIDE]),
+    *rows("scipy.special", "beta kl_div rel_entr poch", call(A(2), A(2)), dtypes=["complex64"], grad=False),
+]  # fmt: skip
+
+TABLE = LAX + SCIPY
 
 test_value = values(TABLE)
 test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
-test_64_bits = wide(TABLE)
+test_64_bits = wide(LAX)
 
 
 def test_derivative_of_the_incomplete_beta_function():

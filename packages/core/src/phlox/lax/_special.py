@@ -7,7 +7,7 @@ from typing import Any
 from .._ops import incomplete, special
 from .._ops.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
 from ..numpy._promote import check, type_of
-from ._elementwise import _binary, _f, _unary
+from ._elementwise import _f, _unary
 
 bessel_i0e = _unary(
     special.bessel_i0e, "bessel_i0e", "exp(-abs(x)) times the modified Bessel function of order 0", "0.0", _f("1.")
@@ -17,13 +17,51 @@ bessel_i1e = _unary(
 )
 digamma = _unary(special.digamma, "digamma", "The derivative of lgamma", "1.0", _f("-0.5772154"))
 lgamma = _unary(special.lgamma, "lgamma", "log(abs(gamma(x)))", "1.0", _f("0."))
-igamma = _binary(incomplete.igamma, "igamma", "The regularized lower incomplete gamma function", "1.0, 0.0", _f("0."))
-igammac = _binary(incomplete.igammac, "igammac", "1 - igamma(a, x)", "1.0, 0.0", _f("1."))
-igamma_grad_a = _binary(
-    incomplete.igamma_grad_a, "igamma_grad_a", "The derivative of igamma(a, x) by a", "1.0, 0.0", _f("0.")
-)
-polygamma = _binary(special.polygamma, "polygamma", "The m-th derivative of digamma", "1.0, 1.0", _f("1.6449342"))
-zeta = _binary(special.zeta, "zeta", "Hurwitz' zeta function: the sum of (q + k)**-x", "2.0, 1.0", _f("1.6449342"))
+
+
+def igamma(a: Any, x: Any) -> Any:
+    """The regularized lower incomplete gamma function, elementwise.
+
+    >>> igamma(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return incomplete.igamma(*check("igamma", a, x))
+
+
+def igammac(a: Any, x: Any) -> Any:
+    """``1 - igamma(a, x)``, elementwise.
+
+    >>> igammac(1.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return incomplete.igammac(*check("igammac", a, x))
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    """The derivative of ``igamma(a, x)`` by `a`, elementwise.
+
+    >>> igamma_grad_a(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return incomplete.igamma_grad_a(*check("igamma_grad_a", a, x))
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The derivative of order `m` of digamma, elementwise. It has a derivative by `x` alone.
+
+    >>> polygamma(1.0, 1.0)
+    Array(1.6449342, dtype=float32, weak_type=True)
+    """
+    return special.polygamma(*check("polygamma", m, x))
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """Hurwitz' zeta function, elementwise: the sum of ``(q + k)**-x`` over k = 0, 1, …
+
+    >>> zeta(2.0, 1.0)
+    Array(1.6449342, dtype=float32, weak_type=True)
+    """
+    return special.zeta(*check("zeta", x, q))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:

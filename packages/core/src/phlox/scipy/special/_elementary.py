@@ -1,0 +1,188 @@
+"""Error functions, logistic ones, entropies, and powers that tend to logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._api.custom import custom_jvp
+from ..._base.errors import DtypeError
+from ..._ir import dtypes
+from ...nn import sigmoid as _sigmoid
+from ...numpy._promote import check, promote_inexact, promoted_inexact, type_of
+
+
+def real_inexact(function: str, *args: Any) -> list[Any]:
+    """The arguments as floats of one dtype and rank. Raises `DtypeError` for complex numbers."""
+    found = promoted_inexact(function, *args) if len(args) > 1 else promote_inexact(*check(function, *args))
+    if dtypes.kind(type_of(found[0]).dtype) == "c":
+        raise DtypeError(f"{function} does not accept {type_of(found[0]).short}", instead="x.real or x.imag")
+    return found
+
+
+def erf(x: Any) -> Any:
+    """The error function, elementwise (as ``scipy.special.erf``).
+
+    >>> erf(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.erf(*promote_inexact(*check("erf", x)))
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), elementwise (as ``scipy.special.erfc``).
+
+    >>> erfc(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return lax.erfc(*promote_inexact(*check("erfc", x)))
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of erf, elementwise (as ``scipy.special.erfinv``).
+
+    >>> erfinv(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.erf_inv(*promote_inexact(*check("erfinv", x)))
+
+
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x)), elementwise (as ``scipy.special.expit``).
+
+    >>> expit(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return _sigmoid(x)
+
+
+@custom_jvp
+def _logit(x: Any) -> Any:
+    return lax.log(x / (1 - x))
+
+
+@_logit.defjvp
+def _logit_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    return _logit(x), t / (x * (1 - x))
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), elementwise (as ``scipy.special.logit``); the inverse of `expit`.
+
+    >>> logit(0.5)
+    Array(0., dtype=float32)
+    """
+    return _logit(*promote_inexact(*check("logit", x)))
+
+
+# --- x log y --------------------------------------------------------------------------------------------
+
+
+def _times_log(log: Any, shift: int) -> Any:
+    @custom_jvp
+    def function(x: Any, y: Any) -> Any:
+        return jnp.where((x != 0.0) | jnp.isnan(y), x * log(y), jnp.zeros_like(x))
+
+    @function.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[Any, Any]:
+        (x, y), (s, t) = primals, tangents
+        out = function(x, y)
+        return out, (s * log(y) + t * x / (shift + y if shift else y)).astype(out.dtype)
+
+    return function
+
+
+_xlogy, _xlog1py = _times_log(lax.log, 0), _times_log(lax.log1p, 1)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """x * log(y), elementwise, and 0 where x is 0 (as ``scipy.special.xlogy``).
+
+    >>> xlogy(0.0, 0.0)
+    Array(0., dtype=float32)
+    """
+    return _xlogy(*promoted_inexact("xlogy", x, y))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """x * log(1 + y), elementwise, and 0 where x is 0 (as ``scipy.special.xlog1py``).
+
+    >>> xlog1py(0.0, -1.0)
+    Array(0., dtype=float32)
+    """
+    return _xlog1py(*promoted_inexact("xlog1py", x, y))
+
+
+@custom_jvp
+def _xlogx(x: Any) -> Any:
+    return _xlogy(x, x)
+
+
+@_xlogx.defjvp
+def _xlogx_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    return _xlogx(x), t * (lax.log(x) + 1)
+
+
+def entr(x: Any) -> Any:
+    """-x * log(x), elementwise, 0 at 0 and -inf below (as ``scipy.special.entr``).
+
+    >>> entr(1.0)
+    Array(-0., dtype=float32)
+    """
+    (x,) = promote_inexact(*check("entr", x))
+    return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """p * log(p / q), elementwise, 0 where p is 0, inf where either is negative (as ``scipy.special.rel_entr``).
+
+    >>> rel_entr(1.0, 1.0)
+    Array(0., dtype=float32)
+    """
+    p, q = real_inexact("rel_entr", p, q)
+    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
+    return jnp.where(both, _xlogx(safe_p) - _xlogy(safe_p, safe_q), jnp.where(none, 0, np.inf))
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """p * log(p / q) - p + q, elementwise (as ``scipy.special.kl_div``).
+
+    >>> kl_div(1.0, 1.0)
+    Array(0., dtype=float32)
+    """
+    p, q = real_inexact("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+# --- powers ---------------------------------------------------------------------------------------------
+
+
+def _power(log: Any, lmbda: Any) -> Any:
+    none = lmbda == 0
+    safe = jnp.where(none, jnp.ones_like(lmbda), lmbda)
+    return jnp.where(none, log, jnp.expm1(safe * log) / safe)
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x**lmbda - 1) / lmbda, elementwise, and log(x) where lmbda is 0 (as ``scipy.special.boxcox``).
+
+    >>> boxcox(3.0, 2.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
+    x, lmbda = promoted_inexact("boxcox", x, lmbda)
+    return _power(jnp.log(x), lmbda)
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """`boxcox` of 1 + x (as ``scipy.special.boxcox1p``).
+
+    >>> boxcox1p(0.0, 2.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x, lmbda = promoted_inexact("boxcox1p", x, lmbda)
+    return _power(jnp.log1p(x), lmbda)

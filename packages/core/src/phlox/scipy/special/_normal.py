@@ -1,0 +1,182 @@
+"""The normal distribution function, its logarithm and its inverse; Bessel functions."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._api.custom import custom_jvp
+from ..._base.errors import ArgumentError, DtypeError, OptionError
+from ...numpy._promote import check, promote_inexact, type_of
+
+
+def _float(function: str, x: Any) -> Any:
+    (x,) = check(function, x)
+    x = jnp.asarray(x)
+    if x.dtype not in (np.float32, np.float64):
+        raise DtypeError(f"{function} takes float32 or float64, got {type_of(x).short}")
+    return x
+
+
+def ndtr(x: Any) -> Any:
+    """The share of the standard normal distribution below x, elementwise (as ``scipy.special.ndtr``).
+
+    >>> ndtr(0.0)
+    Array(0.5, dtype=float32)
+    """
+    return _ndtr(_float("ndtr", x))
+
+
+def _ndtr(x: Any) -> Any:
+    half_root = 0.5 * np.sqrt(np.asarray(2, x.dtype))
+    w = x * half_root
+    z = jnp.abs(w)
+    tail = lax.erfc(z)
+    out = jnp.where(z < half_root, 1 + lax.erf(w), jnp.where(w > 0, 2 - tail, tail))
+    return (0.5 * out).astype(x.dtype)
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """log(ndtr(x)), elementwise, exact far below 0 too (as ``scipy.special.log_ndtr``).
+
+    `series_order` is the number of terms of the asymptotic series that is used there.
+
+    >>> log_ndtr(0.0)
+    Array(-0.6931472, dtype=float32)
+    """
+    if not isinstance(series_order, int):
+        raise ArgumentError(f"log_ndtr: series_order={series_order!r} must be an integer")
+    if not 0 <= series_order <= 30:
+        raise OptionError(f"log_ndtr: series_order={series_order}", instead="0 to 30")
+    return _log_ndtr(_float("log_ndtr", x), series_order)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _log_ndtr(x: Any, order: int) -> Any:
+    lower, upper = (-20, 8) if x.dtype == np.float64 else (-10, 5)
+    high = x > upper
+    share = _ndtr(jnp.where(high, -x, jnp.maximum(x, lower)))
+    low = _far_below(jnp.minimum(x, lower), order)
+    return jnp.where(high, -share, jnp.where(x > lower, jnp.log(share), low))
+
+
+@_log_ndtr.defjvp
+def _log_ndtr_jvp(order: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = _log_ndtr(x, order)
+    density = -0.5 * jnp.square(x) - np.log(np.sqrt(2 * np.pi)).item()
+    return out, t * jnp.exp(density - out)
+
+
+def _far_below(x: Any, order: int) -> Any:
+    square = jnp.square(x)
+    scale = -0.5 * square - jnp.log(-x) - 0.5 * np.log(2 * np.pi).item()
+    odd = even = jnp.zeros_like(x)
+    power = square
+    for n in range(1, order + 1):
+        term = float(np.prod(np.arange(2 * n - 1, 1, -2))) / power
+        odd, even = (odd + term, even) if n % 2 else (odd, even + term)
+        power = power * square
+    return scale + jnp.log(1 + even - odd)
+
+
+# Cephes: rational approximations near the middle, and in the tails with 2 <= z < 8 and 8 <= z = sqrt(-2 log p).
+# fmt: off
+_P0 = (
+    -5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1,
+    -1.23916583867381258016,
+)
+_Q0 = (
+    1.0, 1.95448858338141759834, 4.67627912898881538453, 8.63602421390890590575e1, -2.25462687854119370527e2,
+    2.00260212380060660359e2, -8.20372256168333339912e1, 1.59056225126211695515e1, -1.18331621121330003142,
+)
+_P1 = (
+    4.05544892305962419923, 3.15251094599893866154e1, 5.71628192246421288162e1, 4.40805073893200834700e1,
+    1.46849561928858024014e1, 2.18663306850790267539, -1.40256079171354495875e-1, -3.50424626827848203418e-2,
+    -8.57456785154685413611e-4,
+)
+_Q1 = (
+    1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1, 1.50425385692907503408e1,
+    2.50464946208309415979, -1.42182922854787788574e-1, -3.80806407691578277194e-2, -9.33259480895457427372e-4,
+)
+_P2 = (
+    3.23774891776946035970, 6.91522889068984211695, 3.93881025292474443415, 1.33303460815807542389,
+    2.01485389549179081538e-1, 1.23716634817820021358e-2, 3.01581553508235416007e-4, 2.65806974686737550832e-6,
+    6.23974539184983293730e-9,
+)
+_Q2 = (
+    1.0, 6.02427039364742014255, 3.67983563856160859403, 1.37702099489081330271, 2.16236993594496635890e-1,
+    1.34204006088543189037e-2, 3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9,
+)
+# fmt: on
+
+
+def ndtri(p: Any) -> Any:
+    """The inverse of `ndtr`, elementwise (as ``scipy.special.ndtri``).
+
+    >>> ndtri(0.5)
+    Array(0., dtype=float32)
+    """
+    p = _float("ndtri", p)
+    dtype = p.dtype
+
+    def ratio(x: Any, above: Any, below: Any) -> Any:
+        return jnp.polyval(np.asarray(above, dtype), x) / jnp.polyval(np.asarray(below, dtype), x)
+
+    edge = np.exp(-2.0).item()
+    q = jnp.where(p > -np.expm1(-2.0).item(), 1 - p, p)
+    q = jnp.where(q == 0, 0.5, q).astype(dtype)  # the result at 0 and 1 is put in below
+    w = q - 0.5
+    ww = w * w
+    middle = (w + w * ww * ratio(ww, _P0, _Q0)) * -np.sqrt(2 * np.pi).item()
+    z = jnp.sqrt(-2 * jnp.log(q))
+    first = z - jnp.log(z) / z
+    inverse = 1 / z
+    tail = jnp.where(z >= 8, first - ratio(inverse, _P2, _Q2) / z, first - ratio(inverse, _P1, _Q1) / z)
+    x = jnp.where(q > edge, middle, tail)
+    x = jnp.where(p > 1 - edge, x, -x)
+    return jnp.where(p == 0, -jnp.inf, jnp.where(p == 1, jnp.inf, x))
+
+
+# --- Bessel functions -----------------------------------------------------------------------------------
+
+
+def i0e(x: Any) -> Any:
+    """exp(-abs(x)) * i0(x), elementwise (as ``scipy.special.i0e``).
+
+    >>> i0e(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return lax.bessel_i0e(*promote_inexact(*check("i0e", x)))
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0, elementwise (as ``scipy.special.i0``).
+
+    >>> i0(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    (x,) = promote_inexact(*check("i0", x))
+    return lax.exp(lax.abs(x)) * lax.bessel_i0e(x)
+
+
+def i1e(x: Any) -> Any:
+    """exp(-abs(x)) * i1(x), elementwise (as ``scipy.special.i1e``).
+
+    >>> i1e(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.bessel_i1e(*promote_inexact(*check("i1e", x)))
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function of order 1, elementwise (as ``scipy.special.i1``).
+
+    >>> i1(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    (x,) = promote_inexact(*check("i1", x))
+    return lax.exp(lax.abs(x)) * lax.bessel_i1e(x)
