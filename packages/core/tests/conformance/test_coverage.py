@@ -15,8 +15,8 @@ import jax.experimental.jet
 import jax.export
 import jax.ffi
 import jax.flatten_util
-import jax.monitoring
 import jax.image
+import jax.monitoring
 import jax.ops
 import jax.scipy.linalg
 import jax.scipy.special
@@ -65,8 +65,8 @@ from conformance import (
     test_refs,
     test_remat,
     test_solves,
-    test_stages,
     test_special,
+    test_stages,
     test_transforms,
     test_trees,
     test_windows,

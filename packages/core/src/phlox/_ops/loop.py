@@ -7,7 +7,6 @@ only when it runs, so its values cannot be kept for a derivative in reverse; for
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 

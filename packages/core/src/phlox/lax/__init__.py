@@ -142,13 +142,13 @@ from ._parallel import (
     pmin as pmin,
     psum as psum,
 )
-from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._reductions import (
     reduce as reduce,
     reduce_precision as reduce_precision,
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
+from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._special import (
     bessel_i0e as bessel_i0e,
     bessel_i1e as bessel_i1e,
