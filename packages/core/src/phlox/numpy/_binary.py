@@ -97,7 +97,9 @@ floor_divide = binary(
 
 def _logaddexp(x: Any, y: Any) -> Any:
     out = logs.logaddexp(x, y)
-    return to_dtype(out, type_of(out).dtype)
+    # As in JAX: the constants in the formula for complex numbers are not weak beside arrays.
+    strong = is_kind(out, "c") and type_of(out).shape
+    return to_dtype(out, type_of(out).dtype) if strong else out
 
 
 def _hypot(x: Any, y: Any) -> Any:

@@ -185,7 +185,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     """The inverse of `hfft`.
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
-    Array([1.-0.j, 1.-0.j], dtype=complex64)
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
     (a,) = check("ihfft", a)
     out = _over_one("ihfft", FftType.RFFT, a, n, axis, norm)

@@ -1,6 +1,6 @@
 """``phlox.scipy.special``: special functions."""
 
-from ...nn import log_softmax, logsumexp, softmax
+from ...nn import logsumexp
 from ._elementary import (
     boxcox,
     boxcox1p,
@@ -10,8 +10,10 @@ from ._elementary import (
     erfinv,
     expit,
     kl_div,
+    log_softmax,
     logit,
     rel_entr,
+    softmax,
     xlog1py,
     xlogy,
 )

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import lax, numpy as jnp
+from ... import lax, nn, numpy as jnp
 from ..._api.custom import custom_jvp
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ...nn import sigmoid as _sigmoid
+from ..._ops.families import literal
 from ...numpy._promote import check, promote_inexact, promoted_inexact, type_of
 
 
@@ -55,7 +55,7 @@ def expit(x: Any) -> Any:
     >>> expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return _sigmoid(x)
+    return nn.sigmoid(x)
 
 
 @custom_jvp
@@ -73,7 +73,7 @@ def logit(x: Any) -> Any:
     """log(x / (1 - x)), elementwise (as ``scipy.special.logit``); the inverse of `expit`.
 
     >>> logit(0.5)
-    Array(0., dtype=float32)
+    Array(0., dtype=float32, weak_type=True)
     """
     return _logit(*promote_inexact(*check("logit", x)))
 
@@ -102,7 +102,7 @@ def xlogy(x: Any, y: Any) -> Any:
     """x * log(y), elementwise, and 0 where x is 0 (as ``scipy.special.xlogy``).
 
     >>> xlogy(0.0, 0.0)
-    Array(0., dtype=float32)
+    Array(0., dtype=float32, weak_type=True)
     """
     return _xlogy(*promoted_inexact("xlogy", x, y))
 
@@ -111,7 +111,7 @@ def xlog1py(x: Any, y: Any) -> Any:
     """x * log(1 + y), elementwise, and 0 where x is 0 (as ``scipy.special.xlog1py``).
 
     >>> xlog1py(0.0, -1.0)
-    Array(0., dtype=float32)
+    Array(0., dtype=float32, weak_type=True)
     """
     return _xlog1py(*promoted_inexact("xlog1py", x, y))
 
@@ -131,7 +131,7 @@ def entr(x: Any) -> Any:
     """-x * log(x), elementwise, 0 at 0 and -inf below (as ``scipy.special.entr``).
 
     >>> entr(1.0)
-    Array(-0., dtype=float32)
+    Array(-0., dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact(*check("entr", x))
     return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
@@ -141,19 +141,19 @@ def rel_entr(p: Any, q: Any) -> Any:
     """p * log(p / q), elementwise, 0 where p is 0, inf where either is negative (as ``scipy.special.rel_entr``).
 
     >>> rel_entr(1.0, 1.0)
-    Array(0., dtype=float32)
+    Array(0., dtype=float32, weak_type=True)
     """
     p, q = real_inexact("rel_entr", p, q)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    return jnp.where(both, _xlogx(safe_p) - _xlogy(safe_p, safe_q), jnp.where(none, 0, np.inf))
+    return jnp.where(both, _xlogx(safe_p) - _xlogy(safe_p, safe_q), jnp.where(none, literal(p, 0), np.inf))
 
 
 def kl_div(p: Any, q: Any) -> Any:
     """p * log(p / q) - p + q, elementwise (as ``scipy.special.kl_div``).
 
     >>> kl_div(1.0, 1.0)
-    Array(0., dtype=float32)
+    Array(0., dtype=float32, weak_type=True)
     """
     p, q = real_inexact("kl_div", p, q)
     return rel_entr(p, q) - p + q
@@ -186,3 +186,24 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     """
     x, lmbda = promoted_inexact("boxcox1p", x, lmbda)
     return _power(jnp.log1p(x), lmbda)
+
+
+# --- normalized exponentials ----------------------------------------------------------------------------
+
+
+def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """exp(x) divided by its sum over `axis`, by default over all (as ``scipy.special.softmax``).
+
+    >>> softmax(np.zeros(2, np.float32))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return nn.softmax(x, axis=axis)
+
+
+def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """The logarithm of `softmax` (as ``scipy.special.log_softmax``).
+
+    >>> log_softmax(np.zeros(2, np.float32))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    return nn.log_softmax(x, axis=axis)

@@ -18,8 +18,8 @@ from ._elementary import real_inexact
 def gammaln(x: Any) -> Any:
     """log(abs(gamma(x))), elementwise (as ``scipy.special.gammaln``).
 
-    >>> gammaln(1.0)
-    Array(0., dtype=float32, weak_type=True)
+    >>> round(float(gammaln(1.0)), 3)
+    0.0
     """
     return lax.lgamma(*promote_inexact(*check("gammaln", x)))
 
@@ -49,8 +49,8 @@ def _real_alone(function: str, x: Any) -> Any:
 def loggamma(x: Any) -> Any:
     """log(gamma(x)), elementwise, nan where it is not real (as ``scipy.special.loggamma``, of real numbers).
 
-    >>> loggamma(1.0)
-    Array(0., dtype=float32, weak_type=True)
+    >>> round(float(loggamma(1.0)), 3)
+    0.0
     """
     x = _real_alone("loggamma", x)
     return jnp.where(x > 0, lax.lgamma(x), jnp.nan)
@@ -59,8 +59,8 @@ def loggamma(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function of real numbers, elementwise (as ``scipy.special.gamma``).
 
-    >>> gamma(4.0).round(4)
-    Array(6., dtype=float32)
+    >>> round(float(gamma(4.0)), 3)
+    6.0
     """
     x = _real_alone("gamma", x)
     return gammasgn(x) * lax.exp(lax.lgamma(x))
@@ -69,8 +69,8 @@ def gamma(x: Any) -> Any:
 def factorial(n: Any, exact: bool = False) -> Any:
     """n! = gamma(n + 1), elementwise, and 0 below 0 (as ``scipy.special.factorial``).
 
-    >>> factorial(3).round(4)
-    Array(6., dtype=float32, weak_type=True)
+    >>> round(float(factorial(3)), 3)
+    6.0
     """
     if exact:
         raise UnsupportedError("factorial with exact=True", instead="math.factorial")
@@ -81,8 +81,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """How many ways there are to choose k of N things, elementwise (as ``scipy.special.comb``).
 
-    >>> comb(4, 2).round(3)
-    Array(6., dtype=float32, weak_type=True)
+    >>> round(float(comb(4, 2)), 3)
+    6.0
     """
     N, k = promoted_inexact("comb", N, k)
     if repetition:
@@ -120,8 +120,8 @@ def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 def betaln(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
 
-    >>> betaln(1.0, 1.0)
-    Array(0., dtype=float32, weak_type=True)
+    >>> round(float(betaln(1.0, 1.0)), 3)
+    0.0
     """
     a, b = promoted_inexact("betaln", a, b)
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
@@ -154,8 +154,8 @@ def _log_ratio(a: Any, b: Any) -> Any:
 def beta(a: Any, b: Any) -> Any:
     """gamma(a) * gamma(b) / gamma(a + b), elementwise (as ``scipy.special.beta``).
 
-    >>> beta(1.0, 1.0)
-    Array(1., dtype=float32)
+    >>> round(float(beta(1.0, 1.0)), 3)
+    1.0
     """
     a, b = real_inexact("beta", a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * lax.exp(betaln(a, b))
@@ -164,8 +164,8 @@ def beta(a: Any, b: Any) -> Any:
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
 
-    >>> betainc(1.0, 1.0, 0.5)
-    Array(0.5, dtype=float32, weak_type=True)
+    >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
+    0.5
     """
     return lax.betainc(*promoted_inexact("betainc", a, b, x))
 
@@ -173,8 +173,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of `gammaln`, elementwise (as ``scipy.special.digamma``).
 
-    >>> digamma(1.0)
-    Array(-0.5772154, dtype=float32, weak_type=True)
+    >>> round(float(digamma(1.0)), 3)
+    -0.577
     """
     return lax.digamma(*promote_inexact(*check("digamma", x)))
 
@@ -182,8 +182,8 @@ def digamma(x: Any) -> Any:
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order `n` (whole numbers) of `digamma`, elementwise (as ``scipy.special.polygamma``).
 
-    >>> polygamma(1, 1.0)
-    Array(1.6449342, dtype=float32, weak_type=True)
+    >>> round(float(polygamma(1, 1.0)), 3)
+    1.645
     """
     (n,) = check("polygamma", n)
     if dtypes.kind(type_of(n).dtype) not in "iu":
@@ -212,8 +212,8 @@ def gammaincc(a: Any, x: Any) -> Any:
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the multivariate gamma function of dimension `d`, elementwise (as ``scipy.special``).
 
-    >>> multigammaln(1.0, 1)
-    Array(0., dtype=float32, weak_type=True)
+    >>> round(float(multigammaln(1.0, 1)), 3)
+    0.0
     """
     size = operator.index(d)
     a, d = promote_inexact(*check("multigammaln", a, d))

@@ -44,8 +44,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
     `series_order` is the number of terms of the asymptotic series that is used there.
 
-    >>> log_ndtr(0.0)
-    Array(-0.6931472, dtype=float32)
+    >>> round(float(log_ndtr(0.0)), 3)
+    -0.693
     """
     if not isinstance(series_order, int):
         raise ArgumentError(f"log_ndtr: series_order={series_order!r} must be an integer")
@@ -147,8 +147,8 @@ def ndtri(p: Any) -> Any:
 def i0e(x: Any) -> Any:
     """exp(-abs(x)) * i0(x), elementwise (as ``scipy.special.i0e``).
 
-    >>> i0e(0.0)
-    Array(1., dtype=float32, weak_type=True)
+    >>> round(float(i0e(0.0)), 3)
+    1.0
     """
     return lax.bessel_i0e(*promote_inexact(*check("i0e", x)))
 
@@ -156,8 +156,8 @@ def i0e(x: Any) -> Any:
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0, elementwise (as ``scipy.special.i0``).
 
-    >>> i0(0.0)
-    Array(1., dtype=float32, weak_type=True)
+    >>> round(float(i0(0.0)), 3)
+    1.0
     """
     (x,) = promote_inexact(*check("i0", x))
     return lax.exp(lax.abs(x)) * lax.bessel_i0e(x)
