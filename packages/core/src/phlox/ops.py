@@ -32,7 +32,7 @@ def _segments(
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
     if num_segments is None:
         if isinstance(ids, Tracer):
-            bool(ids.max())  # raises: how many there are decides about the shape
+            ids.__index__()  # raises: how many there are decides about the shape
         num_segments = int(np.asarray(ids).max()) + 1
     if isinstance(num_segments, Tracer):
         num_segments = num_segments.__index__()
@@ -55,7 +55,7 @@ def _segments(
     buckets = -(-ids.size // bucket_size)
     out = jnp.full((buckets, num_segments, *data.shape[1:]), first, data.dtype)
     out = getattr(out.at[jnp.arange(ids.shape[0]) // bucket_size, ids], method)(data, **options)
-    reducers = {"add": jnp.sum, "multiply": jnp.prod, "max": jnp.max, "min": jnp.min}
+    reducers: dict[str, Any] = {"add": jnp.sum, "multiply": jnp.prod, "max": jnp.max, "min": jnp.min}
     return reducers[method](out, axis=0).astype(data.dtype)
 
 

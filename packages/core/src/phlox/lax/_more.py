@@ -203,7 +203,7 @@ def rng_bit_generator(
     if dtypes.kind(wanted) != "u" or dtypes.bits(wanted) < 8:
         raise DtypeError(f"rng_bit_generator: dtype {wanted.name}", instead="uint8, uint16, uint32 or uint64")
     options = {"shape": as_shape(shape), "dtype": wanted, "algorithm": RandomAlgorithm(algorithm)}
-    return tuple(_rng.rng_bit_generator(key, **options))  # type: ignore[return-value]
+    return tuple(_rng.rng_bit_generator(key, **options))
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:

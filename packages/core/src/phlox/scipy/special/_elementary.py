@@ -16,7 +16,7 @@ from ...numpy._promote import check, promote_inexact, promoted_inexact, type_of
 
 def real_inexact(function: str, *args: Any) -> list[Any]:
     """The arguments as floats of one dtype and rank. Raises `DtypeError` for complex numbers."""
-    found = promoted_inexact(function, *args) if len(args) > 1 else promote_inexact(*check(function, *args))
+    found = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
     if dtypes.kind(type_of(found[0]).dtype) == "c":
         raise DtypeError(f"{function} does not accept {type_of(found[0]).short}", instead="x.real or x.imag")
     return found
