@@ -21,13 +21,15 @@ _ENVIRONMENT = {
     "PHLOX_ENABLE_COMPILATION_CACHE": "0",
     "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
     "TF_CPP_MIN_LOG_LEVEL": "2",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
 def environment(**more: str) -> dict[str, str]:
     paths = [str(ROOT), str(ROOT / "packages" / "core" / "src")]
-    return {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
+    found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
+    # Installed libraries come with their bytecode; phlox's sources write theirs when they first run.
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
 
 
 class Worker:

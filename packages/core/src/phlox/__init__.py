@@ -7,40 +7,9 @@
 Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs written for it.
 """
 
-from . import (
-    ad_checkpoint,
-    api_util,
-    checkpoint_policies,
-    core,
-    custom_batching,
-    custom_derivatives,
-    debug,
-    distributed,
-    dlpack,
-    dtypes,
-    errors,
-    example_libraries,
-    experimental,
-    export,
-    extend,
-    ffi,
-    flatten_util,
-    image,
-    interpreters,
-    lax,
-    monitoring,
-    nn,
-    numpy,
-    ops,
-    random,
-    ref,
-    scipy,
-    sharding,
-    stages,
-    tree,
-    tree_util,
-    typing,
-)
+from typing import TYPE_CHECKING
+
+from . import checkpoint_policies, dtypes, errors, numpy, sharding, tree, tree_util, typing
 from ._api import ad, memory
 from ._api.assemble import (
     device_put_replicated,
@@ -101,6 +70,7 @@ from ._api.remat import checkpoint, checkpoint as remat
 from ._api.shard_map import shard_map, smap
 from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
 from ._api.vmap import vmap
+from ._base.later import submodules
 from ._ir.dtypes import float0
 from ._trace.refs import Ref
 from ._xla import disk as cache
@@ -126,6 +96,62 @@ from .numpy._ds import ds
 from .numpy._refs import empty_ref, free_ref, freeze, new_ref, typeof
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import (
+        ad_checkpoint,
+        api_util,
+        core,
+        custom_batching,
+        custom_derivatives,
+        debug,
+        distributed,
+        dlpack,
+        example_libraries,
+        experimental,
+        export,
+        extend,
+        ffi,
+        flatten_util,
+        image,
+        interpreters,
+        lax,
+        monitoring,
+        nn,
+        ops,
+        random,
+        ref,
+        scipy,
+        stages,
+    )
+
+__getattr__ = submodules(
+    __name__,
+    "ad_checkpoint",
+    "api_util",
+    "core",
+    "custom_batching",
+    "custom_derivatives",
+    "debug",
+    "distributed",
+    "dlpack",
+    "example_libraries",
+    "experimental",
+    "export",
+    "extend",
+    "ffi",
+    "flatten_util",
+    "image",
+    "interpreters",
+    "lax",
+    "monitoring",
+    "nn",
+    "ops",
+    "random",
+    "ref",
+    "scipy",
+    "stages",
+)
 
 __all__ = [
     "Array",
@@ -267,3 +293,7 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -128,7 +128,10 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 def test_read_only_folder_of_an_ordinary_user(tmp_path):
     program, folder = PROGRAM, tmp_path / "cache"
     if os.getuid() == 0:  # who may write everywhere, so the program becomes somebody else once it has loaded
-        program = PROGRAM.replace("compiled = []", "import os; os.setgid(12345); os.setuid(12345); compiled = []")
+        # What it imports later, it may not read any more.
+        program = PROGRAM.replace(
+            "compiled = []", "import hashlib, os, platform, tempfile; os.setgid(12345); os.setuid(12345); compiled = []"
+        )
     folder.mkdir(mode=0o700)
     if os.getuid() == 0:
         for parent in (folder, *folder.parents):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -99,6 +97,8 @@ def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrid
 
 
 def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...]) -> str:
+    import hashlib  # as `import phlox` does not wait for it
+
     digest = hashlib.sha256(text.encode())
     digest.update(settings.SerializeAsString())
     digest.update(_machine().encode())
@@ -109,6 +109,8 @@ def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...
 @functools.cache
 def _machine() -> str:
     """What machine code depends on besides the program: jaxlib, its flags, and the processor's features."""
+    import platform
+
     return "\n".join([_jaxlib_version, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])
 
 
@@ -118,4 +120,6 @@ def _processor() -> str:
             lines = [line.strip() for line in file if line.startswith(("model name", "flags", "Features"))]
         return "\n".join(sorted(set(lines)))
     except OSError:
+        import platform
+
         return platform.processor()

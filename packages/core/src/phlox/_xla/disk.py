@@ -10,10 +10,8 @@ cache; the user is told once.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
-import tempfile
 import warnings
 from typing import NamedTuple
 
@@ -55,6 +53,8 @@ def load(key: str) -> bytes | None:
             data = file.read()
     except OSError:
         return None
+    import hashlib  # as `import phlox` does not wait for it
+
     head, payload = data[: len(_MAGIC) + 32], data[len(_MAGIC) + 32 :]
     if head != _MAGIC + hashlib.sha256(payload).digest():
         discard(key)
@@ -69,6 +69,9 @@ def store(key: str, payload: bytes) -> None:
     folder = _folder()
     if folder is None:
         return
+    import hashlib
+    import tempfile
+
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")

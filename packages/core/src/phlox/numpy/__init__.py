@@ -1,10 +1,13 @@
 """``phlox.numpy``: NumPy's functions on arrays of devices, with JAX's rules for dtypes. Usually imported as ``jnp``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import numpy as _np
 
+from .._base.later import submodules as _submodules
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
-from . import _methods as _methods, fft as fft, linalg as linalg
+from . import _methods as _methods
 from ._angles import (
     angle as angle,
     deg2rad as deg2rad,
@@ -430,3 +433,8 @@ inf = _np.inf
 nan = _np.nan
 newaxis = None
 ndarray = _Array
+
+if _TYPE_CHECKING:
+    from . import fft as fft, linalg as linalg
+
+__getattr__ = _submodules(__name__, "fft", "linalg")

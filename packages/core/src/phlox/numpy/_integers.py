@@ -13,7 +13,6 @@ from .._ir import dtypes
 from .._ops import elementwise as e, logic, shape as ops
 from .._ops.families import literal
 from .._ops.running import along
-from ..lax._loops import while_loop
 from ._binary import floor_divide, remainder
 from ._choose import where
 from ._promote import canonical_axis, check, promoted, to_dtype, type_of
@@ -36,6 +35,8 @@ def gcd(x1: Any, x2: Any) -> Any:
     >>> gcd(12, 18)
     Array(6, dtype=int32, weak_type=True)
     """
+    from ..lax import while_loop
+
     x1, x2 = (abs(x) for x in _whole_numbers("gcd", x1, x2))
 
     def divide(pair: Any) -> Any:

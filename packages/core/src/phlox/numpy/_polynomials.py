@@ -10,7 +10,6 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError, UnsupportedError
-from ..lax._loops import scan
 from ._binary import add, divide, multiply
 from ._convolve import convolve
 from ._create import asarray
@@ -38,6 +37,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 @functools.partial(jit, static_argnames="unroll")
 def _polyval(p: Any, x: Any, unroll: int) -> Any:
+    from ..lax import scan
+
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
     start = to_dtype(broadcast_to(0, shape), type_of(x).dtype, type_of(x).weak_type)

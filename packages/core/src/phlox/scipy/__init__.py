@@ -1,5 +1,12 @@
 """``phlox.scipy``: functions of SciPy on arrays of devices."""
 
-from . import linalg, special, stats
+from typing import TYPE_CHECKING
+
+from .._base.later import submodules
+
+if TYPE_CHECKING:
+    from . import linalg, special, stats
+
+__getattr__ = submodules(__name__, "linalg", "special", "stats")
 
 __all__ = ["linalg", "special", "stats"]
