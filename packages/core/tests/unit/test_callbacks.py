@@ -185,6 +185,25 @@ def test_breakpoint_shows_values_where_the_program_stops():
     assert "talk" in shown
 
 
+class Strange:
+    """An object that fails when one asks it for anything."""
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def test_breakpoint_passes_over_what_it_cannot_look_at():
+    def f(x):
+        strange, unsortable = Strange(), {1: x, "a": x}  # noqa: F841
+        phlox.debug.breakpoint(stdin=io.StringIO("x\nc\n"), stdout=out, num_frames=1)
+        return x
+
+    out = io.StringIO()
+    phlox.jit(f)(2.0)
+    phlox.effects_barrier()
+    assert "Array(2." in out.getvalue()
+
+
 def test_breakpoint_quits():
     with pytest.raises(JaxRuntimeError, match="quit at a breakpoint"):
         talk("q\n", stops, jnp.ones((2, 3)), jnp.ones((3, 1)))

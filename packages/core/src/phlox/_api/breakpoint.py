@@ -215,10 +215,10 @@ def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any],
         for name, value in scope.items():
             try:
                 leaves, tree = flatten(value)
-            except Exception:  # a tree whose keys cannot be sorted, or a class whose flattening fails
+                dynamic, fixed = split_leaves(leaves)
+            except Exception:  # keys that cannot be sorted, a class that fails when it is flattened or looked at
                 plan[name] = (None, value)
                 continue
-            dynamic, fixed = split_leaves(leaves)
             plan[name] = (tree, (len(arrays), len(dynamic), fixed)) if dynamic else (None, value)
             arrays += dynamic
         plans.append(plan)
