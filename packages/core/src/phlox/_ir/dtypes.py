@@ -73,6 +73,11 @@ class ExtendedDtype:
     type: type
 
     @property
+    def isbuiltin(self) -> int:
+        """0, as NumPy says of types that are none of its own."""
+        return 0
+
+    @property
     def itemsize(self) -> int:
         return int(np.prod(self.element_shape)) * self.physical.itemsize
 

@@ -64,6 +64,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
     # -- values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is None and not copy and self._key is self.aval and self.aval.dtype.isbuiltin == 1:
+            try:  # most arrays: in the host's memory, of a type that NumPy has
+                return np.asarray(memoryview(self._buf))
+            except (BufferError, RuntimeError):
+                pass
         if isinstance(self.aval.dtype, ExtendedDtype):
             raise errors.DtypeError(
                 f"arrays of {self.aval.dtype} have no elements that NumPy knows", instead="phlox.random.key_data(keys)"
