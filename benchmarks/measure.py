@@ -107,7 +107,7 @@ def _run_process(python: str, case: Case, library: str, folder: str) -> float:
 
 def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -> Iterator[Measurement]:
     """Measures the cases one after the other; each is yielded when it is done."""
-    libraries = [x for x in ("jax", "phlox", "torch", "numpy") if has(python, x)]
+    libraries = [x for x in ("jax", "phlox", "torch", "torch.compile", "numpy") if has(python, x.partition(".")[0])]
     workers: dict[str, Worker] = {}
     try:
         for case in cases:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from .measure import Measurement
 
-console = Console(width=110)
+console = Console(width=120)
 
 
 def shown(value: float | None, unit: str) -> str:
@@ -64,16 +64,16 @@ class Report:
         if m.case.group != self.group:
             self.group = m.case.group
             console.print(
-                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'ratio':>8}{'median':>8}{'budget':>8}"
+                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'compile':>11}{'ratio':>8}{'median':>8}{'budget':>8}"
             )
-        jax, phlox, torch = (shown(m.best(x), m.case.unit) for x in ("jax", "phlox", "torch"))
+        jax, phlox, torch, fused = (shown(m.best(x), m.case.unit) for x in ("jax", "phlox", "torch", "torch.compile"))
         if "numpy" in m.samples:
             jax = shown(m.best("numpy"), m.case.unit)
         ratio, budget = m.ratio(), m.case.budget
         mine, theirs = m.median("phlox"), m.median("jax")
         middle = f"{mine / theirs:.2f}" if mine and theirs else ""
         console.print(
-            f"{m.case.name.partition('/')[2]:<34}{jax:>11}{phlox:>11}{torch:>11}"
+            f"{m.case.name.partition('/')[2]:<34}{jax:>11}{phlox:>11}{torch:>11}{fused:>11}"
             f"{'' if ratio is None else f'{ratio:.2f}':>8}{middle:>8}{'' if budget is None else f'{budget:.2f}':>8}  "
             f"{verdict(m)}"
         )

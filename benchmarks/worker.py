@@ -46,6 +46,21 @@ class Prepared:
         return (time.perf_counter() - start) / count
 
 
+class Torch:
+    """PyTorch as a library that cases take: eager under the name "torch", or with its compiler, "torch.compile"."""
+
+    def __init__(self, name: str):
+        self.__name__ = name
+        self.torch = importlib.import_module("torch")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.torch, name)
+
+    def compile(self, f: Any) -> Any:
+        """`f` as this library runs it."""
+        return self.torch.compile(f) if self.__name__ == "torch.compile" else f
+
+
 def _finished(x: Any) -> None:
     """Waits for a result that is still being computed, so that it does not run on into the next sample."""
     wait = getattr(x, "block_until_ready", None)
@@ -90,7 +105,7 @@ def _equations(jaxpr: Any) -> int:
 
 def main(library: str) -> None:
     cases = load()
-    module = importlib.import_module(library)
+    module: Any = Torch(library) if library.startswith("torch") else importlib.import_module(library)
     if library in ("jax", "phlox"):
         for part in ("numpy", "nn", "lax", "random", "sharding"):
             importlib.import_module(f"{library}.{part}")

@@ -10,43 +10,63 @@ from typing import Any
 import numpy as np
 
 from .. import models
-from ..case import CASES, PROGRAMS, Case, case
+from ..case import BOTH, CASES, PROGRAMS, Case, case
 
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def program(name: str, budget: float | None = 1.02, quick: bool = True) -> Callable[[Any], Any]:
-    """States a case that runs a program, and that its compiled form be compared."""
+def program(
+    name: str, budget: float | None = 1.02, quick: bool = True, torch: Callable[[Any], Made] | None = None
+) -> Callable[[Any], Any]:
+    """States a case that runs a program, and that its compiled form be compared. `torch` is the same for PyTorch."""
 
     def state(make: Callable[[Any], Made]) -> Any:
         def run(m: Any) -> Any:
+            if torch is not None and m.__name__.startswith("torch"):
+                f, args = torch(m.torch)
+                f = m.compile(f)
+                return lambda: f(*args)
             f, args = make(m)
             f = m.jit(f)
             return lambda: m.block_until_ready(f(*args))
 
         PROGRAMS[name] = make
-        CASES[f"run/{name}"] = Case(f"run/{name}", run, budget=budget, quick=quick)
+        libraries = BOTH if torch is None else (*BOTH, "torch", "torch.compile")
+        CASES[f"run/{name}"] = Case(f"run/{name}", run, libraries=libraries, budget=budget, quick=quick)
         return make
 
     return state
 
 
-@program("SELU 1e6")
+def _torch_selu(count: int) -> Callable[[Any], Made]:
+    return lambda torch: (torch.nn.functional.selu, (torch.as_tensor(models.array(count)),))
+
+
+def _torch_polynomial(torch: Any) -> Made:
+    return lambda x: x * x + 2 * x, (torch.as_tensor(models.array(5000, 5000)),)
+
+
+def _torch_matmul(torch: Any) -> Made:
+    x = torch.as_tensor(models.array(512, 512))
+    return lambda x: x @ x, (x,)
+
+
+@program("SELU 1e6", torch=_torch_selu(1_000_000))
 def selu_1e6(m: Any) -> Made:
     return models.selu(m), (m.numpy.asarray(models.array(1_000_000)),)
 
 
-@program("SELU 1e7", quick=False)
+@program("SELU 1e7", quick=False, torch=_torch_selu(10_000_000))
 def selu_1e7(m: Any) -> Made:
     return models.selu(m), (m.numpy.asarray(models.array(10_000_000)),)
 
 
-@program("x*x + 2x, 5000x5000", quick=False)
+@program("x*x + 2x, 5000x5000", quick=False, torch=_torch_polynomial)
 def polynomial(m: Any) -> Made:
     return lambda x: x * x + 2 * x, (m.numpy.asarray(models.array(5000, 5000)),)
 
 
-@program("matmul 512")
+@program("matmul 512", torch=_torch_matmul)
 def matmul(m: Any) -> Made:
     x = m.numpy.asarray(models.array(512, 512))
     return lambda x: x @ x, (x,)
