@@ -125,7 +125,7 @@ def _copy_to(buf: Any, target: Any) -> Any:
 
 def assemble(aval: ShapedArray, sharding: Sharding, parts: list[Any]) -> Any:
     """One buffer out of the buffers of its parts, in the order of the sharding's devices."""
-    return native.ArrayImpl(aval, sharding.native(aval.ndim), parts, True, **_UNCHECKED)
+    return native.ArrayImpl(aval, sharding.native(aval.ndim), parts, True, _skip_checks=True)
 
 
 # --- DLPack ---------------------------------------------------------------------------------------------
