@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api.jit import jit
+from .._api.out_sharding import takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from ..numpy._promote import canonical_axis, check, promote_inexact, type_of
@@ -28,6 +29,7 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return (2 * bernoulli(key, 0.5, shape).astype(dtype) - 1).astype(dtype)
 
 
+@takes_out_sharding
 def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Random signs: -1 or 1, equally likely; int32 by default.
 
@@ -47,6 +49,7 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return (jnp.floor(jnp.log(u) / jnp.broadcast_to(jnp.log1p(-p), shape)) + 1).astype(dtype)
 
 
+@takes_out_sharding
 def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random counts of trials until the first success, of probability `p`; int32 by default.
 
@@ -82,6 +85,7 @@ def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, repla
     return jnp.reshape(jnp.moveaxis(found, -1, 0), shape)
 
 
+@takes_out_sharding
 def categorical(
     key: Any, logits: Any, axis: int = -1, shape: Shape = None, replace: bool = True, mode: str | None = None
 ) -> Any:

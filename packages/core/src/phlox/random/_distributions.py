@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api.jit import jit
+from .._api.out_sharding import takes_out_sharding
 from .._ir import dtypes
 from .._ops import elementwise as e, keys as ops
 from .._ops.shape import convert
@@ -39,7 +40,7 @@ def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any]
         f"Random numbers of {what}.\n\n>>> from phlox import random\n"
         f">>> random.{name}(random.key(0), (2,)).shape\n(2,)\n"
     )
-    return function
+    return takes_out_sharding(function)
 
 
 def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -84,6 +85,7 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, high: bool) -> Any:
     return -jnp.log(-jnp.log1p(-u))
 
 
+@takes_out_sharding
 def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Any:
     """Random numbers of the standard Gumbel distribution, by -log(-log(u)).
 
@@ -108,6 +110,7 @@ def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return e.mul(spread, e.sqrt(e.mul(e.log(u), _number(-2, dtype))))
 
 
+@takes_out_sharding
 def rayleigh(key: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
 
@@ -140,6 +143,7 @@ def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return e.exp(exponential(key, shape, dtype) / convert(b, dtype))
 
 
+@takes_out_sharding
 def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers of the Pareto distribution from 1 upwards, with tail exponent `b`.
 
@@ -178,6 +182,7 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ..
     return jnp.where(u < (peak - low) / (high - low), rising, falling)
 
 
+@takes_out_sharding
 def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers between `left` and `right` whose density is a triangle with its top at `mode`.
 
@@ -202,6 +207,7 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return jnp.where(z <= mu / (mu + x), x, square / x)
 
 
+@takes_out_sharding
 def wald(key: Any, mean: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api.jit import jit
+from .._api.out_sharding import takes_out_sharding
 from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, keys as ops, logic
@@ -58,6 +59,7 @@ def _bits(key: Any, shape: tuple[int, ...], bit_width: int) -> Any:
     return ops.random_bits(key, bit_width=bit_width, shape=shape)
 
 
+@takes_out_sharding
 def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Random unsigned integers, all bit patterns equally likely; uint32 by default.
 
@@ -94,6 +96,7 @@ def _to_rank(x: Any, rank: int) -> Any:
     return jnp.reshape(x, (1,) * (rank - aval.ndim) + aval.shape) if rank > aval.ndim else x
 
 
+@takes_out_sharding
 def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
     """Random numbers spread evenly over [minval, maxval).
 
@@ -132,6 +135,7 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return e.div(e.add(real, e.mul(np.asarray(1j, dtype)[()], imag)), np.asarray(np.sqrt(2), dtype)[()])
 
 
+@takes_out_sharding
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Random numbers of the standard normal distribution: mean 0, variance 1.
 
@@ -159,6 +163,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
     return jnp.clip(out, jnp.nextafter(low, inf), jnp.nextafter(high, -inf))
 
 
+@takes_out_sharding
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers of the standard normal distribution, given that they lie between `lower` and `upper`.
 
@@ -204,6 +209,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
     return e.add(low, convert(e.rem(offset, span), dtype))
 
 
+@takes_out_sharding
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Random integers from minval up to, and without, maxval; int32 by default.
 
@@ -225,6 +231,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
     return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), wanted)
 
 
+@takes_out_sharding
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None, mode: str = "low") -> Any:
     """Random bools that are True with probability `p`.
 
@@ -263,6 +270,7 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
+@takes_out_sharding
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
     """The numbers below `x` in random order, or the array `x` shuffled along `axis`.
 
