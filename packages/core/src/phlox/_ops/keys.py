@@ -39,11 +39,13 @@ IMPLS = {THREEFRY.name: THREEFRY}
 
 
 def find_impl(name: Any) -> Impl:
-    """The generator of this name (None: the default)."""
+    """The generator of this name, or of keys of this element type (None: the default)."""
     if name is None:
         return THREEFRY
     if isinstance(name, Impl):
         return name
+    if isinstance(name, KeyDtype):
+        return name.impl
     found = IMPLS.get(str(name))
     if found is None:
         raise OptionError(f"unknown PRNG implementation {name!r}", instead="one of " + ", ".join(map(repr, IMPLS)))

@@ -98,14 +98,32 @@ def _make_raw(seed: Any, impl: ops.Impl) -> Any:
     return ops.random_unwrap(ops.random_seed(seed, impl=impl))
 
 
-def key(seed: Any, *, impl: Any = None) -> Any:
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The element type of the keys of a generator, given by its name; of the default one without.
+
+    >>> key_dtype()
+    key<fry>
+    """
+    return ops.key_dtype(ops.find_impl(impl_spec).name)
+
+
+def _impl(function: str, impl: Any, dtype: Any) -> ops.Impl:
+    """The generator that is asked for, by its name or by the element type of its keys."""
+    if impl is not None and dtype is not None:
+        raise OptionError(f"{function} takes impl or dtype, not both")
+    return ops.find_impl(impl if dtype is None else dtype)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A key, an array of dtype ``key<fry>`` without axes, from an integer seed.
+
+    `impl` or `dtype`, one of them, names the generator; see `key_dtype`.
 
     >>> key(0)
     Array((), dtype=key<fry>) overlaying:
     [0 0]
     """
-    return _make(_seeds(seed, "key"), impl=ops.find_impl(impl))
+    return _make(_seeds(seed, "key"), impl=_impl("key", impl, dtype))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
@@ -118,13 +136,15 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return make(_seeds(seed, "PRNGKey"), impl=ops.find_impl(impl))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """Keys from their words, an array of uint32 whose last axis has length 2.
+
+    `impl` or `dtype`, one of them, names the generator; see `key_dtype`.
 
     >>> wrap_key_data(np.array([0, 1], np.uint32)).dtype
     key<fry>
     """
-    return ops.random_wrap(key_bits_array, impl=ops.find_impl(impl))
+    return ops.random_wrap(key_bits_array, impl=_impl("wrap_key_data", impl, dtype))
 
 
 def key_data(keys: Any) -> Any:

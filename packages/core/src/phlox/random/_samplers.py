@@ -13,8 +13,9 @@ from .._api.out_sharding import takes_out_sharding
 from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, keys as ops, logic
-from .._ops.shape import bitcast_convert_type, convert, iota
+from .._ops.shape import convert, iota
 from .._ops.sort import sort
+from .._ops.uniform import between, normal as normal_real
 from .._trace.trace import Tracer
 from ..numpy._promote import canonical_axis, check, to_dtype, type_of
 from ..numpy._shapes import as_shape, broadcast_shapes
@@ -77,18 +78,7 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 @functools.partial(jit, static_argnums=(3, 4))
 def _uniform(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     low, high = (_to_rank(convert(v, dtype), len(shape)) for v in (minval, maxval))
-    info = dtypes.finfo(dtype)
-    width = int(info.bits)
-    drawn = 8 if info.nmant < 8 else width  # as many random bits as JAX draws
-    word = np.dtype(f"uint{width}")
-    words = convert(ops.random_bits(key, bit_width=drawn, shape=shape), word)
-    # Random mantissas under the exponent of 1 give numbers in [1, 2).
-    mantissa = logic.shift_right_logical(words, np.asarray(drawn - info.nmant, word)[()])
-    one = np.asarray(1.0, dtype)
-    ones = logic.or_(mantissa, one.view(word)[()])
-    unit = e.sub(bitcast_convert_type(ones, new_dtype=dtype), one[()])
-    scaled = e.add(e.mul(unit, e.sub(high, low)), low)
-    return e.max_(low, scaled)
+    return between(key, low, high, shape, dtype)
 
 
 def _to_rank(x: Any, rank: int) -> Any:
@@ -118,11 +108,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 # --- normal numbers -------------------------------------------------------------------------------------
 
 
-@functools.partial(jit, static_argnums=(1, 2))
-def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    low = np.nextafter(np.asarray(-1.0, dtype), np.asarray(0.0, dtype), dtype=dtype)
-    u = _uniform(key, low, np.asarray(1.0, dtype)[()], shape, dtype)
-    return e.mul(np.asarray(np.sqrt(2), dtype)[()], e.erf_inv(u))
+_normal_real = jit(normal_real, static_argnums=(1, 2))
 
 
 @functools.partial(jit, static_argnums=(1, 2))

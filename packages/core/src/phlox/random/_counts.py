@@ -1,0 +1,227 @@
+"""Distributions of counts: Poisson, binomial, multinomial. Small rates are counted, large ones drawn with rejection."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .. import lax, numpy as jnp
+from .._api.jit import jit
+from .._api.out_sharding import takes_out_sharding
+from .._base.errors import DtypeError
+from .._ir import dtypes
+from .._ops import keys as ops
+from .._ops.shape import convert
+from ..numpy._promote import check, promote_inexact, type_of
+from ._keys import checked
+from ._samplers import Shape, _float, _shape, uniform
+
+# --- Poisson --------------------------------------------------------------------------------------------
+
+
+def _poisson_small(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
+    """Knuth: how many uniform numbers can be multiplied before the product falls below exp(-lam)."""
+
+    def turn(carry: Any) -> Any:
+        i, k, key, total = carry
+        key, fresh = ops.random_split(key, shape=(2,))
+        k = jnp.where(total > -lam, k + 1, k)
+        return i + 1, k, key, total + jnp.log(uniform(fresh, shape, np.float32))
+
+    start = (0, jnp.zeros(shape, dtype), key, jnp.zeros(shape, np.float32))
+    found = lax.while_loop(lambda c: (c[3] > -lam).any() & (c[0] < limit), turn, start)
+    return (found[1] - 1).astype(dtype)
+
+
+def _poisson_large(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
+    """Hörmann, The transformed rejection method for generating Poisson random variables, 1993: algorithm PTRS."""
+    log_lam = jnp.log(lam)
+    b = 0.931 + 2.53 * jnp.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    inv_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2)
+
+    def turn(carry: Any) -> Any:
+        i, out, accepted, key = carry
+        key, first, second = ops.random_split(key, shape=(3,))
+        u = uniform(first, shape, lam.dtype) - 0.5
+        v = uniform(second, shape, lam.dtype)
+        shifted = 0.5 - abs(u)
+        k = jnp.floor((2 * a / shifted + b) * u + lam + 0.43)
+        s = jnp.log(v * inv_alpha / (a / (shifted * shifted) + b))
+        bound = -lam + k * log_lam - lax.lgamma(k + 1)
+        reject = (k < 0) | ((shifted < 0.013) & (v > shifted))
+        accept = ((shifted >= 0.07) & (v <= v_r)) | (~reject & (s <= bound))
+        return i + 1, jnp.where(accept, k, out), accepted | accept, key
+
+    start = (0, jnp.full(shape, -1, lam.dtype), jnp.zeros(shape, bool), key)
+    found = lax.while_loop(lambda c: (~c[2]).any() & (c[0] < limit), turn, start)
+    return found[1].astype(dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    lam = convert(jnp.broadcast_to(lam, shape), dtypes.float32)
+    small = jnp.isnan(lam) | (lam < 10)
+    limit = np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
+    counted = _poisson_small(key, jnp.where(small, lam, 0), shape, dtype, limit)
+    drawn = _poisson_large(key, jnp.where(small, np.float32(1e5), lam), shape, dtype, limit)
+    return jnp.where(lam == 0, 0, jnp.where(small, counted, drawn))
+
+
+@takes_out_sharding
+def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random counts of the Poisson distribution with mean `lam`; int32 by default.
+
+    >>> from phlox import random
+    >>> bool((random.poisson(random.key(0), 3.0, (100,)) >= 0).all())
+    True
+    """
+    key, _ = checked("poisson", key)
+    wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "poisson")
+    if dtypes.kind(wanted) not in "iu":
+        raise DtypeError(f"poisson: dtype must be an integer, got {wanted}")
+    return _poisson(key, lam, _shape("poisson", shape, lam), wanted)
+
+
+# --- binomial -------------------------------------------------------------------------------------------
+
+#: the error of Stirling's formula for the logarithms of the factorials of 0 to 9
+_TAILS = (
+    0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+    0.0138761288230707, 0.0118967099458917, 0.010411265261972, 0.00925546218271273, 0.00833056343336287,
+)  # fmt: skip
+
+
+def _tail(k: Any) -> Any:
+    """The error of Stirling's formula for the logarithm of k!."""
+    tabled = k <= 9
+    k = jnp.clip(k, 0.0, 9.0)
+    square = (k + 1) * (k + 1)
+    series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1)
+    return jnp.where(tabled, jnp.array(_TAILS, k.dtype)[jnp.floor(k).astype("int32")], series)
+
+
+def _binomial_small(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
+    """How many geometric waiting times fit into the trials."""
+    log_q = jnp.log1p(-p)
+
+    def turn(carry: Any) -> Any:
+        i, k, total, key = carry
+        fresh, key = ops.random_split(key, shape=(2,))
+        k = jnp.where(total <= count, k + 1, k)
+        return i + 1, k, total + jnp.ceil(jnp.log(uniform(fresh, shape, p.dtype)) / log_q), key
+
+    start = (0, jnp.zeros(shape, p.dtype), jnp.zeros(shape, p.dtype), key)
+    found = lax.while_loop(lambda c: (c[2] <= count).any() & (c[0] < limit), turn, start)
+    return (found[1] - 1).astype(dtype)
+
+
+def _binomial_large(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
+    """Hörmann, The generation of binomial random variates, 1993: algorithm BTRS."""
+    deviation = jnp.sqrt(count * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = count * p + 0.5
+    v_r = 0.92 - 4.2 / b
+    r = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    m = jnp.floor((count + 1) * p)
+
+    def turn(carry: Any) -> Any:
+        i, out, accepted, key = carry
+        key, first, second = ops.random_split(key, shape=(3,))
+        u = uniform(first, shape, p.dtype)
+        v = uniform(second, shape, p.dtype)
+        u = u - 0.5
+        us = 0.5 - jnp.abs(u)
+        quickly = (us >= 0.07) & (v <= v_r)
+        k = jnp.floor((2 * a / us + b) * u + c)
+        reject = (k < 0) | (k > count)
+        v = jnp.log(v * alpha / (a / (us * us) + b))
+        bound = (
+            (m + 0.5) * jnp.log((m + 1) / (r * (count - m + 1)))
+            + (count + 1) * jnp.log((count - m + 1) / (count - k + 1))
+            + (k + 0.5) * jnp.log(r * (count - k + 1) / (k + 1))
+            + _tail(m)
+            + _tail(count - m)
+            - _tail(k)
+            - _tail(count - k)
+        )
+        accept = quickly | (~reject & (v <= bound))
+        return i + 1, jnp.where(accept, k, out), accepted | accept, key
+
+    start = (0, jnp.full(shape, -1, p.dtype), jnp.zeros(shape, bool), key)
+    found = lax.while_loop(lambda c: (~c[2]).any() & (c[0] < limit), turn, start)
+    return found[1].astype(dtype)
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    (p,) = promote_inexact(p)
+    p = jnp.broadcast_to(p, shape)
+    count = jnp.broadcast_to(convert(count, p.dtype), shape)
+    rare = p < 0.5
+    q = jnp.where(rare, p, 1.0 - p)
+    no_count = jnp.isnan(count) | (count < 0.0)
+    endless = jnp.isinf(count)
+    no_chance = jnp.isnan(q)
+    negative = q < 0.0
+    q = jnp.where(no_chance | negative, 0.01, q)
+    small = no_count | (count * q <= 10.0)
+    count = jnp.floor(count)
+    limit = np.asarray(dtypes.finfo(dtype).max, dtype)[()]
+    drawn = jnp.where(
+        small,
+        _binomial_small(key, jnp.where(small, count, 0.0), q, shape, dtype, limit),
+        _binomial_large(key, jnp.where(small, 1e4, count), jnp.where(small, 0.5, q), shape, dtype, limit),
+    )
+    invalid = negative | no_chance | no_count
+    drawn = jnp.where(invalid, np.nan, drawn)
+    drawn = jnp.where(endless & ~invalid, np.inf, drawn)
+    return jnp.where(rare | no_count | no_chance | endless, drawn, count.astype(dtype) - drawn)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random counts of successes in `n` trials of probability `p`, as floats; nan where there are none such.
+
+    >>> from phlox import random
+    >>> bool((random.binomial(random.key(0), 10, 0.3, (100,)) <= 10).all())
+    True
+    """
+    key, _ = checked("binomial", key)
+    n, p = check("binomial", n, p)
+    return _binomial(key, n, p, _shape("binomial", shape, n, p), _float("binomial", dtype))
+
+
+def multinomial(key: Any, n: Any, p: Any, *, shape: Shape = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+    """Random counts of how often each category occurs in `n` trials; they add up to `n`.
+
+    Args:
+      n: numbers of trials.
+      p: probabilities of the categories, along the last axis.
+      shape: of the result, the axis of categories included; that of `p` by default.
+      dtype: of the result, floating by default.
+      unroll: how many categories are drawn in one turn of the loop, see `phlox.lax.scan`.
+
+    >>> from phlox import random
+    >>> float(random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5])).sum())
+    10.0
+    """
+    key, _ = checked("multinomial", key)
+    n, p = promote_inexact(*check("multinomial", n, p))
+    shape = type_of(p).shape if shape is None else tuple(shape)
+    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
+    left = lax.cumsum(p, 0, reverse=True)
+    ratios = p / jnp.where(left == 0, 1, left)
+
+    def turn(remaining: Any, item: Any) -> Any:
+        ratio, key = item
+        drawn = binomial(key, remaining, jnp.clip(ratio, 0, 1), dtype=remaining.dtype)
+        return remaining - drawn, drawn
+
+    keys = ops.random_split(key, shape=(ratios.shape[0],))
+    _, counts = lax.scan(turn, n, (ratios, keys), unroll=unroll)
+    return jnp.moveaxis(counts, 0, -1).astype(dtypes.canonical(dtypes.float64) if dtype is None else dtype)

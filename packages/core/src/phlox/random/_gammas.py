@@ -1,0 +1,216 @@
+"""The gamma distribution and what is made of gamma samples: beta, chi-square, Dirichlet, F, Student, balls."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._api.out_sharding import takes_out_sharding
+from .._base.errors import ShapeError, TypePromotionError
+from .._ir.promotion import promote
+from .._ops import elementwise as e, keys as ops
+from .._ops.gamma import random_gamma
+from .._ops.shape import convert
+from ..numpy._promote import type_of
+from ..numpy._shapes import as_shape
+from ._choices import rademacher
+from ._distributions import exponential
+from ._keys import checked
+from ._samplers import Shape, _float, _shape, normal
+
+
+def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:
+    """Raises `TypePromotionError` for a parameter that the dtype of the result cannot hold."""
+    for given in map(type_of, parameters):
+        if given.dtype != dtype and promote(((given.dtype, given.weak_type), (dtype, False)))[0] != dtype:
+            raise TypePromotionError(f"{function}: a parameter {given.short} does not fit into the result's {dtype}")
+
+
+@functools.partial(jit, static_argnums=(2, 3, 4))
+def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool) -> Any:
+    return random_gamma(key, jnp.broadcast_to(convert(a, dtype), shape), log_space=log_space)
+
+
+@takes_out_sharding
+def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
+
+    They have a derivative by `a`: how the sample would move with its distribution. Samples of a tiny `a` underflow to
+    0, where `loggamma` does not.
+
+    >>> from phlox import random
+    >>> bool((random.gamma(random.key(0), 2.0, (100,)) > 0).all())
+    True
+    """
+    key, _ = checked("gamma", key)
+    return _gamma(key, a, _shape("gamma", shape, a), _float("gamma", dtype), False)
+
+
+@takes_out_sharding
+def loggamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Logarithms of random numbers of the gamma distribution, exact for a tiny `a` as well.
+
+    >>> from phlox import random
+    >>> bool(jnp.isfinite(random.loggamma(random.key(0), 1e-4, (100,))).all())
+    True
+    """
+    key, _ = checked("loggamma", key)
+    return _gamma(key, a, _shape("loggamma", shape, a), _float("loggamma", dtype), True)
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    keys = ops.random_split(key, shape=(2,))
+    logs = [
+        loggamma(k, jnp.broadcast_to(convert(x, dtype), shape), shape, dtype) for k, x in zip(keys, (a, b), strict=True)
+    ]
+    # Only the ratio of the two counts, so the larger is made 1.
+    largest = e.max_(*logs)
+    first, second = (e.exp(e.sub(x, largest)) for x in logs)
+    return first / (first + second)
+
+
+@takes_out_sharding
+def beta(key: Any, a: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
+
+    >>> from phlox import random
+    >>> bool((random.beta(random.key(0), 2.0, 3.0, (100,)) < 1).all())
+    True
+    """
+    key, _ = checked("beta", key)
+    dtype = _float("beta", dtype)
+    _need_safe("beta", dtype, a, b)
+    return _beta(key, a, b, _shape("beta", shape, a, b), dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    from ..nn import softmax  # which itself draws random numbers, in its initializers
+
+    return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
+
+
+@takes_out_sharding
+def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random probabilities of the Dirichlet distribution: vectors of positive numbers that add up to 1.
+
+    Args:
+      alpha: concentrations along the last axis; further axes are independent distributions.
+      shape: of the result without its last axis.
+
+    >>> from phlox import random
+    >>> random.dirichlet(random.key(0), jnp.ones(3), (5,)).shape
+    (5, 3)
+    """
+    key, _ = checked("dirichlet", key)
+    dtype = _float("dirichlet", dtype)
+    aval = type_of(alpha)
+    if not aval.ndim:
+        raise ShapeError(f"dirichlet: alpha must have an axis of concentrations, got {aval.short}", shapes=[()])
+    batch = jnp.broadcast_shapes(aval.shape[:-1], () if shape is None else as_shape(shape, "dirichlet"))
+    if shape is not None and batch != as_shape(shape, "dirichlet"):
+        raise ShapeError(f"dirichlet: alpha {aval.short} does not broadcast to shape {shape} and its last axis")
+    return _dirichlet(key, alpha, (*batch, aval.shape[-1]), dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return jnp.exp(loggamma(key, convert(df, dtype) / 2, shape, dtype)) * 2
+
+
+@takes_out_sharding
+def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the chi-square distribution: sums of the squares of `df` normal numbers.
+
+    >>> from phlox import random
+    >>> bool((random.chisquare(random.key(0), 3.0, (100,)) > 0).all())
+    True
+    """
+    key, _ = checked("chisquare", key)
+    dtype = _float("chisquare", dtype)
+    _need_safe("chisquare", dtype, df)
+    return _chisquare(key, df, _shape("chisquare", shape, df), dtype)
+
+
+@functools.partial(jit, static_argnums=(3, 4))
+def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    below, above = ops.random_split(key, shape=(2,))
+    num, den = convert(dfnum, dtype), convert(dfden, dtype)
+    return (chisquare(above, num, shape, dtype) / num) / (chisquare(below, den, shape, dtype) / den)
+
+
+@takes_out_sharding
+def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) -> Any:
+    """Random numbers of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
+
+    >>> from phlox import random
+    >>> bool((random.f(random.key(0), 3.0, 4.0, (100,)) > 0).all())
+    True
+    """
+    key, _ = checked("f", key)
+    dtype = _float("f", dtype)
+    _need_safe("f", dtype, dfnum, dfden)
+    return _f(key, dfnum, dfden, _shape("f", shape, dfnum, dfden), dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    normals, gammas = ops.random_split(key, shape=(2,))
+    half = convert(df, dtype) / 2
+    return normal(normals, shape, dtype) * jnp.sqrt(half / gamma(gammas, half, shape, dtype))
+
+
+@takes_out_sharding
+def t(key: Any, df: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random numbers of Student's t distribution with `df` degrees of freedom.
+
+    >>> from phlox import random
+    >>> random.t(random.key(0), 5.0, (3,)).shape
+    (3,)
+    """
+    key, _ = checked("t", key)
+    dtype = _float("t", dtype)
+    _need_safe("t", dtype, df)
+    return _t(key, df, _shape("t", shape, df), dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    sizes, signs = ops.random_split(key, shape=(2,))
+    return rademacher(signs, shape, dtype) * gamma(sizes, 1 / p, shape, dtype) ** (1 / p)
+
+
+@takes_out_sharding
+def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random numbers with a density proportional to exp(-abs(x)**p).
+
+    >>> from phlox import random
+    >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
+    (3,)
+    """
+    key, _ = checked("generalized_normal", key)
+    dtype = _float("generalized_normal", dtype)
+    return _generalized_normal(key, p, as_shape(shape, "generalized_normal"), dtype)
+
+
+@functools.partial(jit, static_argnums=(2, 3, 4))
+def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = ops.random_split(key, shape=(2,))
+    inside = generalized_normal(first, p, (*shape, d), dtype)
+    more = exponential(second, shape, dtype)
+    return inside / (((jnp.abs(inside) ** p).sum(-1) + more) ** (1 / p))[..., None]
+
+
+@takes_out_sharding
+def ball(key: Any, d: int, p: Any = 2, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random points spread evenly over the unit ball in `d` dimensions, of the norm that is a sum of powers `p`.
+
+    >>> from phlox import random
+    >>> bool((jnp.linalg.norm(random.ball(random.key(0), 3, shape=(100,)), axis=-1) < 1).all())
+    True
+    """
+    key, _ = checked("ball", key)
+    return _ball(key, p, d.__index__(), as_shape(shape, "ball"), _float("ball", dtype))

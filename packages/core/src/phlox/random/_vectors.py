@@ -1,0 +1,100 @@
+"""Random vectors and matrices that linear algebra makes of normal numbers."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._api.out_sharding import takes_out_sharding
+from .._base.errors import OptionError, ShapeError
+from .._ir import dtypes
+from ..numpy._promote import check, promote_inexact, type_of
+from ..numpy._shapes import as_shape
+from ._keys import checked
+from ._samplers import Shape, _float, normal
+
+_METHODS = ("cholesky", "eigh", "svd")
+
+
+def _factor(cov: Any, method: str) -> Any:
+    """A matrix whose product with its transpose is `cov`."""
+    if method == "cholesky":
+        return jnp.linalg.cholesky(cov)
+    if method == "eigh":
+        values, vectors = jnp.linalg.eigh(cov)
+    else:
+        vectors, values, _ = jnp.linalg.svd(cov)
+    return vectors * jnp.sqrt(values[..., None, :])
+
+
+@functools.partial(jit, static_argnums=(3, 4, 5))
+def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
+    drawn = normal(key, (*shape, type_of(mean).shape[-1]), dtype)
+    moved = jnp.einsum("...ij,...j->...i", _factor(cov, method), drawn)
+    return jnp.add(*jnp.broadcast_arrays(mean, moved))
+
+
+@takes_out_sharding
+def multivariate_normal(
+    key: Any, mean: Any, cov: Any, shape: Shape = None, dtype: Any = None, method: str = "cholesky"
+) -> Any:
+    """Random vectors of the normal distribution with this mean and these covariances.
+
+    Args:
+      mean: its last axis is that of the vectors; further axes are independent distributions.
+      cov: matrices in its last two axes.
+      shape: of the result without its last axis; by default that of the parameters.
+      dtype: a floating dtype, by default that of the parameters.
+      method: how `cov` is factored: 'cholesky', or 'eigh' or 'svd' where it is singular.
+
+    >>> from phlox import random
+    >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (5,)).shape
+    (5, 2)
+    """
+    key, _ = checked("multivariate_normal", key)
+    mean, cov = promote_inexact(*check("multivariate_normal", mean, cov))
+    if method not in _METHODS:
+        raise OptionError(f"multivariate_normal: unknown method {method!r}", instead=f"one of {_METHODS}")
+    centre, spread = type_of(mean), type_of(cov)
+    dtype = _float("multivariate_normal", centre.dtype if dtype is None else dtype)
+    if not centre.ndim or spread.ndim < 2 or spread.shape[-2:] != (centre.shape[-1],) * 2:
+        raise ShapeError(
+            f"multivariate_normal: a mean {centre.short} takes covariances of shape [..., n, n], got {spread.short}",
+            instead="vectors of length n and matrices of n times n",
+            shapes=[centre.shape, spread.shape],
+        )
+    batch = jnp.broadcast_shapes(centre.shape[:-1], spread.shape[:-2])
+    wanted = batch if shape is None else as_shape(shape, "multivariate_normal")
+    if jnp.broadcast_shapes(batch, wanted) != wanted:
+        raise ShapeError(f"multivariate_normal: parameters of shape {batch} do not broadcast to shape {wanted}")
+    return _multivariate_normal(key, mean, cov, wanted, dtype, method)
+
+
+@functools.partial(jit, static_argnums=(1, 2, 3, 4))
+def _orthogonal(key: Any, n: int, m: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
+    # The signs make the factor unique, and so its distribution even.
+    q = q * jnp.expand_dims(jnp.sign(jnp.linalg.diagonal(r)), -2)
+    return q.mT if n < m else q
+
+
+@takes_out_sharding
+def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None) -> Any:
+    """Random matrices of n times m, spread evenly over those with orthogonal columns or, if they are longer, rows.
+
+    Args:
+      n, m: size of each matrix; `m` is `n` by default.
+      shape: of the array of matrices.
+      dtype: floating or complex, which gives unitary matrices.
+
+    >>> from phlox import random
+    >>> q = random.orthogonal(random.key(0), 3)
+    >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-5))
+    True
+    """
+    key, _ = checked("orthogonal", key)
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "orthogonal")
+    rows = n.__index__()
+    return _orthogonal(key, rows, rows if m is None else m.__index__(), as_shape(shape, "orthogonal"), dtype)
