@@ -1,8 +1,10 @@
 """``phlox.dtypes``: questions about element types, as in ``jax.dtypes``."""
 
+from typing import Any
+
 from ._base.errors import TypePromotionError
 from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, issubdtype, itemsize_bits, prng_key
-from .numpy._dtypes import finfo, iinfo, result_type
+from .numpy._dtypes import common_type, finfo, iinfo, scalar_type_of
 
 __all__ = [
     "TypePromotionError",
@@ -16,4 +18,17 @@ __all__ = [
     "itemsize_bits",
     "prng_key",
     "result_type",
+    "scalar_type_of",
 ]
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype of an operation on these arrays, numbers and dtypes, as `phlox.numpy.result_type` says it.
+
+    With `return_weak_type_flag`, a pair: that, and whether it gives way to the dtypes of other arrays.
+
+    >>> result_type(1.0, 2, return_weak_type_flag=True)
+    (dtype('float32'), True)
+    """
+    found = common_type(*args)
+    return found if return_weak_type_flag else found[0]

@@ -62,6 +62,7 @@ from conformance import (
     test_numpy_statistics,
     test_random,
     test_random_distributions,
+    test_random_more,
     test_refs,
     test_remat,
     test_solves,
@@ -100,7 +101,7 @@ ELSEWHERE = {
     "scipy.linalg": [test_linalg],
     "nn.initializers": [test_nn],
     "image": [test_image],
-    "random": [test_random, test_random_distributions],
+    "random": [test_random, test_random_distributions, test_random_more],
     "ref": [test_refs],
     "sharding": [test_meshes, test_collectives],
     "tree": [test_trees],
@@ -208,14 +209,11 @@ ABSENT_OF = {
     "dynamic_update_slice": {"allow_negative_indices"},
     "einsum": {"out"},
     "issubdtype": {"a", "b", "arg1", "arg2"},
-    "key": {"dtype"},
     "mul": {"out_dtype"},
     "nextafter": {"x", "y", "x1", "x2"},
     "remat": {"concrete", "static_argnames"},
-    "result_type": {"return_weak_type_flag"},
     "static": {"options", "kwargs"},
     "trunc": {"x"},
-    "wrap_key_data": {"dtype"},
 }
 #: Functions that jax keeps as objects, which show no names of their arguments.
 UFUNCS = {

@@ -295,6 +295,26 @@ def test_canonical_types(alike, wide):
             alike(lambda m, n=name: m.numpy.ones(2, "int8").astype(n).dtype, f"astype({name})")
 
 
+def test_kinds_of_numbers(alike):
+    for x in (
+        1,
+        2.5,
+        1j,
+        True,
+        np.float32(1),
+        np.zeros(2, complex),
+        int,
+        "bfloat16",
+        "int4",
+        "uint8",
+        "bool",
+        "nothing",
+    ):
+        alike(lambda m, x=x: m.dtypes.scalar_type_of(x), f"scalar_type_of({x!r})")
+        alike(lambda m, x=x: m.dtypes.result_type(x, 1, return_weak_type_flag=True), f"result_type({x!r}, 1)")
+    alike(lambda m: m.dtypes.scalar_type_of(m.random.key(0)), "scalar_type_of a key")
+
+
 def test_questions_about_values(alike):
     for x in (1, 2.5, 1j, True, np.float32(1), np.zeros(2), np.zeros(2, complex), np.array(3), "a", None, [1], [1j]):
         for question in ("isscalar", "iscomplexobj", "isrealobj"):

@@ -166,6 +166,30 @@ def test_initializer(name):
     both(lambda m: MADE[name](m)(m.random.key(0), (2, 3), "int32"), jit=False, what="int32")
 
 
+def test_orthogonal_initializers():
+    flat = lambda m, **o: m.nn.initializers.orthogonal(**o)
+    deep = lambda m, **o: m.nn.initializers.delta_orthogonal(**o)
+    for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 4), (0, 2), (3,)):
+        both(lambda m, s=shape: flat(m)(m.random.key(2), s), what=f"orthogonal{shape}")
+        both(
+            lambda m, s=shape: flat(m, scale=2, column_axis=0)(m.random.key(2), s), jit=False, what=f"columns, {shape}"
+        )
+    for shape in ((3, 2, 2), (4, 3, 2, 5), (1, 2, 3, 2, 2), (3, 3), (3, 4, 2)):
+        both(lambda m, s=shape: deep(m, scale=0.5)(m.random.key(2), s), jit=False, what=f"delta_orthogonal{shape}")
+    for make in (flat, deep):
+        both(lambda m, make=make: make(m, dtype="complex64")(m.random.key(2), (3, 2, 2)), jit=False)
+        both(lambda m, make=make: make(m)(m.random.key(2), (3, 2, 2), "int32"), jit=False)
+
+
+def test_out_sharding_of_initializers():
+    def case(m):
+        with m.set_mesh(m.make_mesh((4,), ("x",))):
+            made = [getattr(m.nn.initializers, name)(None, (8, 2), "float32", m.P("x")) for name in ("zeros", "ones")]
+            return [(x, str(x.sharding.devices_indices_map(x.shape).values())) for x in made]
+
+    both(case, jit=False)
+
+
 @pytest.mark.parametrize("mode", ["fan_in", "fan_out", "fan_avg", "fan_geo_avg", "nonsense"])
 @pytest.mark.parametrize("distribution", ["truncated_normal", "normal", "uniform", "nonsense"])
 def test_variance_scaling(mode, distribution):

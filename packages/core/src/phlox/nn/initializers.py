@@ -9,12 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import numpy as jnp, random
+from .._api.out_sharding import lay_out
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 
 __all__ = [
     "Initializer",
     "constant",
+    "delta_orthogonal",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -25,6 +27,7 @@ __all__ = [
     "lecun_uniform",
     "normal",
     "ones",
+    "orthogonal",
     "truncated_normal",
     "uniform",
     "variance_scaling",
@@ -46,22 +49,22 @@ def _float(dtype: Any) -> Any:
     return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype)
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """An initializer: zeros.
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An initializer: zeros; laid out as `out_sharding` says.
 
     >>> zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, dtype)
+    return lay_out("zeros", jnp.zeros(shape, dtype), out_sharding)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """An initializer: ones.
+def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An initializer: ones; laid out as `out_sharding` says.
 
     >>> ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, dtype)
+    return lay_out("ones", jnp.ones(shape, dtype), out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Callable[..., Any]:
@@ -237,3 +240,59 @@ he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", "He et al., 2015")
 he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", "He et al., 2015")
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Callable[..., Any]:
+    """An initializer of random matrices with orthogonal columns or, if they are longer, rows; times `scale`.
+
+    Args:
+      scale: a factor.
+      column_axis: the axis of columns; all others together are the rows.
+      dtype: default dtype of the initializer.
+
+    The initializer raises `ShapeError` for a shape of less than two axes.
+
+    >>> orthogonal()(random.key(0), (3, 2)).shape
+    (3, 2)
+    """
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        dtype = _float(dtype)
+        if len(shape) < 2:
+            raise ShapeError(f"orthogonal: a shape of at least two axes is needed, got {tuple(shape)}")
+        if not math.prod(shape):
+            return lay_out("orthogonal", jnp.zeros(shape, dtype), out_sharding)
+        columns = shape[column_axis]
+        matrix = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
+        rows = np.delete(shape, column_axis).tolist()
+        made = jnp.moveaxis(jnp.reshape(matrix, (*rows, columns)), -1, column_axis)
+        return lay_out("orthogonal", jnp.array(scale, dtype) * made, out_sharding)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Callable[..., Any]:
+    """An initializer of convolution kernels that are zero but for an orthogonal matrix in their middle.
+
+    A deep network of such convolutions keeps the length of signals (Xiao and others, 2018). Arguments are those of
+    `orthogonal`; shapes are 1 to 3 spatial axes and then those of inputs and, at least as many, outputs.
+
+    The initializer raises `ShapeError` for other shapes.
+
+    >>> delta_orthogonal()(random.key(0), (3, 2, 2))[0]
+    Array([[0., 0.],
+           [0., 0.]], dtype=float32)
+    """
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        dtype = _float(dtype)
+        if not 3 <= len(shape) <= 5 or shape[-1] < shape[-2]:
+            raise ShapeError(
+                f"delta_orthogonal: no shape for a convolution kernel with as many outputs as inputs: {tuple(shape)}",
+                instead="one to three spatial axes, inputs, and at least as many outputs",
+            )
+        middle = tuple((size - 1) // 2 for size in shape[:-2])
+        matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
+        return lay_out("delta_orthogonal", jnp.zeros(shape, dtype).at[middle].set(matrix), out_sharding)
+
+    return init

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.dtypes import issubdtype
@@ -90,13 +91,31 @@ def iinfo(int_type: Any) -> Any:
     return dtypes.iinfo(dtypes.as_dtype(int_type))
 
 
+def common_type(*args: Any) -> tuple[Any, bool]:
+    """What `result_type` says, and whether it gives way to the dtypes of other arrays."""
+    return promote(tuple(_typed(x) for x in args))
+
+
 def result_type(*args: Any) -> Any:
     """The dtype of an operation on these arrays, numbers and dtypes, by JAX's promotion rules.
 
     >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
     (dtype('float32'), dtype('float16'))
     """
-    return promote(tuple(_typed(x) for x in args))[0]
+    return common_type(*args)[0]
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type of numbers like those in an array or of a dtype: bool, int, float or complex.
+
+    >>> scalar_type_of(np.ones(2)), scalar_type_of("int4")
+    (<class 'float'>, <class 'int'>)
+    """
+    dtype = _typed(x)[0]
+    found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(dtypes.kind(dtype))
+    if found is None:
+        raise DtypeError(f"scalar_type_of: no Python number is like the elements of {dtype}", dtype=dtype)
+    return found
 
 
 def _typed(x: Any) -> tuple[Any, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 from .. import numpy as jnp
@@ -213,4 +214,4 @@ def ball(key: Any, d: int, p: Any = 2, shape: Shape = (), dtype: Any = None) -> 
     True
     """
     key, _ = checked("ball", key)
-    return _ball(key, p, d.__index__(), as_shape(shape, "ball"), _float("ball", dtype))
+    return _ball(key, p, operator.index(d), as_shape(shape, "ball"), _float("ball", dtype))

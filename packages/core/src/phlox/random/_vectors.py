@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 from .. import numpy as jnp
@@ -96,5 +97,5 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | 
     """
     key, _ = checked("orthogonal", key)
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "orthogonal")
-    rows = n.__index__()
-    return _orthogonal(key, rows, rows if m is None else m.__index__(), as_shape(shape, "orthogonal"), dtype)
+    rows = operator.index(n)
+    return _orthogonal(key, rows, rows if m is None else operator.index(m), as_shape(shape, "orthogonal"), dtype)
