@@ -155,3 +155,238 @@ def test_updates_that_every_device_computes_alike():
     both(step, w, x)
     shared, whole = step(phlox, w, x)
     np.testing.assert_allclose(shared, whole, rtol=1e-5, atol=1e-6)
+
+
+# --- collectives that move data: (what they do, the shape of one example on eight devices)
+
+GROUPS = [[0, 5, 2, 3], [4, 1, 6, 7]]
+RING = [(i, (i + 3) % 8) for i in range(8)]
+MOVES = {
+    "all_gather": (lambda m, x: m.lax.all_gather(x, "i"), (2, 3)),
+    "all_gather into axis 1": (lambda m, x: m.lax.all_gather(x, "i", axis=1), (2, 3)),
+    "all_gather into the last axis": (lambda m, x: m.lax.all_gather(x, ("i",), axis=-1), (2, 3)),
+    "all_gather, tiled": (lambda m, x: m.lax.all_gather(x, "i", tiled=True), (2, 3)),
+    "all_gather, tiled, axis 1": (lambda m, x: m.lax.all_gather(x, "i", axis=1, tiled=True), (2, 3)),
+    "psum_scatter": (lambda m, x: m.lax.psum_scatter(x, "i"), (8, 3)),
+    "psum_scatter of axis 1": (lambda m, x: m.lax.psum_scatter(x, "i", scatter_dimension=1), (3, 8)),
+    "psum_scatter, tiled": (lambda m, x: m.lax.psum_scatter(x, "i", tiled=True), (16, 3)),
+    "psum_scatter, tiled, axis 1": (lambda m, x: m.lax.psum_scatter(x, "i", scatter_dimension=1, tiled=True), (2, 16)),
+    "all_to_all": (lambda m, x: m.lax.all_to_all(x, "i", 0, 0), (8, 3)),
+    "all_to_all, 0 to 1": (lambda m, x: m.lax.all_to_all(x, "i", 0, 1), (8, 3, 2)),
+    "all_to_all, 0 to 2": (lambda m, x: m.lax.all_to_all(x, "i", 0, 2), (8, 3, 2)),
+    "all_to_all, 2 to 0": (lambda m, x: m.lax.all_to_all(x, "i", 2, 0), (2, 3, 8)),
+    "all_to_all, tiled": (lambda m, x: m.lax.all_to_all(x, "i", 0, 1, tiled=True), (16, 3)),
+    "all_to_all, tiled, 1 to 0": (lambda m, x: m.lax.all_to_all(x, "i", 1, 0, tiled=True), (3, 8)),
+    "all_to_all, tiled, 1 to 1": (lambda m, x: m.lax.all_to_all(x, "i", 1, 1, tiled=True), (3, 16)),
+    "pswapaxes": (lambda m, x: m.lax.pswapaxes(x, "i", 1), (3, 8)),
+    "ppermute": (lambda m, x: m.lax.ppermute(x, "i", RING), (2, 3)),
+    "pshuffle": (lambda m, x: m.lax.pshuffle(x, "i", [3, 1, 2, 0, 7, 5, 6, 4]), (2,)),
+    "of a tree": (lambda m, x: m.lax.all_gather({"a": x, "b": (x * 2, None)}, "i"), (2,)),
+    "of one number": (lambda m, x: m.lax.all_gather(x[0], "i") + m.lax.ppermute(x[1], "i", RING), (2,)),
+}
+#: What jax is asked instead, where it makes a mistake: it cannot transpose all_to_all from one axis to another, nor
+#: batch a psum_scatter that removes the axis.
+SAME = {
+    "all_to_all, 0 to 1": lambda m, x: m.numpy.moveaxis(m.lax.pswapaxes(x, "i", 0), 0, 1),
+    "all_to_all, 0 to 2": lambda m, x: m.numpy.moveaxis(m.lax.pswapaxes(x, "i", 0), 0, 2),
+    "all_to_all, 2 to 0": lambda m, x: m.numpy.moveaxis(m.lax.pswapaxes(x, "i", 2), 2, 0),
+    "psum_scatter": lambda m, x: m.lax.psum_scatter(x, "i", tiled=True)[0],
+    "psum_scatter of axis 1": lambda m, x: m.lax.psum_scatter(x, "i", scatter_dimension=1, tiled=True)[:, 0],
+}
+GROUPED = {
+    "psum": (lambda m, x: m.lax.psum(x, "i", axis_index_groups=GROUPS), (3,)),
+    "psum, groups of several lengths": (lambda m, x: m.lax.psum(x, "i", axis_index_groups=[[0], [*range(1, 8)]]), (3,)),
+    "psum of one": (lambda m, x: x / m.lax.psum(1, "i", axis_index_groups=GROUPS), (3,)),
+    "pmean": (lambda m, x: m.lax.pmean(x, "i", axis_index_groups=GROUPS), (3,)),
+    "all_gather": (lambda m, x: m.lax.all_gather(x, "i", axis_index_groups=GROUPS), (3,)),
+    "psum_scatter": (lambda m, x: m.lax.psum_scatter(x, "i", axis_index_groups=GROUPS), (4, 3)),
+    "psum_scatter, tiled": (lambda m, x: m.lax.psum_scatter(x, "i", axis_index_groups=GROUPS, tiled=True), (8, 3)),
+    "all_to_all": (lambda m, x: m.lax.all_to_all(x, "i", 1, 1, axis_index_groups=GROUPS, tiled=True), (3, 8)),
+    "pswapaxes": (lambda m, x: m.lax.pswapaxes(x, "i", 0, axis_index_groups=GROUPS), (4, 3)),
+}
+
+
+def shards(m, f, out=None, **options):
+    """`f` of one device's row, by shard_map; results are put together row by row."""
+    mesh = m.make_mesh((8,), ("i",), axis_types=(m.sharding.AxisType.Auto,))
+    rows = lambda x: m.tree.map(lambda y: y[None], f(x[0]))
+    return m.jit(m.shard_map(rows, mesh=mesh, in_specs=m.P("i"), out_specs=m.P("i") if out is None else out, **options))
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name):
+    f, shape = MOVES[name]
+    for dtype in ("float32", judge.rng(name).choice(["int32", "bfloat16", "complex64"])):
+        x = data((8, *shape), str(dtype), name)
+        both(lambda m, x: m.vmap(lambda x: f(m, x), axis_name="i")(x), x, what=f"vmap {dtype}")
+        both(lambda m, x: m.jit(m.vmap(lambda x: f(m, x), 1, 1, axis_name="i"))(x), np.moveaxis(x, 0, 1), what="axis 1")
+        both(lambda m, x: m.pmap(lambda x: f(m, x), axis_name="i")(x), x, what=f"pmap {dtype}")
+        both(lambda m, x: shards(m, lambda x: f(m, x))(x), x, what=f"shard_map {dtype}")
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_of_a_batch_beside_the_axis(name):
+    f, shape = MOVES[name]
+    x = data((8, *shape, 2), "float32", name)
+    of = lambda m: SAME.get(name, f) if m is jax else f
+    inner = lambda m, d: m.vmap(lambda x: of(m)(m, x), in_axes=d, out_axes=d)
+    both(lambda m, x: m.pmap(inner(m, 0), axis_name="i")(x), np.moveaxis(x, -1, 1), what="in front")
+    both(lambda m, x: m.pmap(inner(m, -1), axis_name="i")(x), x, what="behind")
+    both(lambda m, x: m.vmap(inner(m, 1), axis_name="i")(x), np.moveaxis(x, -1, 2), what="vmap")
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_derivatives_of_moves(name):
+    f, shape = MOVES[name]
+    x = data((8, *shape), "float32", name)
+    of = lambda m: SAME.get(name, f) if m is jax else f
+    total = lambda m, x: sum((y**2 * judge.weights(y.shape)).sum() for y in m.tree.leaves(of(m)(m, x)))
+    both(lambda m, x: m.vmap(m.grad(lambda x: total(m, x)), axis_name="i")(x), x, what="vmap of grad")
+    both(lambda m, x: m.pmap(m.grad(lambda x: total(m, x)), axis_name="i")(x), x, what="pmap of grad")
+    both(
+        lambda m, x: m.grad(lambda x: m.pmap(lambda x: total(m, x), axis_name="i")(x).sum())(x), x, what="grad of pmap"
+    )
+    both(lambda m, x: m.pmap(lambda x: m.jvp(lambda x: f(m, x), (x,), (2 * x,)), axis_name="i")(x), x, what="jvp")
+    whole = lambda m: lambda x: shards(m, lambda x: total(m, x))(x).sum()
+    both(lambda m, x: m.grad(whole(m))(x), x, what="grad of shard_map")
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_groups(name):
+    f, shape = GROUPED[name]
+    x = data((8, *shape), "float32", name)
+    both(lambda m, x: m.pmap(lambda x: f(m, x), axis_name="i")(x), x)
+    both(lambda m, x: shards(m, lambda x: f(m, x), check_vma=False)(x), x, what="shard_map")
+    both(lambda m, x: m.pmap(m.grad(lambda x: (f(m, x) ** 2).sum()), axis_name="i")(x), x, what="grad")
+    if name != "psum of one":  # a number, which no transformation sees
+        both(lambda m, x: m.vmap(lambda x: f(m, x), axis_name="i")(x), x, what="vmap, refused")
+
+
+def test_moves_over_several_axes():
+    def over(m, f, x):
+        mesh = m.make_mesh((4, 2), ("i", "j"), axis_types=(m.sharding.AxisType.Auto,) * 2)
+        spec = m.P("i", "j")
+        inner = lambda x: f(x[0, 0])[None, None]
+        return m.jit(m.shard_map(inner, mesh=mesh, in_specs=spec, out_specs=spec))(x)
+
+    for what, f in {
+        "all_gather": lambda m, x: m.lax.all_gather(x, ("i", "j")),
+        "all_gather, other order": lambda m, x: m.lax.all_gather(x, ("j", "i"), tiled=True),
+        "all_gather over one": lambda m, x: m.lax.all_gather(x, "j"),
+        "psum_scatter": lambda m, x: m.lax.psum_scatter(x, ("i", "j")),
+        "all_to_all": lambda m, x: m.lax.all_to_all(x, ("i", "j"), 0, 0),
+        "all_to_all over one": lambda m, x: m.lax.all_to_all(x, "i", 0, 0, tiled=True),
+        "ppermute": lambda m, x: m.lax.ppermute(x, ("i", "j"), [(i, 7 - i) for i in range(8)]),
+        "ppermute along one": lambda m, x: m.lax.ppermute(x, "j", [(0, 1), (1, 0)]),
+    }.items():
+        both(lambda m, x, f=f: over(m, lambda x: f(m, x), x), data((4, 2, 8, 3)), what=what)
+
+
+def test_permutations_that_leave_some_out():
+    x = data((8, 3))
+    for perm in ([(0, 1)], [(7, 0), (0, 7), (2, 3)], []):
+        both(lambda m, x, p=perm: m.pmap(lambda x: m.lax.ppermute(x, "i", p), axis_name="i")(x), x, what=str(perm))
+        expected = np.zeros_like(x)
+        for source, target in perm:
+            expected[target] = x[source]
+        got = phlox.vmap(lambda x, p=perm: phlox.lax.ppermute(x, "i", p), axis_name="i")(x)  # jax: AssertionError
+        np.testing.assert_array_equal(got, expected)
+    gradient = phlox.pmap(phlox.grad(lambda x: phlox.lax.ppermute(x, "i", [(0, 1)]).sum()), axis_name="i")(x)
+    np.testing.assert_array_equal(gradient, np.where(np.arange(8)[:, None] == 0, 1, 0) * np.ones_like(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64"])
+def test_pbroadcast(dtype):
+    x = data((8, 3), dtype)
+    both(lambda m, x: m.vmap(lambda x: m.lax.pbroadcast(x, "i", 5), axis_name="i")(x), x)
+    got = phlox.pmap(lambda x: phlox.lax.pbroadcast(x, "i", 5), axis_name="i")(x)  # which jax has on GPUs only
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, np.broadcast_to(x[5], x.shape))
+    if dtype == "float32":
+        gradient = phlox.pmap(phlox.grad(lambda x: phlox.lax.pbroadcast(x, "i", 5).sum()), axis_name="i")(x)
+        np.testing.assert_array_equal(gradient, np.where(np.arange(8)[:, None] == 5, 8, 0) * np.ones_like(x))
+
+
+def test_keys_move_too():
+    """As the words that they are made of do; jax makes a broken program of keys."""
+    keys = phlox.random.split(phlox.random.key(0), 8)
+    for f in (
+        lambda x: phlox.lax.all_gather(x, "i"),
+        lambda x: phlox.lax.ppermute(x, "i", RING),
+        lambda x: phlox.lax.pswapaxes(phlox.lax.all_gather(x, "i"), "i", 0),
+    ):
+        for over in (phlox.pmap, phlox.vmap):
+            moved = over(f, axis_name="i")
+            words = moved(phlox.random.key_data(keys))
+            np.testing.assert_array_equal(phlox.random.key_data(moved(keys)), words)
+
+
+def ragged(random, count, devices=8):
+    """Pieces of random lengths: where they begin, how long they are, where they go, and what arrives, by device."""
+    lengths = random.integers(0, 3, (devices, devices * count))
+    received = lengths.reshape(devices, devices, count).swapaxes(0, 1).reshape(devices, -1)
+    begins = np.cumsum(lengths, 1) - lengths
+    places = np.cumsum(received, 1) - received
+    sent_to = places.reshape(devices, devices, count).swapaxes(0, 1).reshape(devices, -1)
+    return [x.astype(np.int32) for x in (begins, lengths, sent_to, received)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_ragged_all_to_all(count):
+    """Against its definition: the compiler of jax runs it on GPUs only."""
+    begins, lengths, places, received = ragged(judge.rng("ragged", count), count)
+    x, rest = data((8, lengths.sum(1).max(), 2)), data((8, received.sum(1).max() + 1, 2), "float32", "rest")
+    expected = rest.copy()
+    for sender in range(8):
+        for k in range(8 * count):
+            start, n, place = begins[sender, k], lengths[sender, k], places[sender, k]
+            expected[k // count, place : place + n] = x[sender, start : start + n]
+    f = lambda *args: phlox.lax.ragged_all_to_all(*args, axis_name="i")
+    args = (x, rest, begins, lengths, places, received)
+    np.testing.assert_array_equal(phlox.pmap(f, axis_name="i")(*args), expected)
+    np.testing.assert_array_equal(phlox.vmap(f, axis_name="i")(*args), expected)
+
+    def total(x, rest):
+        return (phlox.pmap(f, axis_name="i")(x, rest, *args[2:]) * expected).sum()
+
+    to_x, to_rest = phlox.grad(total, (0, 1))(x, rest)
+    kept = expected == rest
+    np.testing.assert_allclose(to_rest, np.where(kept, expected, 0), rtol=1e-6)
+    np.testing.assert_allclose(np.sort(to_x[to_x != 0].ravel()), np.sort(expected[~kept]), rtol=1e-6)
+
+
+WRONG_MOVES = [
+    lambda m, x: m.lax.all_gather(x, "i"),
+    lambda m, x: m.lax.psum_scatter(x, "i"),
+    lambda m, x: m.lax.pcast(x, "i", to="elsewhere"),
+    lambda m, x: m.lax.pcast(x, {"i"}, to="varying"),
+    *[
+        lambda m, x, f=f: m.pmap(lambda x: f(m, x), axis_name="i")(x)
+        for f in (
+            lambda m, x: m.lax.all_gather(x, "j"),
+            lambda m, x: m.lax.all_gather(x, "i", to="elsewhere"),
+            lambda m, x: m.lax.all_gather(x, "i", axis=3),
+            lambda m, x: m.lax.psum_scatter(x, "i"),
+            lambda m, x: m.lax.psum_scatter(x, "i", tiled=True),
+            lambda m, x: m.lax.psum_scatter(m.numpy.ones(8, bool), "i"),
+            lambda m, x: m.lax.all_to_all(x, "i", 0, 0),
+            lambda m, x: m.lax.all_to_all(x, "i", 0, 0, tiled=True),
+            lambda m, x: m.lax.ppermute(x, "i", [(0, 1), (0, 2)]),
+            lambda m, x: m.lax.ppermute(x, "i", [(0, 1), (2, 1)]),
+            lambda m, x: m.lax.pshuffle(x, "i", [0, 0, 1, 2, 3, 4, 5, 6]),
+            lambda m, x: m.lax.psum(x, "i", axis_index_groups=[[0, 2]]),
+            lambda m, x: m.lax.ragged_all_to_all(x, x, x, x, x, x, axis_name="i"),
+        )
+    ],
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG_MOVES)
+def test_wrong_use_of_moves(wrong):
+    both(wrong, data((8, 2)))
+
+
+def test_pcast_is_the_same_array():
+    x = data((8, 2))
+    both(lambda m, x: m.pmap(lambda x: m.lax.pcast(x, "i", to="varying"), axis_name="i")(x), x)
+    both(lambda m, x: shards(m, lambda x: m.lax.all_gather(x, "i", to="invarying"))(x), x)

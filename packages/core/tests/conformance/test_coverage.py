@@ -192,7 +192,6 @@ def test_rows_name_functions_that_exist():
 ABSENT = {
     "out_sharding",
     "accuracy",
-    "axis_index_groups",
     "_dot_general",
 }
 #: The same for single functions: options that come with the whole array language, and names that differ among jax's own

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisNameError
+from .._base.errors import AxisNameError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import shaped
 from .._ir.primitive import Primitive
@@ -20,7 +20,7 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, instantiate
-from .._xla.text import Function, Value, quoted
+from .._xla.text import Function, Value, ints, quoted
 from .elementwise import div, mul
 from .families import literal
 from .logic import eq, select
@@ -28,6 +28,8 @@ from .reduce import Combine, combined, larger, reduce_max, reduce_min, reduce_su
 from .shape import convert, iota
 
 Axes = tuple[Any, ...]
+#: which indices along the axes talk to each other, one tuple for each group; None: all of them
+Groups = tuple[tuple[int, ...], ...] | None
 
 
 def groups(f: Function, axes: Axes) -> np.ndarray:
@@ -45,14 +47,24 @@ def groups(f: Function, axes: Axes) -> np.ndarray:
     return numbers.transpose(*rest, *where).reshape(-1, count)
 
 
-def _groups_text(f: Function, axes: Axes) -> str:
-    found = groups(f, axes)
-    rows = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in found)
-    shape = "x".join(map(str, found.shape))
-    return (
-        f"replica_groups = dense<[{rows}]> : tensor<{shape}xi64>, "
-        f"channel_handle = #stablehlo.channel_handle<handle = {f.module.channel()}, type = 1>, use_global_device_ids"
-    )
+def groups_text(f: Function, axes: Axes, axis_index_groups: Groups = None) -> str:
+    """The attribute that says which devices talk to each other."""
+    found = groups(f, axes).tolist()
+    if axis_index_groups is not None:
+        found = [[row[i] for i in group] for row in found for group in axis_index_groups]
+    longest = max(map(len, found))
+    rows = ints_of_rows([[*row, *[-1] * (longest - len(row))] for row in found])
+    return f"replica_groups = dense<{rows}> : tensor<{len(found)}x{longest}xi64>"
+
+
+def ints_of_rows(rows: Sequence[Sequence[int]]) -> str:
+    """``[[0, 1], [2, 3]]``"""
+    return f"[{', '.join(map(ints, rows))}]" if rows else ""
+
+
+def channel(f: Function) -> str:
+    """The attribute that numbers a communication between devices."""
+    return f"channel_handle = #stablehlo.channel_handle<handle = {f.module.channel()}, type = 1>"
 
 
 def _reduction(
@@ -69,17 +81,22 @@ def _reduction(
     `count` says that an operand which is the same for every example counts as often as there are examples.
     """
 
-    def lower(f: Function, *xs: Value, axes: Axes) -> list[Value]:
+    def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
         results = []
         for x in xs:
             scalar = shaped((), x.aval.dtype)
             body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
-            results.append(f.op("stablehlo.all_reduce", [x], x.aval, _groups_text(f, axes), [body]))
+            where = f"{groups_text(f, axes, axis_index_groups)}, {channel(f)}, use_global_device_ids"
+            results.append(f.op("stablehlo.all_reduce", [x], x.aval, where, [body]))
         return results
 
-    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[list[Any], list[Dim]]:
+    def batch(
+        axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, axis_index_groups: Groups
+    ) -> tuple[list[Any], list[Dim]]:
         if axis.name not in axes:
-            return made.bind(*args, axes=axes), list(dims)
+            return made.bind(*args, axes=axes, axis_index_groups=axis_index_groups), list(dims)
+        if axis_index_groups is not None:
+            raise UnsupportedError(f"{name} with axis_index_groups over axis {axis.name!r}, which vmap maps")
         reduced = []
         for x, d in zip(args, dims, strict=True):
             if d is not None:
@@ -87,37 +104,38 @@ def _reduction(
             else:
                 reduced.append(mul(x, literal(x, axis.size)) if count else x)
         rest = tuple(a for a in axes if a != axis.name)
-        return (made.bind(*reduced, axes=rest) if rest else reduced), [None] * len(reduced)
+        return (made.bind(*reduced, axes=rest, axis_index_groups=None) if rest else reduced), [None] * len(reduced)
 
     made = Primitive(
         name,
         multiple_results=True,
-        types=lambda *avals, axes: list(avals),
+        types=lambda *avals, axes, axis_index_groups: list(avals),
         lower=lower,
         jvp=jvp,
         transpose=transpose,
         batch=batch,
         axes=lambda params: params["axes"],
-        eager=lambda *args, axes: _unbound(axes),
+        eager=lambda *args, axes, axis_index_groups: unbound(axes),
     )
     return made
 
 
-def _unbound(axes: Axes) -> Any:
+def unbound(axes: Axes) -> Any:
+    """What collectives do at once, outside of everything that maps an axis: they refuse."""
     raise AxisNameError(f"unbound axis name: {axes[0]!r}", instead="call this inside vmap or pmap", axis=axes[0])
 
 
-def _psum_jvp(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[list[Any], list[Any]]:
-    outs = psum.bind(*primals, axes=axes)
+def _psum_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    outs = psum.bind(*primals, **params)
     moving = [t for t in tangents if type(t) is not Zero]
-    summed = iter(psum.bind(*moving, axes=axes)) if moving else iter(())
+    summed = iter(psum.bind(*moving, **params)) if moving else iter(())
     return outs, [t if type(t) is Zero else next(summed) for t in tangents]
 
 
-def _psum_transpose(cotangents: Sequence[Any], *args: Any, axes: Axes) -> list[Any]:
+def _psum_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     # Every device's result contains every device's operand, so cotangents are summed as well.
     given = [instantiate(ct) for ct in cotangents if type(ct) is not Zero]
-    summed = iter(psum.bind(*given, axes=axes)) if given else iter(())
+    summed = iter(psum.bind(*given, **params)) if given else iter(())
     found = [Zero(ct.aval) if type(ct) is Zero else next(summed) for ct in cotangents]
     return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
 
@@ -126,8 +144,8 @@ psum = _reduction("psum", "stablehlo.add", reduce_sum, jvp=_psum_jvp, transpose=
 
 
 def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[list[Any], list[Any]]:
-        outs = make().bind(*primals, axes=axes)
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        outs = make().bind(*primals, **params)
         moved = []
         for x, out, t in zip(primals, outs, tangents, strict=True):
             if type(t) is Zero:
@@ -135,7 +153,7 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
                 continue
             # Those that hold the extremum share its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
-            total, holders = psum.bind(mul(t, hit), hit, axes=axes)
+            total, holders = psum.bind(mul(t, hit), hit, **params)
             moved.append(div(total, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
         return outs, moved
 
@@ -190,7 +208,7 @@ axis_index = Primitive(
     lower=_index_text,
     batch=_index_batch,
     axes=lambda params: (params["axis_name"],),
-    eager=lambda axis_name: _unbound((axis_name,)),
+    eager=lambda axis_name: unbound((axis_name,)),
 )
 
 

@@ -224,7 +224,7 @@ def _transpose(
                     cts[i] = div(cts[i], literal(cts[i], share))
             outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
             return [
-                psum.bind(x, axes=_unmapped(manual, spec))[0] if _unmapped(manual, spec) else x
+                psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := _unmapped(manual, spec)) else x
                 for x, spec in zip(outs, result_specs, strict=True)
             ]
 

@@ -107,6 +107,17 @@ from ._elementwise import (
     tan as tan,
     tanh as tanh,
 )
+from ._exchange import (
+    all_gather as all_gather,
+    all_to_all as all_to_all,
+    pbroadcast as pbroadcast,
+    pcast as pcast,
+    ppermute as ppermute,
+    pshuffle as pshuffle,
+    psum_scatter as psum_scatter,
+    pswapaxes as pswapaxes,
+    ragged_all_to_all as ragged_all_to_all,
+)
 from ._fft import FftType as FftType, fft as fft
 from ._loops import (
     associative_scan as associative_scan,

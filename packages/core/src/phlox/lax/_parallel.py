@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._base import pytree
+from .._base.errors import OptionError
 from .._ir import dtypes
 from .._ops import collectives as ops
 from .._trace import axes as _axes
@@ -16,10 +17,26 @@ from ..numpy._promote import check, to_dtype, type_of
 AxisName = Any
 
 
-def _names(axis_name: AxisName) -> tuple[Any, ...]:
+def names_of(axis_name: AxisName) -> tuple[Any, ...]:
+    """The mapped axes that a collective works over, as a tuple. Raises `AxisNameError` for those not in scope."""
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     ops.in_scope(names)
     return names
+
+
+def groups_of(axis_index_groups: Any) -> ops.Groups:
+    """The groups as tuples. Raises `OptionError` unless they hold each of the first indices once."""
+    if axis_index_groups is None:
+        return None
+    groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
+    if sorted(i for group in groups for i in group) != list(range(sum(map(len, groups)))):
+        raise OptionError(f"axis_index_groups={axis_index_groups} must hold every index of the axis once")
+    return groups
+
+
+def group_size(axis_name: AxisName, groups: ops.Groups) -> int:
+    """How many talk to each other."""
+    return axis_size(axis_name) if groups is None else len(groups[0])
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -40,23 +57,27 @@ def axis_index(axis_name: AxisName) -> Any:
     Array([0, 1, 2], dtype=int32)
     """
     index: Any = None
-    for name in _names(axis_name):
+    for name in names_of(axis_name):
         here = ops.axis_index.bind(axis_name=name)
         index = here if index is None else index * _axes.axis_size(name) + here
     return index
 
 
-def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName) -> Any:
-    names = _names(axis_name)
+def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis_index_groups: Any) -> Any:
+    groups = groups_of(axis_index_groups)
+    names = names_of(axis_name)
     leaves, tree = pytree.flatten(x)
     arrays = check(function, *leaves)
     if function == "psum":
         arrays = [to_dtype(a, dtypes.int32) if type_of(a).dtype == dtypes.bool_ else a for a in arrays]
-    return tree.unflatten(primitive.bind(*arrays, axes=names) if arrays else [])
+    return tree.unflatten(primitive.bind(*arrays, axes=names, axis_index_groups=groups) if arrays else [])
 
 
-def psum(x: Any, axis_name: AxisName) -> Any:
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The sum of `x` over a mapped axis, for each leaf of a tree.
+
+    With `axis_index_groups`, lists of indices along the axis, only those in one list are summed; the other collectives
+    take them too. That is for devices: vmap does not know groups.
 
     A Python number gives a Python number: ``psum(1, "i")`` is the length of the axis.
 
@@ -66,37 +87,38 @@ def psum(x: Any, axis_name: AxisName) -> Any:
     """
     leaves, tree = pytree.flatten(x)
     if leaves and all(isinstance(leaf, bool | int | float | complex | np.generic) for leaf in leaves):
-        size = axis_size(axis_name)
+        size = group_size(axis_name, groups_of(axis_index_groups))
         return tree.unflatten([leaf * size for leaf in leaves])
-    return _collective(ops.psum, "psum", x, axis_name)
+    return _collective(ops.psum, "psum", x, axis_name, axis_index_groups)
 
 
-def pmean(x: Any, axis_name: AxisName) -> Any:
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The mean of `x` over a mapped axis, for each leaf of a tree.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
-    size = axis_size(axis_name)
-    return pytree.tree_map(lambda leaf: jnp.divide(leaf, size), psum(x, axis_name))
+    size = group_size(axis_name, groups_of(axis_index_groups))
+    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    return pytree.tree_map(lambda leaf: jnp.divide(leaf, size), total)
 
 
-def pmax(x: Any, axis_name: AxisName) -> Any:
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The largest `x` over a mapped axis, for each leaf of a tree.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([3., 3.], dtype=float32)
     """
-    return _collective(ops.pmax, "pmax", x, axis_name)
+    return _collective(ops.pmax, "pmax", x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: AxisName) -> Any:
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The smallest `x` over a mapped axis, for each leaf of a tree.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([1., 1.], dtype=float32)
     """
-    return _collective(ops.pmin, "pmin", x, axis_name)
+    return _collective(ops.pmin, "pmin", x, axis_name, axis_index_groups)
