@@ -292,6 +292,7 @@ def _calls() -> dict[str, list[Example]]:
             Example((x,), {"jaxpr": doubled, "in_specs": (part,), "out_specs": (part,), **over}),
             Example((x,), {"jaxpr": summed, "in_specs": (part,), "out_specs": (whole,), **over}, ((0,),)),
         ],
+        "composite": [Example((x,), {"jaxpr": square, "name": "my.square", "version": 1, "attributes": "k = 2 : i64"})],
         "reshard": [Example((x,), {"mesh": mesh, "spec": part}, ((0,),))],
         **_loops(x, y),
     }
@@ -544,6 +545,18 @@ def examples() -> dict[str, list[Example]]:
                 (ints(4, low=0, high=99, dtype=np.uint32),),
                 {"shape": (3,), "dtype": np.dtype(np.uint16), "algorithm": RandomAlgorithm.RNG_THREE_FRY},
             )
+        ],
+        "mulhi": _bits(),
+        "eq_to": _binary(),
+        "lt_to": _binary(),
+        "le_to": _binary(),
+        "stage": [Example((floats(3),), {}, ((0,),))],
+        "optimization_barrier": [Example((floats(3), ints(2)), {}), Example((floats(3), floats(2)), {}, ((0, 1),))],
+        "platform_index": [Example((), {"platforms": (("tpu",), ("cpu",), None)})],
+        "dce_sink": [Example((floats(3),), {"prevent_mlir_dce": False})],
+        "scatter-apply": [
+            Example(args, {**params, "func": _jaxpr(lambda v: v * 2.0, np.float64(1))})
+            for args, params, *_ in _scatters()
         ],
         "rng_uniform": [Example((np.float64(0), np.float64(1)), {"shape": (2, 3)})],
         "threefry2x32": [Example(tuple(ints(4, low=0, high=99, dtype=np.uint32) for _ in range(4)), {})],

@@ -49,6 +49,7 @@ from conformance import (
     test_jaxprs,
     test_jet,
     test_lax_elementwise,
+    test_lax_more,
     test_lax_structural,
     test_linalg,
     test_meshes,
@@ -96,7 +97,16 @@ ROWS = {row.path for module in TABLES for row in module.TABLE}
 #: What has no rows has tests of its own, in these files.
 ELSEWHERE = {
     "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more],
-    "lax": [test_collectives, test_control_flow, test_conv, test_fft, test_lax_structural, test_solves, test_windows],
+    "lax": [
+        test_collectives,
+        test_control_flow,
+        test_conv,
+        test_fft,
+        test_lax_more,
+        test_lax_structural,
+        test_solves,
+        test_windows,
+    ],
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
     "nn.initializers": [test_nn],
@@ -191,7 +201,6 @@ def test_rows_name_functions_that_exist():
 #: Parameters of jax that phlox has not: they place arrays on many devices, or choose among ways to compute the same.
 ABSENT = {
     "out_sharding",
-    "accuracy",
     "_dot_general",
 }
 #: The same for single functions: options that come with the whole array language, and names that differ among jax's own
@@ -199,16 +208,8 @@ ABSENT = {
 ABSENT_OF = {
     "array": {"args"},
     "checkpoint": {"concrete"},
-    "dot": {"dimension_numbers"},
-    "dynamic_index_in_dim": {"allow_negative_indices"},
-    "dynamic_update_index_in_dim": {"allow_negative_indices"},
-    "dynamic_update_slice_in_dim": {"allow_negative_indices"},
-    "dynamic_slice": {"allow_negative_indices"},
-    "dynamic_slice_in_dim": {"allow_negative_indices"},
-    "dynamic_update_slice": {"allow_negative_indices"},
     "einsum": {"out"},
     "issubdtype": {"a", "b", "arg1", "arg2"},
-    "mul": {"out_dtype"},
     "nextafter": {"x", "y", "x1", "x2"},
     "remat": {"concrete", "static_argnames"},
     "static": {"options", "kwargs"},

@@ -28,7 +28,7 @@ from .._transform.jaxprs import (
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
-from .._xla.text import TOKEN, Function, Value
+from .._xla.text import TOKEN, Function, Number, Value
 from .call import Steps, axes_used, call
 from .logic import select_n
 from .shape import broadcast_in_dim
@@ -51,6 +51,8 @@ def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
 
 
 def _text(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
+    if isinstance(index, Number):  # known while lowering, as the platform is: the others need not even be possible
+        return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
     outs = [aval.physical for aval in branches[0].out_avals]
     in_order = ordered(effects_inside({"branches": branches}))
     token = f.order() if in_order else None

@@ -14,6 +14,7 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, add
 from .._xla.text import Function, Value, ints
+from .algorithms import Algorithm, DotAlgorithm, DotAlgorithmPreset, prepared
 from .shape import convert, transpose
 
 Dims = tuple[int, ...]
@@ -49,8 +50,13 @@ _WORDS = {
 }
 
 
-def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
-    """A user's precision (None, a word, a `Precision`, or a pair of those) as a pair, or None."""
+def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorithm | None:
+    """A user's precision (None, a word, a `Precision`, a pair of those, or an algorithm) as a pair, an algorithm, or
+    None."""
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+        return precision
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return DotAlgorithmPreset[precision]
     if isinstance(precision, tuple | list) and len(precision) == 2:
         first, second = (_one_precision(p) for p in precision)
     else:
@@ -110,13 +116,17 @@ def _dot_text(
 ) -> Value:
     (lc, rc), (lb, rb) = dimension_numbers
     batch = f"batching_dims = {ints(lb)} x {ints(rb)}, " if lb else ""
+    out, algorithm = f.out, ""
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+        lhs, rhs, kept, algorithm = prepared(f, lhs, rhs, precision)
+        out, precision = shaped(out.shape, kept), None
     first, second = precision or (Precision.DEFAULT, Precision.DEFAULT)
     name = f.fresh()
     f.line(
         f"{name} = stablehlo.dot_general {lhs}, {rhs}, {batch}contracting_dims = {ints(lc)} x {ints(rc)}, "
-        f"precision = [{first.name}, {second.name}] : ({lhs.aval.text}, {rhs.aval.text}) -> {f.out.text}"
+        f"precision = [{first.name}, {second.name}]{algorithm} : ({lhs.aval.text}, {rhs.aval.text}) -> {out.text}"
     )
-    return Value(name, f.out)
+    return f.convert(Value(name, out), f.out.dtype)
 
 
 def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -163,7 +173,7 @@ def _factor(
     start = batches + (len(my_free) if ct_has_it_first else 0)
     ct_axes = tuple(range(start, start + len(their_free)))
     ct_batch = tuple(range(batches))
-    swapped = precision and (precision if ct_has_it_first else (precision[1], precision[0]))
+    swapped = (precision[1], precision[0]) if type(precision) is tuple and not ct_has_it_first else precision
     result = dot_general(
         ct,
         other,

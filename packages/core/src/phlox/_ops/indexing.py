@@ -20,6 +20,7 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
+from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value, i64_array, ints
 from .elementwise import add, div, mul
 from .families import literal
@@ -275,7 +276,9 @@ def _scatter_types(
     return shaped(operand.shape, operand.dtype, operand.weak_type)
 
 
+#: how what was there and what is written become one
 _COMBINE: dict[str, Any] = {
+    "scatter-apply": lambda g, old, new, func: lower_jaxpr(g, func.jaxpr, [old])[0],
     "scatter": lambda g, old, new: new,
     "scatter-add": lambda g, old, new: g.same(
         "stablehlo.or" if new.aval.dtype == dtypes.bool_ else "stablehlo.add", old, new
@@ -301,6 +304,7 @@ def _scatter_text(name: str) -> Any:
         indices_are_sorted: bool,
         unique_indices: bool,
         mode: GatherScatterMode,
+        **own: Any,
     ) -> Value:
         numbers = dimension_numbers
         out = f.out
@@ -316,7 +320,7 @@ def _scatter_text(name: str) -> Any:
             f"indices_are_sorted = {str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}"
         )
         scalar = shaped((), out.dtype)
-        body = f.region([scalar, scalar], lambda g, old, new: [combine(g, old, new)])
+        body = f.region([scalar, scalar], lambda g, old, new: [combine(g, old, new, **own)])
         return f.op("stablehlo.scatter", [operand, indices, updates], out, text, [body])
 
     return lower
@@ -543,4 +547,12 @@ scatter_max = Primitive(
     lower=_scatter_text("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
     batch=_scatter_batch(lambda: scatter_max),
+)
+
+#: `func`, the program of a function of one element, applied to what is there; the updates say only where
+scatter_apply = Primitive(
+    "scatter-apply",
+    types=_scatter_types,
+    lower=_scatter_text("scatter-apply"),
+    batch=_scatter_batch(lambda: scatter_apply),
 )

@@ -31,9 +31,13 @@ from .families import (
 )
 
 
-def _comparison(name: str, direction: str, accepts: str) -> Primitive:
+def _comparison(name: str, direction: str, accepts: str, total: bool = False) -> Primitive:
     return binary(
-        name, lambda f, x, y: f.compare(direction, x, y), accepts=accepts, tangents=ZERO, result=lambda _: dtypes.bool_
+        name,
+        lambda f, x, y: f.compare(direction, x, y, total),
+        accepts=accepts,
+        tangents=ZERO,
+        result=lambda _: dtypes.bool_,
     )
 
 
@@ -43,6 +47,10 @@ lt = _comparison("lt", "LT", ORDERED)
 le = _comparison("le", "LE", ORDERED)
 gt = _comparison("gt", "GT", ORDERED)
 ge = _comparison("ge", "GE", ORDERED)
+# In the order of all floats: -0 is below 0, nan is above everything and equal to itself.
+eq_to = _comparison("eq_to", "EQ", ORDERED, total=True)
+lt_to = _comparison("lt_to", "LT", ORDERED, total=True)
+le_to = _comparison("le_to", "LE", ORDERED, total=True)
 
 
 def is_negative(x: Any) -> Any:
@@ -59,6 +67,8 @@ shift_right_logical = binary("shift_right_logical", "stablehlo.shift_right_logic
 shift_right_arithmetic = binary(
     "shift_right_arithmetic", "stablehlo.shift_right_arithmetic", accepts=INTEGER, tangents=ZERO
 )
+#: the upper half of the bits of the product
+mulhi = binary("mulhi", "chlo.mulhi", accepts=INTEGER, tangents=ZERO)
 population_count = unary("population_count", "stablehlo.popcnt", accepts=INTEGER, derivative=ZERO)
 clz = unary("clz", "stablehlo.count_leading_zeros", accepts=INTEGER, derivative=ZERO)
 

@@ -4,8 +4,10 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 ``dot_general_p`` and so on, for those who write transformations.
 """
 
-from .._ir.primitive import primitives as _primitives
+from typing import Any as _Any
+
 from .._ops import custom as _custom, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
+from . import linalg as linalg
 from ._branches import cond as cond, switch as switch
 from ._conveniences import (
     approx_max_k as approx_max_k,
@@ -40,6 +42,8 @@ from ._convolution import (
     padtype_to_pads as padtype_to_pads,
 )
 from ._elementwise import (
+    AccuracyMode as AccuracyMode,
+    Tolerance as Tolerance,
     abs as abs,
     acos as acos,
     acosh as acosh,
@@ -83,6 +87,7 @@ from ._elementwise import (
     max as max,
     min as min,
     mul as mul,
+    mulhi as mulhi,
     ne as ne,
     neg as neg,
     nextafter as nextafter,
@@ -130,11 +135,13 @@ from ._more import (
     RandomAlgorithm as RandomAlgorithm,
     RoundingMethod as RoundingMethod,
     broadcast_like as broadcast_like,
+    index_take as index_take,
     rng_bit_generator as rng_bit_generator,
     rng_uniform as rng_uniform,
     round as round,
     scatter as scatter,
     scatter_add as scatter_add,
+    scatter_apply as scatter_apply,
     scatter_max as scatter_max,
     scatter_min as scatter_min,
     scatter_mul as scatter_mul,
@@ -152,6 +159,12 @@ from ._parallel import (
     pmean as pmean,
     pmin as pmin,
     psum as psum,
+)
+from ._ragged import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+    ragged_dot as ragged_dot,
+    ragged_dot_general as ragged_dot_general,
+    scaled_dot as scaled_dot,
 )
 from ._reductions import (
     reduce as reduce,
@@ -173,7 +186,17 @@ from ._special import (
     random_gamma_grad as random_gamma_grad,
     zeta as zeta,
 )
+from ._staging import (
+    composite as composite,
+    dce_sink as dce_sink,
+    optimization_barrier as optimization_barrier,
+    platform_dependent as platform_dependent,
+    stage as stage,
+    with_sharding_constraint as with_sharding_constraint,
+)
 from ._structural import (
+    DotAlgorithm as DotAlgorithm,
+    DotAlgorithmPreset as DotAlgorithmPreset,
     DotDimensionNumbers as DotDimensionNumbers,
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,
@@ -218,6 +241,16 @@ from ._structural import (
     transpose as transpose,
 )
 
-globals().update({f"{name.replace('-', '_')}_p": primitive for name, primitive in _primitives().items()})
 
-from . import linalg as linalg  # noqa: E402  (its primitives are not listed here)
+def __getattr__(name: str) -> _Any:
+    if not name.endswith("_p"):
+        raise AttributeError(f"module 'phlox.lax' has no attribute {name!r}", name=name)
+    from ..extend.core import primitives
+
+    return getattr(primitives, name)
+
+
+def __dir__() -> list[str]:
+    from ..extend.core import primitives
+
+    return sorted({*globals(), *dir(primitives)})

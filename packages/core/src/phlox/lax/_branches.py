@@ -52,7 +52,7 @@ def cond(
         if operands:
             raise ArgumentError("cond: operand= together with further arguments", instead="arguments alone")
         operands = (operand,)
-    return _choice("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), operands)
+    return choice("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), operands)
 
 
 def _truth(pred: Any) -> Any:
@@ -91,10 +91,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         where: Any = np.int32(min(max(int(index), 0), last))
     else:
         where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
-    return _choice("switch", branches, [f"branch {i}" for i in range(len(branches))], where, operands)
+    return choice("switch", branches, [f"branch {i}" for i in range(len(branches))], where, operands)
 
 
-def _choice(
+def choice(
     function: str, funs: Sequence[Callable[..., Any]], roles: Sequence[str], index: Any, operands: tuple[Any, ...]
 ) -> Any:
     """The branches with the references that they use passed in and out."""

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .. import numpy as jnp
+from .._api.out_sharding import takes_out_sharding
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
 from .._ops import shape as ops, topk
@@ -53,6 +54,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     return ops.convert(made, type_of(made).dtype, aval.weak_type and dtype is None)
 
 
+@takes_out_sharding
 def empty(shape: Any, dtype: Any) -> Any:
     """An array of `shape` whose values do not matter; they are zeros.
 
@@ -129,19 +131,23 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
     """The part of `operand` at a computed `index` along `axis`; indices outside are moved to the edge.
 
     >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
     Array(2, dtype=int32)
     """
     (operand,) = check("dynamic_index_in_dim", operand)
-    part = dynamic_slice_in_dim(operand, index, 1, axis)
+    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_index_in_dim")
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`operand` with `update` written from `start_index` on along `axis`.
 
     >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
@@ -150,10 +156,13 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     operand, update = check("dynamic_update_slice_in_dim", operand, update)
     rank = type_of(operand).ndim
     at = canonical_axis(axis, rank, "dynamic_update_slice_in_dim")
-    return dynamic_update_slice(operand, update, [start_index if i == at else 0 for i in range(rank)])
+    starts = [start_index if i == at else 0 for i in range(rank)]
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`operand` with `update` (which lacks `axis`, or has it) written at `index` along `axis`.
 
     >>> dynamic_update_index_in_dim(np.zeros(3), 5.0, 1, 0)
@@ -164,7 +173,8 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     shape = type_of(update).shape
     if len(shape) != type_of(operand).ndim:
         update = reshape(ops.own(update), (*shape[:at], 1, *shape[at:]))
-    return dynamic_update_slice_in_dim(operand, ops.own(update), index, at)
+    placed = ops.own(update)
+    return dynamic_update_slice_in_dim(operand, placed, index, at, allow_negative_indices=allow_negative_indices)
 
 
 # --- products and order ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._api.out_sharding import lay_out
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ops import conv as _conv, shape as _shape
@@ -105,6 +106,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Convolution of any rank, in the sense of neural networks: the kernel is not reversed (StableHLO convolution).
 
@@ -121,6 +123,7 @@ def conv_general_dilated(
       batch_group_count: the same for examples.
       precision: as for `dot_general`.
       preferred_element_type: the element type of sums and result, by default that of the operands.
+      out_sharding: how the result lies over a mesh.
 
     Returns an array with the axes of ``out_spec``. Raises `ShapeError` or `DtypeError` when the arrays do not fit.
 
@@ -142,7 +145,10 @@ def conv_general_dilated(
         window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation or ones, strict=True)]
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
         padding = padtype_to_pads(space, window, window_strides, padding)
-    return _conv.conv_general_dilated(
+    pair = _precision(precision)
+    if pair is not None and type(pair) is not tuple:
+        raise OptionError(f"conv_general_dilated: precision={precision}", instead="a lax.Precision")
+    out = _conv.conv_general_dilated(
         lhs,
         rhs,
         window_strides=tuple(window_strides),
@@ -152,11 +158,12 @@ def conv_general_dilated(
         dimension_numbers=numbers,
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
-        precision=_precision(precision),
+        precision=pair,
         preferred_element_type=None
         if preferred_element_type is None
         else dtypes.user_dtype(preferred_element_type, "conv_general_dilated"),
     )
+    return lay_out("conv_general_dilated", out, out_sharding)
 
 
 def conv(
@@ -360,7 +367,7 @@ def conv_general_dilated_local(
         lhs_dilation,
         rhs_dilation,
         dimension_numbers,
-        pair and pair[0],
+        pair[0] if type(pair) is tuple else precision,
     )
     numbers = conv_dimension_numbers(type_of(lhs).shape, (1, 1, *filter_shape), dimension_numbers)
     out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec

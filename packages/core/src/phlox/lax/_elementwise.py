@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import ArgumentError, DtypeError
+from .._base.errors import ArgumentError, DtypeError, OptionError, UnsupportedError
 from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._ops import elementwise as e, logic
-from .._ops.families import literal
-from ..numpy._promote import check, type_of
+from .._ops.families import literal, same_dtype
+from ..numpy._promote import check, to_dtype, type_of
 
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
@@ -19,6 +20,43 @@ def _unary(primitive: Primitive, name: str, what: str, example: str, result: str
         return primitive.bind(*check(name, x))
 
     return _named(function, name, f"{what}, elementwise. StableHLO or CHLO operation of that name.", example, result)
+
+
+class Tolerance:
+    """How far an elementwise function may be off: absolutely, relatively, in units of the last place.
+
+    Raises `OptionError` for negative numbers and for none at all.
+
+    >>> Tolerance(ulps=2).ulps
+    2
+    """
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise OptionError(f"Tolerance({atol}, {rtol}, {ulps}) has a negative number")
+        if not (atol or rtol or ulps):
+            raise OptionError("Tolerance without atol, rtol or ulps")
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
+
+
+class AccuracyMode(enum.Enum):
+    """Which of several implementations of an elementwise function is asked for. CPUs and GPUs have one of each."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+def _accurate(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+    def function(x: Any, *, accuracy: AccuracyMode | None = None) -> Any:
+        if accuracy is not None and not isinstance(accuracy, AccuracyMode):
+            raise UnsupportedError(
+                f"{name}: accuracy={accuracy!r}: compilers for CPUs and GPUs ignore tolerances, so none is promised",
+                instead="accuracy=None, or a wider dtype",
+            )
+        return primitive.bind(*check(name, x))
+
+    note = "StableHLO or CHLO operation of that name. `accuracy` may be None or an `AccuracyMode`"
+    return _named(function, name, f"{what}, elementwise. {note}.", example, result)
 
 
 def _binary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
@@ -54,34 +92,34 @@ asinh = _unary(e.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
 atan = _unary(e.atan, "atan", "Inverse tangent", "0.0", _f("0."))
 atanh = _unary(e.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
 bitwise_not = _unary(logic.not_, "bitwise_not", "All bits flipped", "0", _i(-1))
-cbrt = _unary(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."))
+cbrt = _accurate(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."))
 ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."))
 clz = _unary(logic.clz, "clz", "Number of leading zero bits", "1", _i(31))
-cos = _unary(e.cos, "cos", "Cosine", "0.0", _f("1."))
+cos = _accurate(e.cos, "cos", "Cosine", "0.0", _f("1."))
 cosh = _unary(e.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
 erf = _unary(e.erf, "erf", "Error function", "0.0", _f("0."))
 erfc = _unary(e.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."))
 erf_inv = _unary(e.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."))
-exp = _unary(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
-exp2 = _unary(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
-expm1 = _unary(e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
+exp = _accurate(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
+exp2 = _accurate(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
+expm1 = _accurate(e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
 floor = _unary(e.floor, "floor", "The largest whole number not above x", "1.5", _f("1."))
 imag = _unary(e.imag, "imag", "Imaginary part of a complex array", "1 + 2j", _f("2."))
 is_finite = _unary(e.is_finite, "is_finite", "Where x is neither infinite nor nan", "1.0", _T)
-log = _unary(e.log, "log", "Natural logarithm", "1.0", _f("0."))
-log1p = _unary(e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
-logistic = _unary(e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
+log = _accurate(e.log, "log", "Natural logarithm", "1.0", _f("0."))
+log1p = _accurate(e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
+logistic = _accurate(e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
 neg = _unary(e.neg, "neg", "-x", "1.0", _f("-1."))
 population_count = _unary(logic.population_count, "population_count", "Number of bits that are set", "7", _i(3))
 real = _unary(e.real, "real", "Real part of a complex array", "1 + 2j", _f("1."))
-rsqrt = _unary(e.rsqrt, "rsqrt", "1 / sqrt(x)", "4.0", _f("0.5"))
+rsqrt = _accurate(e.rsqrt, "rsqrt", "1 / sqrt(x)", "4.0", _f("0.5"))
 sign = _unary(e.sign, "sign", "-1, 0 or 1", "-2.0", _f("-1."))
-sin = _unary(e.sin, "sin", "Sine", "0.0", _f("0."))
+sin = _accurate(e.sin, "sin", "Sine", "0.0", _f("0."))
 sinh = _unary(e.sinh, "sinh", "Hyperbolic sine", "0.0", _f("0."))
-sqrt = _unary(e.sqrt, "sqrt", "Square root", "4.0", _f("2."))
+sqrt = _accurate(e.sqrt, "sqrt", "Square root", "4.0", _f("2."))
 square = _unary(e.square, "square", "x * x", "3.0", _f("9."))
-tan = _unary(e.tan, "tan", "Tangent", "0.0", _f("0."))
-tanh = _unary(e.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
+tan = _accurate(e.tan, "tan", "Tangent", "0.0", _f("0."))
+tanh = _accurate(e.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
 
 add = _binary(e.add, "add", "x + y", "1.0, 2.0", _f("3."))
 atan2 = _binary(e.atan2, "atan2", "The angle of the point (y, x)", "0.0, 1.0", _f("0."))
@@ -97,7 +135,6 @@ le = _binary(logic.le, "le", "Where x <= y", "1.0, 1.0", _T)
 lt = _binary(logic.lt, "lt", "Where x < y", "1.0, 1.0", _F)
 max = _binary(e.max_, "max", "The larger one, or nan", "1.0, 2.0", _f("2."))
 min = _binary(e.min_, "min", "The smaller one, or nan", "1.0, 2.0", _f("1."))
-mul = _binary(e.mul, "mul", "x * y", "2.0, 3.0", _f("6."))
 ne = _binary(logic.ne, "ne", "Where x != y", "1.0, 1.0", _F)
 nextafter = _binary(e.nextafter, "nextafter", "The next number after x towards y", "0.0, 0.0", _f("0."))
 pow = _binary(e.pow_, "pow", "x to the power of y", "2.0, 3.0", _f("8."))
@@ -110,6 +147,29 @@ shift_right_logical = _binary(
     logic.shift_right_logical, "shift_right_logical", "x moved y places down, zeros coming in", "8, 1", _i(4)
 )
 sub = _binary(e.sub, "sub", "x - y", "3.0, 1.0", _f("2."))
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """x * y, elementwise. Both must have one dtype; with `out_dtype` they are converted to that one first.
+
+    >>> mul(2.0, 3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    x, y = check("mul", x, y)
+    if out_dtype is not None:
+        same_dtype("mul", (type_of(x), type_of(y)))
+        weak = type_of(x).weak_type and type_of(y).weak_type
+        x, y = (to_dtype(a, dtypes.user_dtype(out_dtype, "mul"), weak) for a in (x, y))
+    return e.mul(x, y)
+
+
+def mulhi(x: Any, y: Any, /) -> Any:
+    """The upper half of the bits of x * y, elementwise, of integers of one dtype.
+
+    >>> mulhi(np.int32(1 << 30), np.int32(8))
+    Array(2, dtype=int32)
+    """
+    return logic.mulhi(*check("mulhi", x, y))
 
 
 def integer_pow(x: Any, y: int) -> Any:

@@ -219,8 +219,8 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     Raises `AxisNameError` for axes that nothing maps.
 
     >>> import phlox
-    >>> phlox.vmap(lambda x: pcast(x, "i", to="varying"), axis_name="i")(np.arange(2))
-    Array([0, 1], dtype=int32)
+    >>> phlox.vmap(lambda x: pcast(x, "i", to="varying") + 1, axis_name="i")(np.arange(2))
+    Array([1, 2], dtype=int32)
     """
     if isinstance(axis_name, set | frozenset):
         raise ArgumentError(f"pcast: axis_name={axis_name!r}", instead="a name or a tuple of names")

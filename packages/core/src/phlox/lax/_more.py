@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as jnp
-from .._base.errors import DtypeError, ShapeError
+from .._api.flat import user_call
+from .._api.out_sharding import lay_out
+from .._api.staged import staged
+from .._base.errors import DtypeError, ShapeError, UnsupportedError
+from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape as ops
 from .._ops.indexing import GatherScatterMode
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
 from ..numpy._promote import canonical_axis, check, type_of
 from ..numpy._shapes import as_shape
-from ._structural import broadcast_in_dim, slice_in_dim
+from ._structural import broadcast_in_dim, gather, slice_in_dim
 
 # --- rounding -------------------------------------------------------------------------------------------
 
@@ -180,11 +184,85 @@ scatter_max = _scatter(
     "scatter_max", _indexing.scatter_max, "in place of smaller elements", "Array([1, 2, 4], dtype=int32)"
 )
 
+
+@user_call
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: _indexing.ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with `func`, a function of one element, applied at computed places: as often as a place occurs.
+
+    It has no derivative. ``x.at[i].apply(func)`` is easier to use, and applies it once.
+
+    Args:
+      operand, scatter_indices, dimension_numbers: as for `scatter`.
+      func: function of a number.
+      update_shape: the shape that updates at these places would have.
+      indices_are_sorted, unique_indices, mode: as for `scatter`.
+
+    >>> numbers = _indexing.ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_apply(np.int32([1, 2, 3]), np.int32([[2], [2]]), lambda x: x * 10, numbers, update_shape=(2,))
+    Array([  1,   2, 300], dtype=int32)
+    """
+    operand, scatter_indices = check("scatter_apply", operand, scatter_indices)
+    element = type_of(operand).update(shape=())
+    program = staged("scatter_apply", "func", func, flatten((element,))[1], [element])
+    if program.consts:
+        raise UnsupportedError("scatter_apply: func uses arrays from outside", instead="numbers")
+    out = program.closed.out_avals
+    if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:
+        raise DtypeError(f"scatter_apply: func returns {', '.join(a.short for a in out)} for {element.short}")
+    return _indexing.scatter_apply(
+        operand,
+        scatter_indices,
+        jnp.zeros(as_shape(update_shape), element.dtype),
+        func=program.closed,
+        dimension_numbers=dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=GatherScatterMode.from_any(mode),
+    )
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The parts of `src` at computed indices along `axes`: a vector of indices for each of them, which wrap around.
+
+    >>> index_take(np.arange(6).reshape(2, 3), [np.array([0, -1]), np.array([1, 2])], (0, 1))
+    Array([1, 5], dtype=int32)
+    """
+    (src,) = check("index_take", src)
+    vectors = check("index_take", *idxs)
+    shape = type_of(src).shape
+    columns = [
+        jnp.expand_dims(jnp.remainder(i, np.asarray(shape[at], type_of(i).dtype)), 1)
+        for i, at in zip(vectors, axes, strict=True)
+    ]
+    kept = tuple(range(1, len(shape) - len(columns) + 1))
+    return gather(
+        src,
+        jnp.concatenate(columns, 1),
+        _indexing.GatherDimensionNumbers(kept, tuple(axes), tuple(axes)),
+        [1 if i in axes else n for i, n in enumerate(shape)],
+    )
+
+
 # --- random bits ----------------------------------------------------------------------------------------
 
 
 def rng_bit_generator(
-    key: Any, shape: Sequence[int], dtype: Any = np.uint32, algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT
+    key: Any,
+    shape: Sequence[int],
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
 ) -> tuple[Any, Any]:
     """Random bits made by the compiler, and the key for the next ones (StableHLO rng_bit_generator).
 
@@ -192,6 +270,7 @@ def rng_bit_generator(
       key: uint32[4].
       dtype: uint8, uint16, uint32 or uint64.
       algorithm: a `RandomAlgorithm`; the default one differs from platform to platform.
+      out_sharding: how the bits lie over a mesh.
 
     >>> from phlox import lax
     >>> key, bits = lax.rng_bit_generator(np.uint32([1, 2, 3, 4]), (2,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)
@@ -203,7 +282,8 @@ def rng_bit_generator(
     if dtypes.kind(wanted) != "u" or dtypes.bits(wanted) < 8:
         raise DtypeError(f"rng_bit_generator: dtype {wanted.name}", instead="uint8, uint16, uint32 or uint64")
     options = {"shape": as_shape(shape), "dtype": wanted, "algorithm": RandomAlgorithm(algorithm)}
-    return tuple(_rng.rng_bit_generator(key, **options))
+    new_key, bits = _rng.rng_bit_generator(key, **options)
+    return new_key, lay_out("rng_bit_generator", bits, out_sharding)
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:

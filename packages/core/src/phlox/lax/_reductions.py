@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.flat import user_call
+from .._api.out_sharding import lay_out
 from .._api.staged import operands_of, staged
 from .._base.errors import ArgumentError, OptionError, TreeError
 from .._base.pytree import flatten
@@ -105,7 +106,13 @@ def _leaves(function: str, operands: Any, init_values: Any) -> tuple[list[Any], 
 
 
 @user_call
-def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Ints) -> Any:
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Ints,
+    out_sharding: Any = None,
+) -> Any:
     """Combines the elements along axes with a function of the user's (StableHLO reduce).
 
     Args:
@@ -125,9 +132,11 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     axes = tuple(int(d) for d in dimensions)
     primitive = _known(_OVER_AXES, computation, xs, starts)
     if primitive is not None:
-        return tree.unflatten([primitive(xs[0], axes=axes)])
-    jaxpr = _program("reduce", computation, starts, tree)
-    return tree.unflatten(folding.reduce(*xs, *starts, jaxpr=jaxpr, dimensions=axes))
+        outs = [primitive(xs[0], axes=axes)]
+    else:
+        jaxpr = _program("reduce", computation, starts, tree)
+        outs = folding.reduce(*xs, *starts, jaxpr=jaxpr, dimensions=axes)
+    return tree.unflatten([lay_out("reduce", x, out_sharding) for x in outs])
 
 
 # --- over windows ---------------------------------------------------------------------------------------

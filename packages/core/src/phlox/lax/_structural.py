@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._api.out_sharding import lay_out, takes_out_sharding
 from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
 from .._ops import (
+    algorithms as _algorithms,
     dot as _dot,
     indexing as _indexing,
     reduce as _reduce,
@@ -43,6 +45,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return ops.bitcast_convert_type(operand, new_dtype=dtypes.user_dtype(new_dtype))
 
 
+@takes_out_sharding
 def reshape(operand: Any, new_sizes: Ints, dimensions: Ints | None = None) -> Any:
     """`operand` with another shape (StableHLO reshape), its axes first put in the order `dimensions`.
 
@@ -64,6 +67,7 @@ def transpose(operand: Any, permutation: Ints) -> Any:
     return ops.transpose(*check("transpose", operand), permutation=tuple(int(i) for i in permutation))
 
 
+@takes_out_sharding
 def broadcast(operand: Any, sizes: Ints) -> Any:
     """`operand` repeated along new axes in front, of these lengths.
 
@@ -77,6 +81,7 @@ def broadcast(operand: Any, sizes: Ints) -> Any:
     return ops.broadcast_in_dim(operand, shape=(*sizes, *shape), broadcast_dimensions=dims)
 
 
+@takes_out_sharding
 def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> Any:
     """`operand` with its axes at these places of `shape`, repeated along the others (StableHLO broadcast_in_dim).
 
@@ -151,6 +156,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
+@takes_out_sharding
 def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
     """An array of `shape` that counts along one axis.
 
@@ -194,28 +200,37 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     return _running.along(operand, at, start, stop, stride)
 
 
-def _starts(function: str, operand: Any, starts: Any) -> list[Any]:
-    """Start indices of one dtype; negative ones count from the end."""
+def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Sequence[bool]) -> list[Any]:
+    """Start indices of one dtype; negative ones count from the end, where they are allowed."""
     shape = type_of(operand).shape
-    given = [from_front(i, n) for i, n in zip(check(function, *starts), shape, strict=False)]
+    allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
+    if len(allowed) != len(shape):
+        raise ArgumentError(f"{function}: {len(allowed)} values of allow_negative_indices for {len(shape)} axes")
+    checked = zip(check(function, *starts), shape, allowed, strict=False)
+    given = [from_front(i, n) if negative else i for i, n, negative in checked]
     wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
     return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Ints) -> Any:
+def dynamic_slice(
+    operand: Any, start_indices: Any, slice_sizes: Ints, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
     """The part of `operand` of this size at a computed place, which is moved to fit (StableHLO dynamic_slice).
 
-    Negative starts count from the end.
+    Negative starts count from the end, unless `allow_negative_indices` (for all axes or each) is False: then they are
+    outside.
 
     >>> dynamic_slice(np.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
     """
     (operand,) = check("dynamic_slice", operand)
-    starts = _starts("dynamic_slice", operand, start_indices)
+    starts = _starts("dynamic_slice", operand, start_indices, allow_negative_indices)
     return _slicing.dynamic_slice(operand, *starts, slice_sizes=as_shape(slice_sizes))
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_slice` along one axis.
 
     >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
@@ -227,17 +242,20 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     starts[at] = start_index
     sizes = list(type_of(operand).shape)
     sizes[at] = slice_size
-    return dynamic_slice(operand, starts, sizes)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
     """`operand` with `update` written at a computed place (StableHLO dynamic_update_slice).
 
     >>> dynamic_update_slice(np.zeros(3, np.float32), np.ones(1, np.float32), (1,))
     Array([0., 1., 0.], dtype=float32)
     """
     operand, update = check("dynamic_update_slice", operand, update)
-    return _slicing.dynamic_update_slice(operand, update, *_starts("dynamic_update_slice", operand, start_indices))
+    starts = _starts("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    return _slicing.dynamic_update_slice(operand, update, *starts)
 
 
 def gather(
@@ -357,7 +375,9 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str) 
     return function
 
 
-reduce_sum = _reduction(_reduce.reduce_sum, "reduce_sum", "The sum", "[1, 2]", "Array(3, dtype=int32)")
+reduce_sum = takes_out_sharding(
+    _reduction(_reduce.reduce_sum, "reduce_sum", "The sum", "[1, 2]", "Array(3, dtype=int32)")
+)
 reduce_prod = _reduction(_reduce.reduce_prod, "reduce_prod", "The product", "[2, 3]", "Array(6, dtype=int32)")
 reduce_max = _reduction(_reduce.reduce_max, "reduce_max", "The largest", "[1, 2]", "Array(2, dtype=int32)")
 reduce_min = _reduction(_reduce.reduce_min, "reduce_min", "The smallest", "[1, 2]", "Array(1, dtype=int32)")
@@ -374,6 +394,7 @@ def dot_general(
     dimension_numbers: Any,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general). Promotes dtypes.
 
@@ -388,16 +409,30 @@ def dot_general(
     lhs, rhs = promote_dtypes(*check("dot_general", lhs, rhs))
     (lc, rc), (lb, rb) = dimension_numbers
     preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
-    return contract(lhs, rhs, (lc, rc), (lb, rb), precision, preferred)
+    out = contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
+    return lay_out("dot_general", out, out_sharding)
 
 
-def dot(lhs: Any, rhs: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
+    """Axes of both sides; where there is one it may stand alone."""
+    left, right = ((axes,) if hasattr(axes, "__index__") else tuple(axes) for axes in (first, second))
+    return left, right
+
+
+@takes_out_sharding
+def dot(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs`. Promotes dtypes.
+
+    With `dimension_numbers` it is `dot_general`.
 
     >>> dot(np.ones(2, np.float32), np.ones(2, np.float32))
     Array(2., dtype=float32)
     """
     lhs, rhs = check("dot", lhs, rhs)
+    if dimension_numbers is not None:
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     if not (1 <= type_of(lhs).ndim <= 2 and 1 <= type_of(rhs).ndim <= 2):
         raise ShapeError(
             f"dot takes vectors and matrices, got {type_of(lhs).short} and {type_of(rhs).short}",
@@ -409,6 +444,8 @@ def dot(lhs: Any, rhs: Any, *, precision: Any = None, preferred_element_type: An
 
 
 Precision = _dot.Precision
+DotAlgorithm = _algorithms.DotAlgorithm
+DotAlgorithmPreset = _algorithms.DotAlgorithmPreset
 DotDimensionNumbers = _dot.DotDimensionNumbers
 GatherDimensionNumbers = _indexing.GatherDimensionNumbers
 ScatterDimensionNumbers = _indexing.ScatterDimensionNumbers

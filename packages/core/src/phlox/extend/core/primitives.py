@@ -7,15 +7,16 @@ from typing import Any
 from ..._ir.primitive import primitives
 
 # Where JAX's name for the object is not the name that the primitive prints.
-_OTHER = {"remat_p": "remat2"}
+_OTHER = {"remat_p": "remat2", "add_jaxvals_p": "add_any", "linear_solve_p": "custom_linear_solve"}
 
 
 def __getattr__(name: str) -> Any:
-    found = primitives().get(_OTHER.get(name, name.removesuffix("_p")))
+    plain = _OTHER.get(name, name.removesuffix("_p"))
+    found = primitives().get(plain) or primitives().get(plain.replace("scatter_", "scatter-"))
     if found is None or not name.endswith("_p"):
         raise AttributeError(f"phlox has no primitive {name!r}", name=name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted([name + "_p" for name in primitives()] + list(_OTHER))
+    return sorted([name.replace("-", "_") + "_p" for name in primitives()] + list(_OTHER))

@@ -1,0 +1,243 @@
+"""Products of matrices that are cut into groups of different lengths, and of matrices that come with scales."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._api.jit import jit
+from .._api.out_sharding import lay_out
+from .._base.errors import DtypeError, ShapeError, UnsupportedError
+from .._ir import dtypes
+from ..numpy._promote import check, type_of
+from ._structural import dot_general
+
+Ints = Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class RaggedDotDimensionNumbers:
+    """Which axes `ragged_dot_general` contracts, keeps as batches, and cuts into groups.
+
+    Args:
+      dot_dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs)), as for `dot_general`.
+      lhs_ragged_dimensions: the axis of `lhs` that is cut into groups.
+      rhs_group_dimensions: the axis of `rhs` that counts groups; none where the ragged axis is contracted or a batch.
+
+    >>> RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0]).lhs_ragged_dimensions
+    (0,)
+    """
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Ints
+    rhs_group_dimensions: Ints
+
+    def __init__(self, dot_dimension_numbers: Any, lhs_ragged_dimensions: Ints, rhs_group_dimensions: Ints):
+        numbers = tuple(tuple(map(tuple, pair)) for pair in dot_dimension_numbers)
+        object.__setattr__(self, "dot_dimension_numbers", numbers)
+        object.__setattr__(self, "lhs_ragged_dimensions", tuple(lhs_ragged_dimensions))
+        object.__setattr__(self, "rhs_group_dimensions", tuple(rhs_group_dimensions))
+
+
+_ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Rows of `lhs`, in groups, times a matrix for each group.
+
+    Args:
+      lhs: of shape (m, k).
+      rhs: of shape (g, k, n).
+      group_sizes: g integers: how many rows are in each group. Rows behind the last group give zeros.
+      precision, preferred_element_type: as for `dot_general`.
+      group_offset: not supported.
+      out_sharding: how the result lies over a mesh.
+
+    >>> ragged_dot(np.ones((3, 1), np.float32), np.float32([[[1]], [[5]]]), np.array([1, 2])).ravel()
+    Array([1., 5., 5.], dtype=float32)
+    """
+    return ragged_dot_general(
+        lhs, rhs, group_sizes, _ROWS, precision, preferred_element_type, group_offset, out_sharding
+    )
+
+
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """`dot_general` in which an axis of `lhs` is cut into groups of different lengths.
+
+    What that means depends on the axis. One that is kept: each group has its own `rhs`. One that is contracted: each
+    group is summed by itself, and the results lie along a new first axis. A batch axis: the groups make no difference.
+
+    It is computed with a mask for each group, so it costs as many products as there are groups.
+
+    Args:
+      lhs, rhs: arrays of one dtype.
+      group_sizes: integers; the lengths of the groups along their last axis. Axes in front of it are those of `lhs`
+        that come before the ragged one among the axes of its kind, or there are none.
+      ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
+      precision, preferred_element_type: as for `dot_general`.
+      group_offset: not supported.
+      out_sharding: how the result lies over a mesh.
+
+    Raises `ShapeError` when lengths do not fit, `DtypeError` when `group_sizes` are no integers.
+
+    >>> numbers = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+    >>> ragged_dot_general(np.ones((3, 1)), np.ones((3, 1)), np.array([1, 2]), numbers).ravel()
+    Array([1., 2.], dtype=float32)
+    """
+    function = "ragged_dot_general"
+    if group_offset is not None:
+        raise UnsupportedError(f"{function}: group_offset", instead="group_offset=None")
+    lhs, rhs, sizes = check(function, lhs, rhs, group_sizes)
+    numbers = ragged_dot_dimension_numbers
+    (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
+    left, right, groups = type_of(lhs), type_of(rhs), type_of(sizes)
+    if dtypes.kind(groups.dtype) not in "iu":
+        raise DtypeError(f"{function}: group_sizes are {groups.short}", instead="integers")
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        raise ShapeError(f"{function}: lhs needs one ragged axis, got {numbers.lhs_ragged_dimensions}")
+    ragged = numbers.lhs_ragged_dimensions[0]
+    if not 0 <= ragged < left.ndim:
+        raise ShapeError(f"{function}: lhs, {left.short}, has no axis {ragged}", axis=ragged)
+    kept = ragged not in lc and ragged not in lb
+    if len(numbers.rhs_group_dimensions) != kept:
+        raise ShapeError(
+            f"{function}: rhs needs {'one group axis' if kept else 'no group axis'} for a ragged axis that is "
+            f"{'kept' if kept else 'contracted' if ragged in lc else 'a batch'}, got {numbers.rhs_group_dimensions}"
+        )
+    free = [i for i in range(left.ndim) if i not in lc and i not in lb]
+    alike = list(lc) if ragged in lc else free if kept else list(lb)
+    before = [*(lb if ragged not in lb else ()), *alike[: alike.index(ragged)]]
+    if groups.ndim != 1 and groups.shape[:-1] != tuple(left.shape[i] for i in before):
+        raise ShapeError(f"{function}: group_sizes are {groups.short}, and the axes in front are {before} of lhs")
+    options = {"precision": precision, "preferred_element_type": preferred_element_type}
+    if ragged in lb:
+        out = dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
+        return lay_out(function, out, out_sharding)
+    count = groups.shape[-1]
+    if kept:
+        axis = numbers.rhs_group_dimensions[0]
+        if axis in rc or axis in rb or right.shape[axis] != count:
+            raise ShapeError(f"{function}: axis {axis} of rhs, {right.short}, is not one for each of {count} groups")
+    masked = _masked(lhs, sizes, ragged, before if groups.ndim > 1 else [])
+    if kept:
+        pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)
+        out = dot_general(masked, rhs, pairs, **options)
+    else:
+        out = jnp.moveaxis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
+    return lay_out(function, out, out_sharding)
+
+
+def _up(axes: Ints) -> tuple[int, ...]:
+    """Axis numbers after one was inserted in front."""
+    return tuple(i + 1 for i in axes)
+
+
+def _masked(lhs: Any, sizes: Any, ragged: int, before: Ints) -> Any:
+    """`lhs` once for each group, along a new first axis, with zeros where it is not of the group."""
+    aval = type_of(lhs)
+    ends = jnp.cumsum(sizes, -1)
+    begins = ends - sizes
+
+    def placed(x: Any) -> Any:
+        """Groups in front, then the axes of `lhs`."""
+        x = jnp.moveaxis(x, -1, 0)
+        order = sorted(range(len(before)), key=lambda i: before[i])
+        x = jnp.transpose(x, (0, *[i + 1 for i in order])) if before else x
+        lengths = [aval.shape[i] if i in before else 1 for i in range(aval.ndim)]
+        return jnp.reshape(x, (type_of(x).shape[0], *lengths))
+
+    places = jnp.arange(aval.shape[ragged]).reshape([-1 if i == ragged else 1 for i in range(aval.ndim)])
+    mine = (placed(begins) <= places) & (places < placed(ends))
+    return jnp.where(mine, lhs, jnp.zeros((), aval.dtype))
+
+
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The product of arrays that are stored with fewer bits, each with scales for its blocks, computed in bfloat16.
+
+    Args:
+      lhs, rhs: two matrices, or stacks of them.
+      lhs_scale, rhs_scale: what they are multiplied with. They have their shapes, but fewer elements along contracted
+        axes: each for a block of as many as fit, two at least. None: ones.
+      dimension_numbers: as for `dot_general`; by default those of a matrix product.
+      preferred_element_type: the dtype to sum in and return, bfloat16 by default.
+
+    Raises `ShapeError` when shapes do not fit.
+
+    >>> scaled_dot(np.ones((1, 4)), np.ones((4, 1)), lhs_scale=np.full((1, 2), 0.5))
+    Array([[2]], dtype=bfloat16)
+    """
+    function = "scaled_dot"
+    lhs, rhs = check(function, lhs, rhs)
+    left, right = type_of(lhs), type_of(rhs)
+    if dimension_numbers is None:
+        if left.ndim < 2:
+            raise ShapeError(f"{function} takes matrices, got {left.short}")
+        front = tuple(range(left.ndim - 2))
+        dimension_numbers = ((left.ndim - 1,), (left.ndim - 2,)), (front, front)
+    (lc, rc), (lb, rb) = dimension_numbers
+    if left.ndim != right.ndim or len(lc) != len(rc) or len(lb) != len(rb):
+        raise ShapeError(f"{function}: {left.short} and {right.short} with dimension numbers {dimension_numbers}")
+    for i, j in (*zip(lc, rc, strict=True), *zip(lb, rb, strict=True)):
+        if left.shape[i] != right.shape[j]:
+            raise ShapeError(f"{function}: axis {i} of {left.short} and axis {j} of {right.short} differ in length")
+    wanted = dtypes.bfloat16 if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, function)
+    return _scaled_product((lhs, rhs), (lhs_scale, rhs_scale), _hashable(dimension_numbers), np.dtype(wanted))
+
+
+def _hashable(numbers: Any) -> Any:
+    return tuple(tuple(tuple(int(i) for i in axes) for axes in pair) for pair in numbers)
+
+
+@functools.partial(jit, static_argnums=(2, 3))
+def _scaled_product(factors: tuple[Any, Any], scales: tuple[Any, Any], numbers: Any, wanted: Any) -> Any:
+    """One program, in which the compiler need not round what it multiplies to bfloat16."""
+    lhs, rhs = map(_scaled, ("lhs", "rhs"), factors, scales, numbers[0])
+    return dot_general(lhs, rhs, numbers, preferred_element_type=wanted)
+
+
+def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:
+    x, aval = jnp.astype(x, dtypes.bfloat16), type_of(x)
+    if scale is None:
+        return x
+    (scale,) = check("scaled_dot", scale)
+    blocks = type_of(scale)
+    if blocks.ndim != aval.ndim:
+        raise ShapeError(f"scaled_dot: {name}_scale, {blocks.short}, has not as many axes as {aval.short}")
+    for axis, (n, count) in enumerate(zip(aval.shape, blocks.shape, strict=True)):
+        fits = n % count == 0 and n // count >= 2 if axis in contracted else n == count
+        if not fits:
+            raise ShapeError(f"scaled_dot: axis {axis} of {name}_scale, {blocks.short}, does not fit {aval.short}")
+    scale = jnp.astype(scale, dtypes.bfloat16)
+    for axis in contracted:
+        scale = jnp.repeat(scale, aval.shape[axis] // blocks.shape[axis], axis)
+    return x * scale

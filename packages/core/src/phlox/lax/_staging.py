@@ -1,0 +1,175 @@
+"""What a program says to the compiler beside its computations: barriers, sinks, names of its parts, placement."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._api.devices import device_put
+from .._api.flat import user_call
+from .._api.meshes import named, reshard
+from .._base import pytree
+from .._base.errors import ArgumentError, OptionError, UnexpectedTracerError
+from .._base.pytree import flatten
+from .._ir.jaxpr import ClosedJaxpr, hoist_consts
+from .._ir.primitive import current_trace
+from .._ops import barrier
+from .._ops.composite import attribute, composite as composite_p
+from .._trace.staging import stage as record
+from .._trace.trace import Tracer, typeof
+from .._xla.mesh import PartitionSpec
+from .._xla.sharding import NamedSharding, Sharding
+from ..numpy._promote import check
+from ._branches import choice
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """A tree of arrays as it is. In a compiled program, what reads the result begins after all of it is there.
+
+    It also keeps the compiler from seeing that something is computed twice.
+
+    >>> optimization_barrier((np.float32(1), [np.int32(2)]))
+    (Array(1., dtype=float32), [Array(2, dtype=int32)])
+    """
+    leaves, tree = flatten(operand)
+    return tree.unflatten(barrier.optimization_barrier.bind(*check("optimization_barrier", *leaves)))
+
+
+def stage(x: Any, /) -> Any:
+    """`x` as a value of the program that is being traced, or as an array.
+
+    >>> stage(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return barrier.stage.bind(*check("stage", x))
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Makes a tree of arrays count as used, so that transformations do not drop what computes it.
+
+    Args:
+      val: arrays, a tree.
+      prevent_mlir_dce: keep the compiler from dropping it too, by a call of a foreign function ``dce_sink``, which has
+        to be registered.
+
+    >>> import phlox
+    >>> len(phlox.make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
+    2
+    """
+    for leaf in check("dce_sink", *pytree.tree_leaves(val)):
+        barrier.dce_sink.bind(leaf, prevent_mlir_dce=bool(prevent_mlir_dce))
+
+
+@user_call
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """The result of that function which is meant for the platform that the program is compiled for.
+
+    All of them are traced; only one becomes part of the compiled program. They take the same arguments and return
+    results of the same types.
+
+    Args:
+      args: arrays, trees.
+      default: for platforms that are not named. Without it they are refused when the program is compiled.
+      per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``tpu=``.
+
+    >>> platform_dependent(2.0, cuda=lambda x: -x, default=lambda x: x * 3)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    for name, branch in per_platform.items():
+        if not callable(branch):
+            raise ArgumentError(f"platform_dependent: {name}={branch!r} is no function")
+        if name == "gpu":
+            raise OptionError("platform_dependent: gpu", instead="cuda or rocm")
+    if default is not None and not callable(default):
+        raise ArgumentError(f"platform_dependent: default={default!r} is no function")
+    joined: dict[Callable[..., Any], list[str]] = {}
+    for name, branch in per_platform.items():
+        joined.setdefault(branch, []).append(name)
+    platforms: list[tuple[str, ...] | None] = [tuple(names) for names in joined.values()]
+    branches = list(joined)
+    if default is not None:
+        platforms.append(None)
+        branches.append(default)
+    if not branches:
+        raise ArgumentError("platform_dependent needs a function", instead="default=...")
+    roles = [f"the branch for {' and '.join(names)}" if names else "default" for names in platforms]
+    if len(branches) == 1 and default is None:  # which must be refused elsewhere, so that there is something to choose
+        branches, roles = branches * 2, roles * 2
+    index = barrier.platform_index.bind(platforms=tuple(platforms))
+    return choice("platform_dependent", branches, roles, index, args)
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """`decomposition` as an operation of its own with a name, which a compiler may know and do in another way.
+
+    Args:
+      decomposition: function of arrays; keyword arguments are attributes of the operation: Python values.
+      name: of the operation, like ``"my.tangent"``.
+      version: of its meaning.
+
+    Returns a function with the arguments of `decomposition`. Derivatives and vmap take the decomposition.
+
+    >>> import functools
+    >>> import phlox.lax as lax
+    >>> tangent = functools.partial(composite, name="my.tangent")(lambda x: lax.sin(x) / lax.cos(x))
+    >>> tangent(np.float32(0.0))
+    Array(0., dtype=float32)
+    """
+
+    @functools.wraps(decomposition)
+    def call(*args: Any, **attributes: Any) -> Any:
+        given = {key: value for key, value in attributes.items() if value is not None}
+        for key, value in given.items():
+            if any(isinstance(leaf, Tracer) for leaf in pytree.tree_leaves(value)):
+                raise UnexpectedTracerError(
+                    f"composite {name!r}: the attribute {key} is a traced value", instead="a positional argument"
+                )
+        written = ", ".join(f"{key} = {attribute(key, value)}" for key, value in given.items())
+        leaves, in_tree = flatten(args)
+        arrays = check(f"composite {name}", *leaves)
+        out_tree: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            outs, tree = flatten(decomposition(*in_tree.unflatten(xs), **attributes))
+            out_tree.append(tree)
+            return check(f"composite {name}", *outs)
+
+        jaxpr, consts = record(flat, [typeof(x) for x in arrays], name=name)
+        closed = ClosedJaxpr(hoist_consts(jaxpr))
+        outs = composite_p.bind(*consts, *arrays, jaxpr=closed, name=name, version=int(version), attributes=written)
+        return out_tree[0].unflatten(outs)
+
+    return call
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Arrays, said to lie over the devices of a mesh in a certain way; in compiled programs above all.
+
+    Args:
+      x: arrays, a tree.
+      shardings: a `NamedSharding`, a `PartitionSpec` (of the mesh of the context), the sharding of a single device, or
+        a tree of those that is a prefix of `x`.
+
+    Raises `DeviceError` for a spec without a mesh, `OptionError` for what is no sharding.
+
+    >>> import phlox
+    >>> mesh = phlox.make_mesh((1,), ("x",))
+    >>> with_sharding_constraint(np.ones(2, np.float32), phlox.NamedSharding(mesh, phlox.P("x")))
+    Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = flatten(x)
+    given = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    return tree.unflatten([_constrained(leaf, s) for leaf, s in zip(leaves, given, strict=True)])
+
+
+def _constrained(x: Any, given: Any) -> Any:
+    sharding = named("with_sharding_constraint", given)
+    if not isinstance(sharding, Sharding):
+        raise OptionError(f"with_sharding_constraint: {given!r} is no sharding", instead="NamedSharding(mesh, spec)")
+    if isinstance(sharding, NamedSharding):
+        return reshard(x, sharding)
+    (x,) = check("with_sharding_constraint", x)
+    return x if current_trace.get() is not None else device_put(x, sharding)

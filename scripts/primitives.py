@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Writes docs/primitives.md: which rules each primitive of phlox has, and which of JAX's primitives phlox has not.
+
+python scripts/primitives.py        with phlox on the path; tests/house/test_primitives.py compares
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from phlox._ir.primitive import primitives
+
+PAGE = Path(__file__).parents[1] / "docs" / "primitives.md"
+RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "steps", "effects")
+
+#: Primitives of jax.lax, jax.lax.linalg and jax.extend.core.primitives that phlox has not, and why.
+ABSENT = {
+    "after_all_p": "no value of phlox is a token: effects are ordered by the program",
+    "call_p": "`jit_p` is the one call",
+    "closed_call_p": "`jit_p` is the one call",
+    "create_token_p": "as `after_all_p`",
+    "device_put_p": "inside of programs only layout over a mesh can be said: `reshard_p`",
+    "empty2_p": "`lax.empty` makes zeros",
+    "get_p": "references are state of the trace, not operations",
+    "ragged_all_to_all_p": "the function is composed of `all_gather_p`: the compiler has it on GPUs and TPUs alone",
+    "random_gamma_p": "the sampler is a program of other primitives",
+    "scatter_sub_p": "`scatter_add_p` of what is negated",
+    "sharding_constraint_p": "`reshard_p`",
+    "split_p": "slices",
+    "stack_p": "`concatenate_p` of reshaped arrays",
+    "swap_p": "as `get_p`",
+    "tile_p": "`broadcast_in_dim_p` and `reshape_p`",
+    "unstack_p": "slices",
+}
+
+
+def page() -> str:
+    lines = [
+        "# Primitives",
+        "",
+        "The operations that programs of phlox consist of, and the rules that each has. A rule that is absent is a",
+        "statement: the transformation that needs it refuses the operation, and says so by name. What the rules are is",
+        "told at the head of `packages/core/src/phlox/_ir/primitive.py`. In Python a primitive is `phlox.lax.NAME_p`.",
+        "This page is written by `scripts/primitives.py`.",
+        "",
+        f"| primitive | {' | '.join(RULES)} |",
+        f"|---|{'---|' * len(RULES)}",
+    ]
+    for name, primitive in sorted(primitives().items()):
+        has = ["x" if getattr(primitive, rule) is not None else "" for rule in RULES]
+        lines.append(f"| {name} | {' | '.join(has)} |")
+    lines += ["", "## JAX's primitives that phlox has not", "", "| primitive | instead |", "|---|---|"]
+    lines += [f"| {name} | {why} |" for name, why in sorted(ABSENT.items())]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
