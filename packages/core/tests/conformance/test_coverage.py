@@ -23,6 +23,7 @@ import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
 import jax.test_util
+import numpy as np
 import pytest
 
 import phlox
@@ -59,6 +60,7 @@ from conformance import (
     test_numpy_linear,
     test_numpy_more,
     test_numpy_reductions,
+    test_numpy_rest,
     test_numpy_shapes,
     test_numpy_statistics,
     test_random,
@@ -87,6 +89,7 @@ TABLES = [
     test_numpy_linear,
     test_numpy_more,
     test_numpy_reductions,
+    test_numpy_rest,
     test_numpy_shapes,
     test_numpy_statistics,
     test_special,
@@ -96,7 +99,7 @@ ROWS = {row.path for module in TABLES for row in module.TABLE}
 
 #: What has no rows has tests of its own, in these files.
 ELSEWHERE = {
-    "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more],
+    "numpy": [test_dtypes, test_arrays, test_transforms, test_numpy_more, test_numpy_rest],
     "lax": [
         test_collectives,
         test_control_flow,
@@ -213,6 +216,7 @@ ABSENT_OF = {
     "nextafter": {"x", "y", "x1", "x2"},
     "remat": {"concrete", "static_argnames"},
     "static": {"options", "kwargs"},
+    "set_printoptions": set(inspect.signature(np.set_printoptions).parameters) | {"args", "kwargs"},
     "trunc": {"x"},
 }
 #: Functions that jax keeps as objects, which show no names of their arguments.

@@ -101,30 +101,44 @@ from ._dtypes import (
     bfloat16 as bfloat16,
     bool_ as bool_,
     can_cast as can_cast,
+    cdouble as cdouble,
     character as character,
     complex64 as complex64,
     complex128 as complex128,
+    complex_ as complex_,
     complexfloating as complexfloating,
+    csingle as csingle,
     double as double,
     dtype as dtype,
     finfo as finfo,
     flexible as flexible,
+    float4_e2m1fn as float4_e2m1fn,
+    float8_e3m4 as float8_e3m4,
+    float8_e4m3 as float8_e4m3,
+    float8_e4m3b11fnuz as float8_e4m3b11fnuz,
     float8_e4m3fn as float8_e4m3fn,
+    float8_e4m3fnuz as float8_e4m3fnuz,
     float8_e5m2 as float8_e5m2,
+    float8_e5m2fnuz as float8_e5m2fnuz,
+    float8_e8m0fnu as float8_e8m0fnu,
     float16 as float16,
     float32 as float32,
     float64 as float64,
+    float_ as float_,
     floating as floating,
     generic as generic,
     iinfo as iinfo,
     inexact as inexact,
+    int2 as int2,
     int4 as int4,
     int8 as int8,
     int16 as int16,
     int32 as int32,
     int64 as int64,
+    int_ as int_,
     integer as integer,
     iscomplexobj as iscomplexobj,
+    isdtype as isdtype,
     isrealobj as isrealobj,
     isscalar as isscalar,
     issubdtype as issubdtype,
@@ -133,6 +147,8 @@ from ._dtypes import (
     result_type as result_type,
     signedinteger as signedinteger,
     single as single,
+    uint as uint,
+    uint2 as uint2,
     uint4 as uint4,
     uint8 as uint8,
     uint16 as uint16,
@@ -147,8 +163,14 @@ from ._edit import (
     resize as resize,
     trim_zeros as trim_zeros,
 )
+from ._files import (
+    frombuffer as frombuffer,
+    fromfile as fromfile,
+    fromiter as fromiter,
+    fromstring as fromstring,
+    load as load,
+)
 from ._fill import (
-    arange as arange,
     empty as empty,
     empty_like as empty_like,
     eye as eye,
@@ -191,7 +213,17 @@ from ._grids import (
 )
 from ._histogram import (
     histogram as histogram,
+    histogram2d as histogram2d,
     histogram_bin_edges as histogram_bin_edges,
+    histogramdd as histogramdd,
+)
+from ._index_tricks import (
+    c_ as c_,
+    index_exp as index_exp,
+    mask_indices as mask_indices,
+    r_ as r_,
+    s_ as s_,
+    unravel_index as unravel_index,
 )
 from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
 from ._integers import (
@@ -201,6 +233,15 @@ from ._integers import (
     lcm as lcm,
     packbits as packbits,
     unpackbits as unpackbits,
+)
+from ._laid_out import (
+    arange as arange,
+    bincount as bincount,
+    broadcast_to as broadcast_to,
+    percentile as percentile,
+    ravel as ravel,
+    repeat as repeat,
+    reshape as reshape,
 )
 from ._linear import (
     dot as dot,
@@ -266,6 +307,7 @@ from ._polynomials import (
     polymul as polymul,
     polysub as polysub,
     polyval as polyval,
+    roots as roots,
 )
 from ._products import (
     cross as cross,
@@ -279,7 +321,6 @@ from ._quantile import (
     nanmedian as nanmedian,
     nanpercentile as nanpercentile,
     nanquantile as nanquantile,
-    percentile as percentile,
     quantile as quantile,
 )
 from ._reductions import (
@@ -302,9 +343,8 @@ from ._reductions import (
     sum as sum,
     var as var,
 )
-from ._repeat import repeat as repeat, roll as roll, tile as tile
+from ._repeat import roll as roll, tile as tile
 from ._searching import (
-    bincount as bincount,
     digitize as digitize,
     searchsorted as searchsorted,
 )
@@ -328,7 +368,6 @@ from ._shapes import (
     atleast_2d as atleast_2d,
     broadcast_arrays as broadcast_arrays,
     broadcast_shapes as broadcast_shapes,
-    broadcast_to as broadcast_to,
     concat as concat,
     concatenate as concatenate,
     expand_dims as expand_dims,
@@ -338,8 +377,6 @@ from ._shapes import (
     moveaxis as moveaxis,
     ndim as ndim,
     permute_dims as permute_dims,
-    ravel as ravel,
-    reshape as reshape,
     shape as shape,
     size as size,
     split as split,
@@ -426,6 +463,13 @@ from ._windows import (
     kaiser as kaiser,
 )
 
+# What says how arrays are printed, saved and indexed is NumPy's own.
+ComplexWarning = _np.exceptions.ComplexWarning
+array_repr, array_str, iterable = _np.array_repr, _np.array_str, _np.iterable
+get_printoptions, set_printoptions, printoptions = _np.get_printoptions, _np.set_printoptions, _np.printoptions
+save, savez = _np.save, _np.savez
+
+bool = bool_
 pi = _np.pi
 e = _np.e
 euler_gamma = _np.euler_gamma

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .._base.errors import DtypeError
+from .._base.errors import ArgumentError, DtypeError, OptionError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.dtypes import issubdtype
@@ -53,10 +53,19 @@ uint8, uint16 = _scalar_type("uint8", np.uint8), _scalar_type("uint16", np.uint1
 uint32, uint64 = _scalar_type("uint32", np.uint32), _scalar_type("uint64", np.uint64)
 bfloat16, float16 = _scalar_type("bfloat16", ml_dtypes.bfloat16), _scalar_type("float16", np.float16)
 float32, float64 = _scalar_type("float32", np.float32), _scalar_type("float64", np.float64)
+int2, uint2 = _scalar_type("int2", ml_dtypes.int2), _scalar_type("uint2", ml_dtypes.uint2)
+float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
+float8_e3m4 = _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
+float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
 float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
 float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
 complex64, complex128 = _scalar_type("complex64", np.complex64), _scalar_type("complex128", np.complex128)
-single, double = float32, float64
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 # Abstract types, for `issubdtype`.
 generic = np.generic
@@ -71,6 +80,44 @@ character = np.character
 flexible = np.flexible
 object_ = np.object_
 dtype = np.dtype
+
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``,
+    ``real floating``, ``complex floating``, ``numeric``; another dtype; or a tuple of those (as ``numpy.isdtype``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
+    (True, False)
+    """
+    found = np.dtype(dtype)
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, str) and one in _KINDS:
+            if dtypes.kind(found) in _KINDS[one]:
+                return True
+            continue
+        try:
+            same = found == np.dtype(one)
+        except TypeError:
+            if isinstance(one, str):
+                raise OptionError(
+                    f"isdtype: unknown kind {one!r}", instead=f"a dtype or one of {list(_KINDS)}"
+                ) from None
+            raise ArgumentError(f"isdtype: kind {one!r} is no dtype and no word") from None
+        if same:
+            return True
+    return False
 
 
 def finfo(dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from ._binary import divide, equal, subtract
 from ._choose import where as choose
 from ._fill import linspace, zeros
 from ._promote import check, promote_inexact, to_dtype, type_of
-from ._searching import searchsorted
-from ._shapes import ravel
+from ._searching import bincount, searchsorted
+from ._shapes import ravel, stack
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
@@ -76,3 +77,73 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
     if density:
         counts = divide(divide(counts, edges[1:] - edges[:-1]), r.sum(counts))
     return counts, edges
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, list[Any]]:
+    """How many points are in each box of a grid, and the edges along each axis (as ``numpy.histogramdd``).
+
+    Args:
+      sample: points, one in each row.
+      bins: how many bins of one width there are along every axis, or for each axis that or a vector of edges.
+      range: for each axis the lowest and highest edge, or None.
+      weights: what each point counts.
+      density: divide by the total and the volumes of the boxes.
+
+    >>> jnp.histogramdd(jnp.array([[1.0, 1.0], [2.0, 5.0], [2.0, 5.0]]), bins=2)[0]
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    if weights is None:
+        (sample,) = promote_inexact(*check("histogramdd", sample))
+    else:
+        sample, weights = check("histogramdd", sample, weights)
+        if type_of(weights).shape != type_of(sample).shape[:1]:
+            raise ShapeError(f"histogramdd: weights {type_of(weights).short} for points {type_of(sample).short}")
+        sample, weights = promote_inexact(sample, weights)
+    rank = type_of(sample).shape[1]
+    if range is not None and (len(range) != rank or any(r is not None and len(r) != 2 for r in range)):
+        raise ShapeError(f"histogramdd: range={range} for points with {rank} coordinates", instead="pairs or None")
+    each = list(bins) if hasattr(bins, "__len__") else [bins] * rank
+    if len(each) != rank:
+        raise ShapeError(f"histogramdd: {len(each)} bins for points with {rank} coordinates")
+    flat: Any = 0
+    lengths: list[int] = []
+    edges: list[Any] = []
+    for i, wanted in enumerate(each):
+        x = sample[:, i]
+        edge = histogram_bin_edges(x, wanted, None if range is None else range[i], weights)
+        place = searchsorted(edge, x, side="right")
+        place = choose(equal(x, edge[-1]), place - 1, place)
+        count = type_of(edge).shape[0] + 1
+        flat = flat * count + place
+        lengths.append(count)
+        edges.append(edge)
+    counts = bincount(flat, weights, length=int(np.prod(lengths))).reshape(lengths)
+    counts = counts[(slice(1, -1),) * rank]
+    if density:
+        counts = to_dtype(counts, type_of(sample).dtype)
+        counts = divide(counts, r.sum(counts))
+        for i, edge in enumerate(edges):
+            widths = subtract(edge[1:], edge[:-1])
+            counts = divide(counts, widths.reshape([-1 if i == j else 1 for j in builtins.range(rank)]))
+    return counts, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any, Any]:
+    """`histogramdd` of points with these two coordinates (as ``numpy.histogram2d``): counts, edges of x, edges of y.
+
+    One vector as `bins` holds the edges of both.
+
+    >>> jnp.histogram2d(jnp.array([1.0, 2.0]), jnp.array([1.0, 5.0]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
+    x, y = check("histogram2d", x, y)
+    if hasattr(bins, "__len__") and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    counts, edges = histogramdd(stack(promote_inexact(x, y), 1), bins, range, weights, density)
+    return counts, edges[0], edges[1]

@@ -10,13 +10,19 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError, UnsupportedError
+from .._ir import dtypes
 from ._binary import add, divide, multiply
+from ._choose import where
 from ._convolve import convolve
 from ._create import asarray
+from ._decompositions import eigvals
 from ._edit import trim_zeros
-from ._fill import ones, zeros
+from ._fill import arange, ones, zeros
+from ._indexing import diag
 from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
+from ._repeat import roll
 from ._shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
+from ._sorting import argsort
 
 
 def _length(p: Any) -> int:
@@ -180,3 +186,49 @@ def poly(seq_of_zeros: Any) -> Any:
     for i in range(shape[0]):
         product = convolve(product, concatenate([ones(1, dtype), -roots[i : i + 1]]))
     return to_dtype(product, dtype)
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """Where the polynomial with coefficients `p` is zero, as complex numbers (as ``numpy.roots``).
+
+    With `strip_zeros` leading zeros are dropped, so their number must be known: inside of traced functions set it to
+    False. Then the result has nan for each of them, at the end.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.roots(jnp.array([1.0, 0.0, 0.0])).shape
+    (2,)
+    """
+    (p,) = promote_inexact(*check("roots", p))
+    p = atleast_1d(p)
+    aval = type_of(p)
+    if aval.ndim != 1:
+        raise ShapeError(f"roots: coefficients are a vector, got {aval.short}", shapes=[aval.shape])
+    n = aval.shape[0]
+    wide = dtypes.to_complex(aval.dtype) if dtypes.kind(aval.dtype) != "c" else aval.dtype
+    if n < 2:
+        return zeros(0, wide)
+    nonzero = p != 0
+    leading = where(nonzero.any(), nonzero.argmax(), n)
+    if not strip_zeros:
+        return _roots_behind(p, leading)
+    first = int(leading)
+    if first >= n - 1:
+        return zeros(0, wide)
+    return _companion_roots(p[first:])
+
+
+def _companion_roots(p: Any) -> Any:
+    """Eigenvalues of the matrix whose characteristic polynomial this is; the first coefficient is not zero."""
+    n = _length(p)
+    below = diag(ones(n - 2, type_of(p).dtype), -1)
+    return eigvals(below.at[0, :].set(divide(-p[1:], p[0])))
+
+
+@jit
+def _roots_behind(p: Any, leading: Any) -> Any:
+    n = _length(p)
+    p = where(leading == n, to_dtype(1, type_of(p).dtype), p)
+    found = _companion_roots(roll(p, -leading))
+    order = argsort((found == 0).astype(np.int32))
+    known = arange(n - 1) < n - 1 - leading
+    return where(known, found[order], np.asarray(complex(np.nan, np.nan), type_of(found).dtype))

@@ -1,0 +1,102 @@
+"""Things that are indexed to make something: ``r_`` and ``c_`` join what stands in the brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import ArgumentError, UnsupportedError
+from .._ir import dtypes
+from ._choose import clip
+from ._create import asarray
+from ._fill import arange, linspace, ones
+from ._places import nonzero
+from ._promote import check, to_dtype, type_of
+from ._shapes import concatenate, expand_dims, moveaxis
+
+
+class _Join:
+    """What ``r_`` and ``c_`` are. `front` says where the axes of an operand go that lacks some: -1 behind new ones."""
+
+    def __init__(self, axis: int, rank: int, front: int):
+        self.axis, self.rank, self.front = axis, rank, front
+
+    def __getitem__(self, key: Any) -> Any:
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, rank, front = self.axis, self.rank, self.front
+        if items and isinstance(items[0], str):
+            words = items.pop(0)
+            if words in ("r", "c"):
+                raise UnsupportedError(f"the directive {words!r}, which makes matrices", instead="c_[...]")
+            try:
+                numbers = [int(word) for word in words.split(",")]
+            except ValueError:
+                raise ArgumentError(f"unknown directive {words!r}", instead="'axis,rank,place'") from None
+            axis, rank, front = (*numbers[:3], *(axis, rank, front)[len(numbers) :])
+        if any(isinstance(item, str) for item in items):
+            raise ArgumentError("directives must stand first")
+        return concatenate([self._operand(item, rank, front) for item in items], axis)
+
+    def _operand(self, item: Any, rank: int, front: int) -> Any:
+        if isinstance(item, slice):
+            start, step = item.start or 0, 1 if item.step is None else item.step
+            if isinstance(step, complex):
+                x = linspace(start, item.stop, int(abs(step)))
+            else:
+                x = arange(start, item.stop, step)
+        else:
+            x = asarray(item)
+        have = type_of(x).ndim
+        if have == 0:
+            x, have = expand_dims(x, 0), 1
+        new = rank - have
+        if new <= 0:
+            return x
+        x = expand_dims(x, tuple(range(new)))
+        at = front if front >= 0 else front + new + 1
+        return moveaxis(x, tuple(range(new, rank)), tuple(range(at, at + have)))
+
+
+r_ = _Join(0, 1, -1)
+c_ = _Join(-1, 2, 0)
+s_, index_exp = np.s_, np.index_exp
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """The positions along each axis of places counted row by row in an array of `shape` (as ``numpy.unravel_index``).
+
+    Negative places count from the end; those outside are moved to the edge.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
+    (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
+    """
+    (places,) = check("unravel_index", indices)
+    aval = type_of(places)
+    if dtypes.kind(aval.dtype) not in "iu":
+        raise ArgumentError(f"unravel_index: indices are {aval.short}", instead="integers")
+    lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    total = int(np.prod(lengths))
+    places = clip(places, -total, total - 1)
+    found = []
+    for length in reversed(lengths):
+        found.append(places % length)
+        places = places // length
+    return tuple(to_dtype(x, aval.dtype) for x in reversed(found))
+
+
+def mask_indices(
+    n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
+) -> tuple[Any, Any]:
+    """Where ``mask_func(x, k)`` of an n by n matrix of ones is not zero (as ``numpy.mask_indices``).
+
+    Inside of traced functions `size` says how many places there are.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    rows, columns = nonzero(mask_func(ones((n, n)), k), size=size)
+    return rows, columns

@@ -1,0 +1,14 @@
+"""Functions whose result can be laid out over a mesh: with `out_sharding`, which inner callers go without."""
+
+from __future__ import annotations
+
+from .._api.out_sharding import takes_out_sharding
+from . import _fill, _quantile, _repeat, _searching, _shapes
+
+arange = takes_out_sharding(_fill.arange)
+bincount = takes_out_sharding(_searching.bincount)
+broadcast_to = takes_out_sharding(_shapes.broadcast_to)
+percentile = takes_out_sharding(_quantile.percentile)
+ravel = takes_out_sharding(_shapes.ravel)
+repeat = takes_out_sharding(_repeat.repeat)
+reshape = takes_out_sharding(_shapes.reshape)
