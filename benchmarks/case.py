@@ -23,6 +23,7 @@ class Case:
       process: measured in a process of its own each time; `make` is then the text of a program with the library as
         ``LIBRARY``, which prints what it measured.
       unit: of what is printed, seconds or bytes.
+      environment: variables of such a process; ``FOLDER`` stands for a folder that its runs share.
     """
 
     name: str

@@ -40,6 +40,31 @@ def test_a_debug_callback_that_raises_is_seen_at_the_barrier():
     phlox.effects_barrier()
 
 
+def test_a_cause_belongs_to_its_own_error():
+    def other(*_):
+        raise KeyError("another callback")
+
+    f = phlox.jit(lambda x: phlox.pure_callback(other, FLOAT, x @ x))
+    g = phlox.jit(lambda x: phlox.pure_callback(boom, FLOAT, x))
+    waiting = [KeyError("nobody asked for this one")]
+    phlox._xla.callbacks._raised.extend(waiting)  # as a program leaves it whose results nobody looked at
+    for run, x, kind in ((g, jnp.float32(1), ZeroDivisionError), (f, jnp.ones(2), KeyError)):
+        with pytest.raises(JaxRuntimeError) as caught:
+            run(x).block_until_ready()
+        assert type(caught.value.__cause__) is kind
+        assert caught.value.__cause__ not in waiting
+    phlox._xla.callbacks._raised.clear()
+
+
+def test_a_callback_without_results_may_return_anything():
+    seen = []
+    for result in (0, np.zeros(3), "text", (1, 2)):
+        phlox.jit(lambda x, r=result: io_callback(lambda v: (seen.append(r), r)[1], None, x))(1.0)
+        io_callback(lambda v, r=result: r, None, 1.0)
+    phlox.effects_barrier()
+    assert len(seen) == 4
+
+
 @pytest.mark.parametrize(
     ("result", "told"),
     [(np.zeros(3, np.float32), r"f32\[3\]"), (np.int32(1), r"i32\[\]"), ((1.0, 2.0), "2 arrays")],

@@ -117,7 +117,10 @@ _NOTHING = tree_structure(None)
 
 
 def _silent(callback: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: callback(*args, **kwargs) and None
+    def called(*args: Any, **kwargs: Any) -> None:
+        callback(*args, **kwargs)
+
+    return called
 
 
 def _check(callback: Any, function: str, sharding: Any) -> None:

@@ -188,7 +188,7 @@ def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any
         try:
             results = executable.execute_sharded(bufs, with_tokens=True)
         except JaxRuntimeError as error:
-            raise error from _cause()
+            raise error from _cause(error)
         if effects:
             with _lock:
                 (_ordered_tokens if in_order else _tokens).append(results.consume_token())
@@ -204,13 +204,18 @@ def _wait(tokens: list[Any]) -> None:
         try:
             token.block_until_ready()
         except JaxRuntimeError as error:
-            raise error from _cause()
+            raise error from _cause(error)
 
 
-def _cause() -> BaseException | None:
-    """What the callback raised that made a program fail."""
+def _cause(error: BaseException) -> BaseException | None:
+    """What the callback raised that made a program fail: the runtime's error tells its class and what it said."""
+    told = str(error)
     with _lock:
-        return _raised.popleft() if _raised else None
+        for cause in _raised:
+            if type(cause).__name__ in told and str(cause) in told:
+                _raised.remove(cause)
+                return cause
+    return None
 
 
 def effects_barrier() -> None:
