@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._base import monitoring
-from .entry import Entry
+from .entry import Entry, Layout
 from .options import Options
 from .threaded import Threaded
 
@@ -42,12 +42,13 @@ class Stats(NamedTuple):
 class Caches:
     """What was traced and compiled for one function with one set of options."""
 
-    __slots__ = ("__weakref__", "account", "entries", "fast", "threads", "traces")
+    __slots__ = ("__weakref__", "account", "entries", "fast", "layouts", "threads", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
         self.entries: dict[Any, Entry | Threaded] = {}
         self.fast: dict[Any, Entry] = {}
+        self.layouts: dict[tuple[Any, ...], Layout] = {}
         self.threads: dict[Any, Threaded] = {}
         self.account = monitoring.Account()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,28 +14,61 @@ from .._ir.avals import typeof_value
 from .._xla.array import Array, wrap
 from .._xla.hosts import scalar
 from .._xla.program import Program
+from .._xla.sharding import default_sharding
+from .._xla.transfer import put_buffer
+from .options import Options
 
 _NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
 
 
-def key_of_leaves(first: Any, leaves: Sequence[Any]) -> tuple[Any, ...] | None:
-    """`first`, then the key of each array and the class of each number; None when a leaf is something else."""
-    parts = list(first) if type(first) is list else [first]
-    for x in leaves:
+class Layout(NamedTuple):
+    """Which of the values of a call, positional ones first, are dynamic (in the order of its leaves) and static."""
+
+    dynamic: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    static: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
+def layout(options: Options, count: int, names: Sequence[str]) -> Layout:
+    """The layout of calls with `count` positional arguments and keyword arguments of these names, in this order."""
+    chosen = {n if n >= 0 else n + count for n in options.static_argnums}
+    static = [i for i in range(count) if i in chosen]
+    dynamic = [i for i in range(count) if i not in chosen]
+    for name in sorted(names):
+        (static if name in options.static_argnames else dynamic).append(count + names.index(name))
+    return Layout(_getter(dynamic), _getter(static))
+
+
+def _getter(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Takes these places out of a tuple, as a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
+
+
+def gather(key: list[Any], values: Sequence[Any], bufs: list[Any]) -> bool | None:
+    """Adds to `key` what each value is, and to `bufs` the buffers of arrays. None has no leaf, so no buffer either.
+
+    True if there are buffers for all, False if numbers or NumPy arrays have none yet, None (and both lists incomplete)
+    if a value is no array at all.
+    """
+    ready = True
+    for x in values:
         kind = type(x)
         if kind is Array:
-            parts.append(x._key)
+            key.append(x._key)
+            bufs.append(x._buf)
+        elif x is None:
+            key.append(None)
         elif kind in _NUMBERS:
-            parts.append(kind)
-        elif kind is np.ndarray:
-            aval = typeof_value(x)
-            if aval is None:
-                return None
-            parts.append(aval)
+            key.append(kind)
+            ready = False
+        elif kind is np.ndarray and (aval := typeof_value(x)) is not None:
+            key.append(aval)
+            ready = False
         else:
             return None
-    return tuple(parts)
+    return ready
 
 
 class Entry:
@@ -68,20 +102,21 @@ class Entry:
         self.aval: Any = program.out_avals[0] if self.single else None
         self.key: Any = program.out_keys[0] if self.single else None
 
-    def buffer(self, x: Any, i: int) -> Any:
-        """The buffer of argument number `i`, a number or a NumPy array."""
-        if type(x) in _NUMBERS and not self.donates:
-            return scalar(x)._buf
-        return self.program.adopt(x, i, self.donates)._buf
-
-    def run(self, leaves: Sequence[Any]) -> list[Array]:
-        """Executes on flat arguments, some of which may be numbers or NumPy arrays."""
+    def run(self, leaves: Sequence[Any], bufs: Sequence[Any] | None = None) -> list[Array]:
+        """Executes on flat arguments, some of which may be numbers or NumPy arrays; `bufs` are theirs if at hand."""
         self.calls += 1
         program = self.program
         if not self.whole:
             leaves = [*self.consts, *[leaves[i] for i in self.kept]]
             arrays = [x if type(x) is Array else program.adopt(x, i, self.donates) for i, x in enumerate(leaves)]
             return program.run(arrays)
-        bufs = [x._buf if type(x) is Array else self.buffer(x, i) for i, x in enumerate(leaves)]
+        if bufs is None:
+            bufs = [x._buf if type(x) is Array else self._buffer(x) for x in leaves]
         outs = self.execute(bufs).consume_with_handlers(self.handlers)
-        return [wrap(b, a, k) for b, a, k in zip(outs, program.out_avals, program.out_keys, strict=True)]
+        return list(map(wrap, outs, program.out_avals, program.out_keys))
+
+    def _buffer(self, x: Any) -> Any:
+        """A buffer for a number or a NumPy array; numbers share theirs, unless it may be given away."""
+        if type(x) in _NUMBERS and not self.donates:
+            return scalar(x)._buf
+        return put_buffer(x, typeof_value(x).physical, default_sharding())  # type: ignore[union-attr]

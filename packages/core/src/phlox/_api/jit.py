@@ -36,7 +36,7 @@ from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references, stages
 from .caches import Caches, Stats, bounded, caches_for
-from .entry import Entry, key_of_leaves
+from .entry import Entry, gather, layout
 from .misses import check_miss
 from .options import Options, Prefix
 from .stage_out import ShapeDtypeStruct, eval_shape
@@ -103,52 +103,46 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is not None:
             return self._guarded(self._call_traced, args, kwargs)
-        called = config.current().called
-        leaves: Sequence[Any] = args
+        key: list[Any] = [config.current().called]
+        values: Sequence[Any] = args
         if kwargs or not self._plain:
-            key, leaves = self._key_of_call(called, args, kwargs)
-        else:
-            key = key_of_leaves(called, args)
-        entry = None if key is None else self._fast.get(key)
-        if entry is None:
-            return self._guarded(self._call_flat, args, kwargs, key, len(leaves))
+            values = self._dynamic(key, args, kwargs)
+        bufs: list[Any] = []
+        ready = gather(key, values, bufs)
+        if ready is None:  # keys of the first values that are there already do no harm
+            values, tree = self._guarded(flatten, values)
+            key.append(tree)
+            bufs.clear()
+            ready = gather(key, values, bufs)
         try:
-            if entry.direct:
+            entry = None if ready is None else self._fast.get(tuple(key))
+        except TypeError:  # a static argument that is not hashable
+            entry = ready = None
+        if entry is None:
+            return self._guarded(self._call_flat, args, kwargs, None if ready is None else tuple(key))
+        try:
+            if entry.direct and ready:
                 entry.calls += 1
-                bufs = [x._buf if type(x) is Array else entry.buffer(x, i) for i, x in enumerate(leaves)]
                 return wrap(entry.execute(bufs).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
-            outs = entry.run(leaves)
+            leaves = values if ready else [x for x in values if x is not None]
+            outs = entry.run(leaves, bufs if ready else None)
         except (JaxRuntimeError, ValueError, RuntimeError):
             self._explain_failure(args, kwargs)
             raise
         return outs[0] if entry.single else entry.out_tree.unflatten(outs)
 
-    def _key_of_call(self, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
-        """What a call is filed under, with its leaves; None where they are not all found at a glance."""
-        options = self.options
-        places, names = options.static_argnums, options.static_argnames
-        parts: list[Any] = [called, len(args)]
-        leaves: list[Any] = []
-        if places and places[0] < 0:  # they are sorted
-            return None, args
-        for i, x in enumerate(args):
-            if i in places:
-                parts += (type(x), x)  # 1, 1.0 and True are equal as keys and must not share a program
-            else:
-                leaves.append(x)
-        for name in kwargs if len(kwargs) == 1 else sorted(kwargs):
-            x = kwargs[name]
-            if name in names or x is None:  # None has no leaves
-                parts += (name, type(x), x)
-            else:
-                parts.append(name)
-                leaves.append(x)
-        key = key_of_leaves(parts, leaves)
-        try:
-            hash(key)
-        except TypeError:
-            return None, args
-        return key, leaves
+    def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments that are not static, in the order of the leaves; what the others are is added to `key`."""
+        where = (len(args), *kwargs)
+        found = self._store.layouts.get(where)
+        if found is None:
+            found = bounded(self._store.layouts)[where] = layout(self.options, len(args), list(kwargs))
+        values = (*args, *kwargs.values())
+        statics = found.static(values)
+        key.append(where)
+        key += statics
+        key += map(type, statics)  # 1, 1.0 and True are equal as keys and must not share a program
+        return found.dynamic(values)
 
     def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """The slow paths, which run the user's function: its errors come without our frames in between."""
@@ -166,7 +160,7 @@ class JitFunction:
 
     # -- the general path
 
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any, count: int) -> Any:
+    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
         settings = config.current()
         if settings.disable_jit:
             return _owned(self._fun(*args, **kwargs))

@@ -119,6 +119,7 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     return found
 
 
+_NUMPY = (np.ndarray, np.generic)
 _PYTHON_SCALARS = (bool, int, float, complex)
 
 
@@ -132,7 +133,7 @@ def typeof_value(x: Any) -> ShapedArray | None:
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
         return aval
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, _NUMPY):
         dtype = x.dtype
         if dtype not in dtypes._kind:
             dtype = dtypes.float0 if dtype == dtypes.float0 else dtype.newbyteorder("=")

@@ -7,15 +7,19 @@ number or NumPy array met an operation. As in JAX, reading arrays that lie in th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from operator import attrgetter
 
 from .._base import config, source
 from .._base.errors import TransferError
 from .._base.monitoring import logger
+from .._ir.avals import ShapedArray
+from .sharding import Sharding
 
 _explicit: ContextVar[bool] = ContextVar("phlox_explicit_transfer", default=False)
+_FLAG = {d: attrgetter(f"transfer_guard_{d}") for d in ("host_to_device", "device_to_device", "device_to_host")}
 _INSTEAD = {
     "host_to_device": "phlox.device_put(x), before",
     "device_to_device": "phlox.device_put(x, where), before",
@@ -33,18 +37,19 @@ def asked() -> Iterator[None]:
         _explicit.reset(token)
 
 
-def check(direction: str, describe: Callable[[], str]) -> None:
-    """Asks the guard of `direction` ("host_to_device" …) for a transfer, which `describe` describes.
+def check(direction: str, aval: ShapedArray, there: Sharding | None = None, here: Sharding | None = None) -> None:
+    """Asks the guard of `direction` ("host_to_device" …) for a transfer of an array of this type.
 
     Raises `TransferError` where it is forbidden.
     """
-    level = getattr(config.current(), f"transfer_guard_{direction}")
+    level = _FLAG[direction](config.current())
     if level is None or level == "allow":
         return
     explicit = _explicit.get()
     if explicit and not level.endswith("_explicit"):
         return
-    words = f"{'explicit' if explicit else 'implicit'} {direction.replace('_', '-')} transfer of {describe()}"
+    words = f"{'explicit' if explicit else 'implicit'} {direction.replace('_', '-')} transfer of {aval.short}"
+    words += "".join(f" {word} {where}" for word, where in (("from", here), ("to", there)) if where is not None)
     if level.startswith("log"):
         where = source.user_location(2)
         logger.log(logging.WARNING, "%s%s", words, f" at {where}" if where is not None else "")

@@ -175,7 +175,7 @@ class Program:
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
-        outs = [wrap(b, a, k) for b, a, k in zip(bufs, self.out_avals, self.out_keys, strict=True)]
+        outs = list(map(wrap, bufs, self.out_avals, self.out_keys))
         if self.watch is not None:
             self.watch.after(arrays, outs)
         return outs

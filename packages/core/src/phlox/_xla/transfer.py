@@ -37,7 +37,7 @@ def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
 
 def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     """Copies host data to where `sharding` says. Never aliases the caller's memory."""
-    permission.check("host_to_device", lambda: f"{aval.short} to {sharding}")
+    permission.check("host_to_device", aval, sharding)
     devices = sharding.devices
     native_sharding = sharding.native(aval.ndim)
     host = np.asarray(x, aval.dtype)
@@ -63,7 +63,7 @@ def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarr
         except BufferError:
             pass  # not host memory: copied below
     if sharding.devices[0].platform != "cpu":
-        permission.check("device_to_host", lambda: aval.short)
+        permission.check("device_to_host", aval)
     with no_jax:
         if _HAS_DIRECT_READ:
             value = buf._to_np_array_did_copy()[0]
@@ -107,7 +107,7 @@ def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device
 
 def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) -> Any:
     """Copies between devices where jaxlib can do it directly, else through the host."""
-    permission.check("device_to_device", lambda: f"{aval.short} from {here} to {there}")
+    permission.check("device_to_device", aval, there, here)
     if len(here.devices) == len(there.devices) == 1 and here.devices[0].client is there.devices[0].client:
         return _copy_to(buf, there.native(aval.ndim))
     return put_buffer(buffer_to_numpy(buf, aval, here), aval, there)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ._ds import is_window, window
 from ._promote import array_like, type_of
 from ._view import view
 
-_OPERANDS = {Array, float, int, bool, complex, np.ndarray}
+_OPERANDS = {float, int, bool, complex, np.ndarray}
 
 
 def _is_operand(x: Any) -> bool:
@@ -41,6 +42,8 @@ def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """``self <op> other``; other classes get their turn by NotImplemented."""
 
     def method(self: Any, other: Any) -> Any:
+        if type(other) is Array:
+            return function(self, other)
         return function(self, array_like(other)) if _is_operand(other) else NotImplemented
 
     return method
@@ -136,6 +139,9 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    if type(function) is FunctionType and function.__name__ == name:
+        return function
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 

@@ -30,6 +30,11 @@ def array_like(x: Any) -> Any:
 
 def check(function: str, *args: Any) -> list[Any]:
     """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
+    for x in args:
+        if type(x) is not Array:
+            break
+    else:
+        return list(args)
     return [x if isinstance(x, ArrayLike) else _checked(function, i, x)[0] for i, x in enumerate(args)]
 
 

@@ -102,7 +102,8 @@ def _sum_or_product(
     kind: _Total, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
 ) -> Any:
     (a,) = check(kind.name, a)
-    no_out(kind.name, out)
+    if out is not None:
+        no_out(kind.name, out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, kind.name)
     if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
