@@ -5,6 +5,7 @@ phlox answers as jax 0.10.2 does. Where a later jax answers otherwise, it cannot
 
 import gc
 import os
+import pathlib
 import re
 
 import pytest
@@ -38,13 +39,25 @@ CHANGED = {
     r"test_what_a_reference_is": "references are printed without weak types",
     r"test_meshes.py::test_like_jax\[dynamic_slices\]": "a ds with a traced start is an AssertionError",
     r"test_programs_of_higher_derivatives_do_not_blow_up": "derivatives have fewer equations than in 0.10.2",
+    r"test_checkify.py::.*\[(all_checks-)?(again|thrown)\]": "a failed check is told before a nan that came earlier",
+    r"test_gradient\[.*linalg\.cholesky\(": "the derivative of cholesky is of one triangle, not symmetric",
+    r"test_value\[lax\.igammac?\(np\.float32\(inf\)": "igamma(inf, x) is 0, not nan",
+    r"test_sampler(_of_many_keys)?\[multinomial": "a multinomial with a shape draws another shape for each key",
+    r"test_gradient\[scipy\.special\.i0\(": "the derivative of i0 is i1, and 0 at 0",
     r"test_signatures\[": "functions have further options, and policies other names of arguments",
 }
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     import jax
 
+    import judge
+
+    if judge.SHARE < 1:  # of each function's cases evenly many
+        here = [item for item in items if pathlib.Path(__file__).parent in item.path.parents]
+        dropped = {item for i, item in enumerate(here) if int((i + 1) * judge.SHARE) == int(i * judge.SHARE)}
+        config.hook.pytest_deselected(items=list(dropped))
+        items[:] = [item for item in items if item not in dropped]
     if jax.__version_info__ < (0, 11):
         return
     for item in items:
