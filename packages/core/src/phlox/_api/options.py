@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from .._base import pytree
 from .._base.pytree import PyTreeDef, flatten
-from .._xla.compile import Overrides
 from .._xla.devices import Device
+from .._xla.pipeline import Overrides
 from .._xla.sharding import Sharding
 from .meshes import named
 

@@ -22,9 +22,10 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Tracer, not_an_array
 from .._xla import inspection
 from .._xla.bindings import parse
-from .._xla.compile import JaxRuntimeError, Overrides
+from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device
 from .._xla.layout import Format, Layout
+from .._xla.pipeline import Overrides
 from .._xla.program import Lowering
 from .stage_out import struct_of
 

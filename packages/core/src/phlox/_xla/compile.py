@@ -19,11 +19,12 @@ from .._base.native import native
 from . import disk
 from .bindings import parse
 from .devices import Device
+from .pipeline import Overrides
 
 JaxRuntimeError = native.JaxRuntimeError
 
-#: options of XLA for one program, in the form that caches can key on: ((name, value), …)
-Overrides = tuple[tuple[str, str | bool | int | float], ...]
+#: options that this jaxlib turned out not to know
+_refused: set[str] = set()
 
 
 def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> Any:
@@ -49,18 +50,21 @@ def compile_text(
     shardy: bool = True,
     outputs: int = 0,
     overrides: Overrides = (),
+    advice: Overrides = (),
     callbacks: Sequence[Callable[..., Any]] = (),
     private: bool = False,
 ) -> Any:
     """The loaded executable of a module, from the disk cache when it is there.
 
-    `overrides` are options of XLA for this program. `callbacks` are the Python functions that it calls, by number. A
+    `overrides` are options of XLA for this program, and `advice` such as are left out where it does not know them.
+    `callbacks` are the Python functions that it calls, by number. A
     `private` program means something in this process alone, and is not kept on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
-    if overrides:
-        settings.env_option_overrides = list(overrides)
+    advice = tuple(option for option in advice if option[0] not in _refused)
+    if advice or overrides:
+        settings.env_option_overrides = [*advice, *overrides]
     device_list = native.DeviceList(devices)
     if private:
         module, functions = parse(text), list(callbacks)
@@ -80,7 +84,13 @@ def compile_text(
         except JaxRuntimeError:
             disk.discard(key)  # written by something that this jaxlib does not understand
     monitoring.record_event(monitoring.CACHE_MISS)
-    executable = _compiled(client, text, device_list, settings, text=text, overrides=overrides)
+    try:
+        executable = _compiled(client, text, device_list, settings, text=text, overrides=(*advice, *overrides))
+    except CompilerOptionError:
+        if not advice:
+            raise
+        _refused.update(name for name, _ in advice)
+        return compile_text(text, devices, shardy=shardy, outputs=outputs, overrides=overrides)
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable

@@ -21,11 +21,12 @@ from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .array import Array, deleted, move, put, wrap
 from .callbacks import observed
-from .compile import JaxRuntimeError, Overrides, compile_text
+from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
 from .hosts import as_array
 from .lower import Argument, lower_module, result_info
 from .mesh import Mesh, PartitionSpec, axes_of
+from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, is_committed, key_for, sharding_of
 from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, from_hlo, interned, single_device
 from .text import Module, quoted
@@ -220,6 +221,8 @@ class Lowering(NamedTuple):
     located: Callable[[], str]
     name: str
     watch: Watch | None
+    #: options of XLA that suit it
+    advice: Overrides
 
     def compile(self, overrides: Overrides = ()) -> Program:
         """The program as an executable, from the disk cache when it is there; `overrides` are options of XLA."""
@@ -232,6 +235,7 @@ class Lowering(NamedTuple):
                 shardy=module.shardy,
                 outputs=len(self.out_avals),
                 overrides=overrides,
+                advice=self.advice,
                 callbacks=module.callbacks,
                 private=bool(module.callbacks or module.kept),
             )
@@ -265,7 +269,10 @@ def lower(
         text, module = write()
     located = lambda: write(locations=True)[0]  # noqa: E731
     avals = [v.aval for v in jaxpr.outvars]
-    return Lowering(text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name))
+    advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
+    return Lowering(
+        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice
+    )
 
 
 def module_text(
