@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -118,3 +119,14 @@ def split(m: Any) -> Any:
 def normal(m: Any) -> Any:
     key = m.random.key(0)
     return lambda: m.random.normal(key, (4,))
+
+
+@case("eager/first sin of a shape", budget=1.0)
+def first_sin(m: Any) -> Any:
+    """With compiling, which eager code waits for wherever a shape is new."""
+    lengths = itertools.count(1000)
+
+    def fresh() -> Any:
+        return m.device_put(np.zeros(next(lengths), np.float32))
+
+    return fresh, m.numpy.sin
