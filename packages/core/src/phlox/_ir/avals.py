@@ -7,7 +7,8 @@ texts that printing and lowering need are made once and kept on the object.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,18 +27,23 @@ class ShapedArray:
       shape: tuple of ints.
       dtype: a numpy dtype or `ExtendedDtype`.
       weak_type: True for values that come from Python scalars, which do not decide a promotion.
+      short: ``f32[3,4]``, the form of printed programs and error messages.
+      physical: the type of the array in memory: itself, but for extended element types such as PRNG keys.
+      text: ``tensor<3x4xf32>``, the type in StableHLO text, of the physical array.
+
+    The last three are worked out when they are first asked for.
     """
 
-    __slots__ = ("__weakref__", "_physical", "_short", "_text", "dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "short", "size", "text", "weak_type")
 
     shape: Shape
     dtype: Dtype
     weak_type: bool
     ndim: int
     size: int
-    _short: str | None
-    _text: str | None
-    _physical: ShapedArray | None
+    short: str
+    text: str
+    physical: ShapedArray
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
@@ -45,32 +51,14 @@ class ShapedArray:
     def __reduce__(self) -> Any:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
-    @property
-    def short(self) -> str:
-        """``f32[3,4]``: the form of printed programs and error messages."""
-        if self._short is None:
-            self._short = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
-        return self._short
+    if not TYPE_CHECKING:  # it would let every name pass
 
-    @property
-    def text(self) -> str:
-        """``tensor<3x4xf32>``: the type in StableHLO text, of the physical array."""
-        if self._text is None:
-            real = self.physical
-            self._text = f"tensor<{''.join(f'{d}x' for d in real.shape)}{dtypes.element_text(real.dtype)}>"
-        return self._text
-
-    @property
-    def physical(self) -> ShapedArray:
-        """The type of the array in memory: itself, but for extended element types such as PRNG keys."""
-        if self._physical is None:
-            if isinstance(self.dtype, ExtendedDtype):
-                self._physical = shaped((*self.shape, *self.dtype.element_shape), self.dtype.physical)
-            elif self.dtype == dtypes.float0:
-                self._physical = shaped(self.shape, dtypes.bool_)
-            else:
-                self._physical = self
-        return self._physical
+        def __getattr__(self, name: str) -> Any:
+            if name not in _FORMS:
+                raise AttributeError(f"{self!r} has no attribute {name!r}")
+            value = _FORMS[name](self)
+            setattr(self, name, value)  # found there from now on
+            return value
 
     def update(self, **changes: Any) -> ShapedArray:
         """This type with some of shape, dtype and weak_type replaced."""
@@ -102,6 +90,24 @@ class ShapedArray:
         return f"ShapedArray({str(self).removeprefix('~')}{weak})"
 
 
+def _short(aval: ShapedArray) -> str:
+    return f"{dtypes.short_name(aval.dtype)}[{','.join(map(str, aval.shape))}]"
+
+
+def _text(aval: ShapedArray) -> str:
+    real = aval.physical
+    return f"tensor<{''.join(f'{d}x' for d in real.shape)}{dtypes.element_text(real.dtype)}>"
+
+
+def _physical(aval: ShapedArray) -> ShapedArray:
+    if isinstance(aval.dtype, ExtendedDtype):
+        return shaped((*aval.shape, *aval.dtype.element_shape), aval.dtype.physical)
+    return shaped(aval.shape, dtypes.bool_) if aval.dtype == dtypes.float0 else aval
+
+
+_FORMS: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
+
+
 def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     """The one `ShapedArray` of this shape (a tuple of ints), dtype (already a dtype) and weakness."""
     key = (shape, dtype, weak_type)
@@ -113,7 +119,6 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
         made.weak_type = weak_type
         made.ndim = len(shape)
         made.size = math.prod(shape)
-        made._short = made._text = made._physical = None
         # setdefault is atomic: two threads that meet here leave with the same object.
         found = _interned.setdefault(key, made)
     return found

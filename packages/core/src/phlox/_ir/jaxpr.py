@@ -192,14 +192,16 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live: set[Var] = {v for v in outvars if isinstance(v, Var)}
+    live: set[Atom] = {v for v in outvars if type(v) is Var}
     kept: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in live for v in eqn.outvars):
+        if eqn.effects or not live.isdisjoint(eqn.outvars):
             if eqn.primitive.narrow is not None:
                 eqn = eqn.primitive.narrow(eqn, [v in live for v in eqn.outvars])
             kept.append(eqn)
-            live.update(v for v in eqn.invars if isinstance(v, Var))
+            for v in eqn.invars:
+                if type(v) is Var:
+                    live.add(v)
     kept.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
     if kept == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):

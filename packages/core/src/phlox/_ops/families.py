@@ -232,8 +232,11 @@ def binary(
         return shaped(shape, dtype, x.weak_type and y.weak_type)
 
     def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
-        shape = f.out.shape
-        x, y = fit(f, x, shape), fit(f, y, shape)
+        shape = f.outs[0].shape
+        if x.aval.shape != shape:
+            x = fit(f, x, shape)
+        if y.aval.shape != shape:
+            y = fit(f, y, shape)
         return lower(f, x, y, **params) if callable(lower) else f.same(lower, x, y)
 
     def jvp(primals: Sequence[Any], given: Sequence[Any], **params: Any) -> tuple[Any, Any]:

@@ -64,17 +64,18 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     def read(v: Atom) -> Value:
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
+    locate = f.module.locations
     for eqn in jaxpr.eqns:
-        operands = [read(v) for v in eqn.invars]
+        operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
         f.outs = [v.aval.physical for v in eqn.outvars]
-        rule = eqn.primitive.rule("lower")
+        rule = eqn.primitive.lower or eqn.primitive.rule("lower")
         # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
         params = eqn.params if eqn.primitive.extend is None else _physical_params(eqn)
         around = f.label
-        if f.module.locations:
+        if locate:
             f.label = _path(around, eqn)
         results = rule(f, *operands, **params)
-        if f.module.locations:
+        if locate:
             f.locate(_location(f.label, eqn.source_info))
             f.label = around
         if eqn.primitive.multiple_results:

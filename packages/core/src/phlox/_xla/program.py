@@ -102,8 +102,6 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
 
     def find() -> Mesh | None:
         for eqn in jaxpr.eqns:
-            if not eqn.params:
-                continue
             if "mesh" in eqn.params:
                 return eqn.params["mesh"]
             for inner in jaxprs_in(eqn.params):
