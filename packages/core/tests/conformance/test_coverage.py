@@ -122,6 +122,7 @@ ELSEWHERE = {
     ],
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
+    "nn": [test_nn],
     "nn.initializers": [test_nn],
     "image": [test_image],
     "random": [test_random, test_random_distributions, test_random_more],
@@ -162,7 +163,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-DOORS = ["ops", "numpy.fft", "numpy.linalg", "nn", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+DOORS = ["ops", "numpy.fft", "numpy.linalg", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

@@ -80,7 +80,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     """
     a, b = check("dot", a, b)
     out = _dot(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "dot"))
-    return lay_out("dot", out, out_sharding)
+    return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
 
 @_static
@@ -143,7 +143,7 @@ def matmul(
     """
     a, b = check("matmul", a, b)
     out = _matmul(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "matmul"))
-    return lay_out("matmul", out, out_sharding)
+    return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -219,7 +219,7 @@ def tensordot(
         left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(axes, (ra, rb), strict=True))
     preferred = _preferred(preferred_element_type, "tensordot")
     out = _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
-    return lay_out("tensordot", out, out_sharding)
+    return out if out_sharding is None else lay_out("tensordot", out, out_sharding)
 
 
 # --- diagonals ------------------------------------------------------------------------------------------
