@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from .._api.jit import JitFunction, jit
+from .._api.jit import JitFunction, jit, owned
 from .._api.options import Options
 from .._api.stage_out import eval_shape
 from .._api.vmap import vmap
@@ -73,9 +73,10 @@ class ufunc(JitFunction):
         reduceat: Callable[..., Any] | None = None,
     ):
         computes: Any = call or vectorize(func)
-        # One that is jitted already shares its programs.
-        shared = isinstance(computes, JitFunction)
-        super().__init__(computes._fun if shared else computes, computes._options if shared else Options(inline=True))
+        options = Options(inline=True)
+        # One that is jitted so already shares its programs.
+        shared = isinstance(computes, JitFunction) and computes._options == options
+        super().__init__(computes._fun if shared else computes, options)
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.__signature__ = _SIGNATURE
@@ -86,24 +87,26 @@ class ufunc(JitFunction):
         self.identity = identity
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
-    # -- calls with keywords, which go past the short way
+    # -- calls with keywords: they are refused, or nothing, and then it is a call without them
 
-    def _key_of_call(self, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return None, args
+    def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        self._guarded(self._check_options, kwargs)
+        return args
 
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any, count: int) -> Any:
-        return super()._call_flat(args, self._without_options(kwargs), fast, count)
+    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
+        return super()._call_flat(args, {}, fast)
 
     def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return super()._call_traced(args, self._without_options(kwargs) if kwargs else kwargs)
+        if kwargs:
+            self._check_options(kwargs)
+        return owned(self._fun(*args))
 
-    def _without_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _check_options(self, kwargs: dict[str, Any]) -> None:
         for name, value in kwargs.items():
             if name not in ("out", "where"):
                 raise ArgumentError(f"{self.__name__} has no argument {name!r}", instead="arguments by position")
             if value is not None:
                 raise UnsupportedError(f"{self.__name__}: {name}= is not supported", instead="phlox.numpy.where(...)")
-        return {}
 
     # -- methods
 
