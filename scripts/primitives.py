@@ -21,7 +21,7 @@ RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "
 
 #: Primitives of jax.lax, jax.lax.linalg and jax.extend.core.primitives that phlox has not, and why.
 ABSENT = {
-    "after_all_p": "no value of phlox is a token: effects are ordered by the program",
+    "after_all_p": "tokens are arrays without elements: `optimization_barrier_p` ties them",
     "call_p": "`jit_p` is the one call",
     "closed_call_p": "`jit_p` is the one call",
     "create_token_p": "as `after_all_p`",

@@ -8,8 +8,10 @@ are classes of jaxlib that phlox shows as they are.
 import dataclasses
 import importlib
 import inspect
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
@@ -48,3 +50,25 @@ def test_public_names_are_documented(name):
     ours = [entry for entry, home in homes.items() if home.startswith("phlox")]
     bare = [entry for entry in ours if lacks_docstring(getattr(module, entry))]
     assert not bare, f"{name}: no docstring on {', '.join(bare)}"
+
+
+#: What mirrors JAX's array language. An example of each function runs (packages/core/tests/unit/test_documentation.py).
+SHOWN = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image", "dtypes", "nn"]
+#: Classes that say of what kind something is, and have no use of their own: dtypes, and what NumPy gave them.
+KINDS = (np.generic, np.dtype, Warning)
+
+
+def needs_example(value):
+    if isinstance(value, type):
+        # A dtype such as phlox.numpy.float32 is a class that has a dtype.
+        return not issubclass(value, KINDS) and not isinstance(vars(value).get("dtype"), np.dtype)
+    return callable(value) and not isinstance(value, types.GenericAlias)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_public_functions_show_an_example(name):
+    module = importlib.import_module(f"phlox.{name}")
+    public = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
+    values = {n: getattr(module, n) for n in public if not n.endswith("_p")}
+    bare = [n for n, v in values.items() if needs_example(v) and ">>>" not in (v.__doc__ or "")]
+    assert not bare, f"phlox.{name}: no example of {', '.join(bare)}"

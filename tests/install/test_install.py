@@ -77,8 +77,8 @@ def siblings(tmp_path_factory):
 
 def test_what_core_brings(core):
     installed = core.check_packages("phlox")
-    assert {"phlox", "numpy", "ml-dtypes", "jaxlib"} <= installed
-    assert installed <= {"phlox", "numpy", "ml-dtypes", "jaxlib", "scipy"}  # scipy is jaxlib's
+    assert {"phlox", "numpy", "ml-dtypes", "jaxlib", "opt-einsum"} <= installed
+    assert installed <= {"phlox", "numpy", "ml-dtypes", "jaxlib", "opt-einsum", "scipy"}  # scipy is jaxlib's
 
 
 def test_core_works_alone(core):

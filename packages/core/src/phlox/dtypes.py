@@ -3,7 +3,8 @@
 from typing import Any
 
 from ._base.errors import TypePromotionError
-from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, issubdtype, itemsize_bits, prng_key
+from ._ir import dtypes as _dtypes
+from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, itemsize_bits, prng_key
 from .numpy._dtypes import common_type, finfo, iinfo, scalar_type_of
 
 __all__ = [
@@ -20,6 +21,15 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether element type `a` belongs to the (possibly abstract) type `b`, as `phlox.numpy.issubdtype` says it.
+
+    >>> issubdtype("bfloat16", jnp.floating), issubdtype(phlox.random.key(0).dtype, prng_key)
+    (True, True)
+    """
+    return _dtypes.issubdtype(a, b)
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

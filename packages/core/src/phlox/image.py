@@ -24,6 +24,9 @@ class ResizeMethod(enum.Enum):
 
     NEAREST takes the nearest one, LINEAR weighs neighbours by their distance, CUBIC, LANCZOS3 and LANCZOS5 by smoother
     kernels of radius 2, 3 and 5, CUBIC_PYTORCH by PyTorch's; AREA averages over the area of the new pixel.
+
+    >>> resize(jnp.array([1.0, 2.0]), (4,), ResizeMethod.NEAREST)
+    Array([1., 1., 2., 2.], dtype=float32)
     """
 
     NEAREST = 0

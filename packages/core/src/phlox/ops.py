@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import numpy as jnp
+from ._api.out_sharding import lay_out
 from ._base.errors import OptionError
 from ._ops.indexing import GatherScatterMode
 from ._ops.reduce import highest, lowest
@@ -28,6 +29,7 @@ def _segments(
     unique_indices: bool,
     bucket_size: int | None,
     mode: Any,
+    out_sharding: Any,
 ) -> Any:
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
     if num_segments is None:
@@ -50,13 +52,13 @@ def _segments(
     first = np.asarray(start(data.dtype)).astype(data.dtype)
     if bucket_size is None:
         out = jnp.full((num_segments, *data.shape[1:]), first, data.dtype)
-        return getattr(out.at[ids], method)(data, **options)
+        return lay_out(function, getattr(out.at[ids], method)(data, **options), out_sharding)
     # Each bucket by itself, then all of them: sums of many numbers lose less that way.
     buckets = -(-ids.size // bucket_size)
     out = jnp.full((buckets, num_segments, *data.shape[1:]), first, data.dtype)
     out = getattr(out.at[jnp.arange(ids.shape[0]) // bucket_size, ids], method)(data, **options)
     reducers: dict[str, Any] = {"add": jnp.sum, "multiply": jnp.prod, "max": jnp.max, "min": jnp.min}
-    return reducers[method](out, axis=0).astype(data.dtype)
+    return lay_out(function, reducers[method](out, axis=0).astype(data.dtype), out_sharding)
 
 
 def segment_sum(
@@ -67,6 +69,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The sum of the rows of each segment.
 
@@ -77,12 +80,13 @@ def segment_sum(
       indices_are_sorted, unique_indices: promises about `segment_ids` that make it faster.
       bucket_size: so many rows are reduced first, then the results.
       mode: what happens to rows with numbers that no segment has, as for ``x.at[i]``; by default they are left out.
+      out_sharding: how the result lies over a mesh.
 
     >>> import phlox
     >>> phlox.ops.segment_sum(jnp.array([1, 2, 4]), jnp.array([0, 1, 0]))
     Array([5, 2], dtype=int32)
     """
-    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     return _segments("segment_sum", "add", lambda dtype: 0, data, segment_ids, *options)
 
 
@@ -94,6 +98,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The product of the rows of each segment; arguments as for `segment_sum`.
 
@@ -101,7 +106,7 @@ def segment_prod(
     >>> phlox.ops.segment_prod(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 8], dtype=int32)
     """
-    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     return _segments("segment_prod", "multiply", lambda dtype: 1, data, segment_ids, *options)
 
 
@@ -113,6 +118,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The largest of the rows of each segment; arguments as for `segment_sum`.
 
@@ -120,7 +126,7 @@ def segment_max(
     >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 4], dtype=int32)
     """
-    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     return _segments("segment_max", "max", lowest, data, segment_ids, *options)
 
 
@@ -132,6 +138,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The smallest of the rows of each segment; arguments as for `segment_sum`.
 
@@ -139,5 +146,5 @@ def segment_min(
     >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 2], dtype=int32)
     """
-    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
+    options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     return _segments("segment_min", "min", highest, data, segment_ids, *options)

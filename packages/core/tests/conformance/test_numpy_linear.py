@@ -1,6 +1,12 @@
 """phlox.numpy, products of vectors, matrices and tensors."""
 
-from conformance.harness import A, S, batches, call, gradients, row, second_derivatives, values, wide
+import jax
+import numpy as np
+import pytest
+
+import judge
+import phlox
+from conformance.harness import A, S, batches, call, function, gradients, row, second_derivatives, values, wide
 
 PRODUCTS = [
     row("numpy.dot", call(A(3), A(3)), call(A(2, 3), A(3)), call(A(2, 3), A(3, 4)), call(A(2, 3, 4), A(4)),
@@ -40,7 +46,14 @@ PRODUCTS = [
         call("ij,jk->ik", A(2, 3), A(3, 2), preferred_element_type="float32"),
         call("ij,jk,kl->il", A(2, 3), A(3, 2), A(2, 4), optimize="greedy"),
         call("ij,jk,kl->il", A(2, 3), A(3, 2), A(2, 4), optimize=False),
-        call(A(2, 3), [0, 1], A(3, 2), [1, 2], [0, 2])),
+        call(A(2, 3), [0, 1], A(3, 2), [1, 2], [0, 2]),
+        *[call("ij,jk,kl,lm->im", A(2, 3), A(3, 4), A(4, 1), A(1, 3), optimize=how)
+            for how in ("auto", "optimal", True, False, [(0, 1), (0, 1), (0, 1)], [(2, 3), (1, 2), (0, 1)])],
+        call("ij,jk,kl", A(2, 3), A(3, 2), A(2, 4), optimize="eager", preferred_element_type="float32"),
+        call("b...,bj,...->j", A(2, 3), A(2, 4), A(1)), call("ij,jk,kl->il", A(2, 3), A(3, 2), A(3, 4)),
+        call("ij,ij,ij->i", A(2, 3), A(2, 1), A(1, 3)), call("ij,jk", A(2, 3), A(3, 2), out=1),
+        call("ij,jk,kl->il", A(2, 3), A(3, 2), A(2, 4), optimize=[(0, 1, 2)]),
+        call(A(2, 3), [0, 1], A(3, 2), [1, 2], A(2, 2), [2, 3], [0, 3])),
     row("method.dot", call(A(2, 3), A(3)), call(A(2, 3), A(3, 2))),
 ]  # fmt: skip
 
@@ -51,3 +64,71 @@ test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+PATHS = {
+    "a chain": ("ij,jk,kl->il", (2, 9), (9, 50), (50, 1)),
+    "no result": ("ij,jk,kl", (2, 9), (9, 5), (5, 3)),
+    "an ellipsis": ("...ij,jk,...kl->...il", (3, 2, 9), (9, 5), (3, 5, 3)),
+    "two": ("ij,jk", (2, 3), (3, 4)),
+    "many": ("ijk,ilm,njm,nlk,abc->", (2, 3, 2), (2, 2, 3), (2, 3, 3), (2, 2, 2), (2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("optimize", ["auto", "optimal", "greedy", True, False])
+def test_einsum_path(name, optimize):
+    subscripts, *shapes = PATHS[name]
+    operands = [np.ones(shape, np.float32) for shape in shapes]
+    mine, report = phlox.numpy.einsum_path(subscripts, *map(phlox.numpy.asarray, operands), optimize=optimize)
+    theirs, expected = jax.numpy.einsum_path(subscripts, *operands, optimize=optimize)
+    assert mine == theirs
+    assert str(report) == str(expected)
+    found = phlox.numpy.einsum(subscripts, *operands, optimize=mine)
+    np.testing.assert_allclose(found, jax.numpy.einsum(subscripts, *operands, optimize=theirs), rtol=1e-5)
+
+
+@pytest.mark.parametrize("optimize", ["auto", False])
+def test_einsum_contracts_in_the_order_of_the_path(optimize):
+    """A product with a vector at the right end is small from that end on, and large from the left."""
+    operands = [np.ones(shape, np.float32) for shape in [(30, 20), (20, 10), (10,)]]
+    sizes = lambda eqns: sorted(v.aval.size for eqn in eqns if eqn.primitive.name == "dot_general" for v in eqn.outvars)
+    case = lambda m: lambda *xs: m.numpy.einsum("ij,jk,k->i", *xs, optimize=optimize)
+    mine = sizes(phlox.make_jaxpr(case(phlox))(*operands).jaxpr.eqns)
+    assert mine == sizes(jax.make_jaxpr(case(jax))(*operands).jaxpr.eqns) == ([20, 30] if optimize else [30, 300])
+
+
+def test_einsum_uses_the_product_it_is_given():
+    seen = []
+
+    def case(m):
+        def dot(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, **kwargs):
+            seen.append((np.dtype(preferred_element_type), precision))
+            return 2 * m.lax.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+
+        return m.numpy.einsum("ij,jk,kl", X, X.T, X, _dot_general=dot, precision="highest")
+
+    judge.compare(case(phlox), case(jax))
+    assert seen[:2] == seen[2:]
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+LAID_OUT = {
+    "numpy.dot": lambda f, where: f(np.ones((8, 3)), np.ones((3, 2)), out_sharding=where),
+    "numpy.matmul": lambda f, where: f(np.ones((8, 3)), np.ones((3, 2)), out_sharding=where),
+    "numpy.tensordot": lambda f, where: f(np.ones((8, 3)), np.ones((3, 2)), 1, out_sharding=where),
+    "numpy.linalg.tensordot": lambda f, where: f(np.ones((8, 3)), np.ones((3, 2)), axes=1, out_sharding=where),
+    "numpy.einsum": lambda f, where: f("ij,jk,kl->il", np.ones((8, 3)), np.ones((3, 2)), X, out_sharding=where),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_out_sharding(name):
+    f = function(phlox, name)
+    expected = np.asarray(LAID_OUT[name](f, None))
+    with phlox.set_mesh(phlox.make_mesh((8,), ("a",))):
+        found = LAID_OUT[name](f, phlox.P("a"))
+        assert found.sharding.spec == phlox.P("a")
+        np.testing.assert_array_equal(found, expected)
+        with pytest.raises((ValueError, TypeError)):
+            LAID_OUT[name](f, phlox.P("b"))

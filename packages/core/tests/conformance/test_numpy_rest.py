@@ -137,6 +137,24 @@ def test_names_of_types():
     assert phlox.numpy.ComplexWarning is jax.numpy.ComplexWarning
 
 
+@pytest.mark.parametrize("name", ["int1", "uint1", "float6_e2m3fn", "float6_e3m2fn"])
+def test_types_that_have_no_arrays(name):
+    """They can be asked about; XLA does not compute with them on CPUs (and jax takes int1 for bool)."""
+    both(lambda m: getattr(m.numpy, name).dtype)
+    both(lambda m: m.dtypes.itemsize_bits(getattr(m.numpy, name)) if hasattr(m.dtypes, "itemsize_bits") else 0)
+    both(lambda m: m.numpy.promote_types(getattr(m.numpy, name), m.numpy.float32))
+    both(lambda m: m.numpy.promote_types(getattr(m.numpy, name), getattr(m.numpy, name)))
+    both(lambda m: m.numpy.result_type(getattr(m.numpy, name), 1))
+    both(lambda m: m.numpy.issubdtype(getattr(m.numpy, name), m.numpy.signedinteger))
+    both(lambda m: m.numpy.isdtype(getattr(m.numpy, name), ("signed integer", "real floating")))
+    both(lambda m: m.eval_shape(lambda x: x, m.ShapeDtypeStruct((2,), getattr(m.numpy, name))).dtype)
+    limits = "finfo" if name.startswith("float") else "iinfo"
+    both(lambda m: getattr(m.numpy, limits)(getattr(m.numpy, name)).bits)
+    both(lambda m: float(getattr(m.numpy, limits)(getattr(m.numpy, name)).max))
+    with pytest.raises((ValueError, RuntimeError)):
+        phlox.numpy.zeros(2, getattr(phlox.numpy, name))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])
 def test_files(dtype):
     x = judge.array(judge.rng("files", dtype), (2, 3), dtype)
@@ -164,6 +182,15 @@ def test_bytes_and_text():
 
 
 OUT = {
+    "array": lambda f, where: f(np.ones(8), out_sharding=where),
+    "asarray": lambda f, where: f(phlox.numpy.ones(8), out_sharding=where),
+    "empty": lambda f, where: f((8, 2), out_sharding=where),
+    "full": lambda f, where: f((8, 2), 3, out_sharding=where),
+    "full_like": lambda f, where: f(np.ones(8), 3, out_sharding=where),
+    "ones": lambda f, where: f(8, out_sharding=where),
+    "ones_like": lambda f, where: f(np.ones(8), out_sharding=where),
+    "zeros": lambda f, where: f(8, "int32", out_sharding=where),
+    "zeros_like": lambda f, where: f(np.ones(8), out_sharding=where),
     "arange": lambda f, where: f(8, out_sharding=where),
     "bincount": lambda f, where: f(np.array([1, 2, 7]), length=8, out_sharding=where),
     "broadcast_to": lambda f, where: f(np.float32(1), (8,), out_sharding=where),
@@ -184,3 +211,80 @@ def test_out_sharding(name):
         np.testing.assert_array_equal(got, expected)
         with pytest.raises((ValueError, TypeError)):
             OUT[name](f, "a")
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_out_sharding_of_segments(name):
+    f = getattr(phlox.ops, f"segment_{name}")
+    args = np.arange(16.0, dtype=np.float32), np.arange(16) // 2, 8
+    with phlox.set_mesh(phlox.make_mesh((8,), ("a",))):
+        for bucket in (None, 4):
+            found = f(*args, bucket_size=bucket, out_sharding=phlox.P("a"))
+            assert found.sharding.spec == phlox.P("a")
+            np.testing.assert_array_equal(found, f(*args, bucket_size=bucket))
+        with pytest.raises((ValueError, TypeError)):
+            f(*args, out_sharding=phlox.P("b"))
+
+
+POINTS = np.linspace(-2, 3, 9, dtype=np.float32)
+VALUES = POINTS**3 - 2 * POINTS + np.cos(7 * POINTS)
+FITS = {
+    "line": lambda n: n.polyfit(POINTS, VALUES, 1),
+    "constant": lambda n: n.polyfit(POINTS, VALUES, 0),
+    "cubic": lambda n: n.polyfit(POINTS, VALUES, 3),
+    "columns": lambda n: n.polyfit(POINTS, np.stack([VALUES, POINTS], 1), 2),
+    "weights": lambda n: n.polyfit(POINTS, VALUES, 2, w=np.abs(VALUES)),
+    "weights of columns": lambda n: n.polyfit(POINTS, np.stack([VALUES, POINTS], 1), 2, w=np.abs(VALUES)),
+    "full": lambda n: n.polyfit(POINTS, VALUES, 2, full=True),
+    "rcond": lambda n: n.polyfit(POINTS, VALUES, 3, 0.1, full=True),
+    "cov": lambda n: n.polyfit(POINTS, VALUES, 2, cov=True),
+    "cov of columns": lambda n: n.polyfit(POINTS, np.stack([VALUES, POINTS**2], 1), 2, cov=True),
+    "unscaled": lambda n: n.polyfit(POINTS, VALUES, 2, cov="unscaled"),
+    "too few for cov": lambda n: n.polyfit(POINTS[:3], VALUES[:3], 2, cov=True),
+    "negative degree": lambda n: n.polyfit(POINTS, VALUES, -1),
+    "matrix of x": lambda n: n.polyfit(POINTS[None], VALUES, 1),
+    "no points": lambda n: n.polyfit(POINTS[:0], VALUES[:0], 1),
+    "different lengths": lambda n: n.polyfit(POINTS[:3], VALUES, 1),
+    "rank 3 of y": lambda n: n.polyfit(POINTS, VALUES[:, None, None], 1),
+    "matrix of weights": lambda n: n.polyfit(POINTS, VALUES, 1, w=np.ones((9, 1))),
+    "too few weights": lambda n: n.polyfit(POINTS, VALUES, 1, w=np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_polyfit(name):
+    both(lambda m: FITS[name](m.numpy), tolerance=2e-4)
+    both(lambda m: m.jit(lambda: FITS[name](m.numpy))(), tolerance=2e-4)
+
+
+def test_polyfit_is_differentiated_and_mapped():
+    loss = lambda m: lambda x, y: (m.numpy.polyfit(x, y, 2) ** 2).sum()
+    both(lambda m: m.grad(loss(m), (0, 1))(POINTS, VALUES), tolerance=2e-3, weak=False)
+    both(lambda m: m.vmap(lambda y: m.numpy.polyfit(POINTS, y, 2))(np.stack([VALUES, POINTS])), tolerance=2e-4)
+
+
+REST = {
+    "polydiv, trimmed": lambda n: n.polydiv(np.array([1.0, 0, -4]), np.array([1.0, 2]), trim_leading_zeros=True),
+    "polydiv, trimmed to 5": lambda n: n.polydiv(np.array([1.0, 0, -4]), np.array([1.0, 3]), trim_leading_zeros=True),
+    "poly of a matrix": lambda n: n.poly(np.array([[2.0, 1.0], [0.0, -3.0]], np.float32)),
+    "poly of an empty matrix": lambda n: n.poly(np.zeros((0, 0))),
+    "pad by medians": lambda n: n.pad(np.array([[1, 5, 2], [7, 7, 0]]), ((1, 2), (3, 0)), "median"),
+    "pad nothing by medians": lambda n: n.pad(np.zeros((0, 2), np.float32), 1, "median"),
+    "pad some axes": lambda n: n.pad(np.zeros((1, 2)), {0: (1, 2), -1: 1}),
+    "pad in an unknown mode": lambda n: n.pad(np.zeros(2), 1, "mode"),
+    "pad by medians of floats": lambda n: n.pad(np.array([1.0, 5.0, 2.5, 4.0]), 2, "median", stat_length=(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", REST)
+def test_rest(name):
+    both(lambda m: REST[name](m.numpy))
+
+
+def test_fix():
+    """jax took the name away; numpy has it."""
+    x = np.array([-2.7, -0.2, 0.0, 1.5, np.inf], np.float32)
+    np.testing.assert_array_equal(phlox.numpy.fix(x), np.fix(x))
+    assert phlox.numpy.fix(3).dtype == np.int32
+    with pytest.raises(NotImplementedError):
+        phlox.numpy.fix(x, out=x)

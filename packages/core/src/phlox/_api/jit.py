@@ -78,7 +78,7 @@ class Prepared(NamedTuple):
         return [aval_of(k) for k in self.keys]
 
 
-def _owned(result: Any) -> Any:
+def owned(result: Any) -> Any:
     """The result of a function that runs uncompiled, with numbers made arrays as a compiled one would return them."""
     if isinstance(result, ArrayLike):
         return result
@@ -163,7 +163,7 @@ class JitFunction:
     def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
         settings = config.current()
         if settings.disable_jit:
-            return _owned(self._fun(*args, **kwargs))
+            return owned(self._fun(*args, **kwargs))
         given = args, kwargs
         if not self._plain or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
@@ -376,7 +376,7 @@ class JitFunction:
 
     def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.inline or config.current().disable_jit:
-            return _owned(self._fun(*args, **kwargs))
+            return owned(self._fun(*args, **kwargs))
         if not self._plain or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:

@@ -188,6 +188,11 @@ class TypePromotionError(DtypeError):
     """Two element types have no common type under the current promotion rules.
 
     Fix: convert one of them explicitly.
+
+    >>> with phlox.numpy_dtype_promotion("strict"):
+    ...     jnp.ones(2, "float32") + jnp.ones(2, "int32")
+    Traceback (most recent call last):
+    phlox._base.errors.TypePromotionError: no implicit promotion between float32 and int32
     """
 
 

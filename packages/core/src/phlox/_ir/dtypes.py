@@ -20,6 +20,8 @@ Dtype = Any  # numpy.dtype | ExtendedDtype
 _ML_NAMES = (
     "bfloat16",
     "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
     "float8_e3m4",
     "float8_e4m3",
     "float8_e4m3b11fnuz",
@@ -28,12 +30,15 @@ _ML_NAMES = (
     "float8_e5m2",
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
+    "int1",
     "int2",
     "int4",
+    "uint1",
     "uint2",
     "uint4",
 )
-_ml = {name: np.dtype(getattr(ml_dtypes, name)) for name in _ML_NAMES}
+#: Those that are younger than others are not in all releases of ml_dtypes.
+_ml = {name: np.dtype(getattr(ml_dtypes, name)) for name in _ML_NAMES if hasattr(ml_dtypes, name)}
 
 bool_ = np.dtype(np.bool_)
 int8, int16, int32, int64 = map(np.dtype, (np.int8, np.int16, np.int32, np.int64))
@@ -44,10 +49,18 @@ bfloat16 = _ml["bfloat16"]
 #: The type of tangents of integers: it holds no numbers.
 float0 = np.dtype([("float0", np.void, 0)])
 
-SMALL_FLOATS = tuple(_ml[name] for name in _ML_NAMES if name.startswith(("float4", "float8")))
+SMALL_FLOATS = tuple(dtype for name, dtype in _ml.items() if name.startswith(("float4", "float6", "float8")))
 FLOATS = (*SMALL_FLOATS, bfloat16, float16, float32, float64)
-SIGNED = (_ml["int2"], _ml["int4"], int8, int16, int32, int64)
-UNSIGNED = (_ml["uint2"], _ml["uint4"], uint8, uint16, uint32, uint64)
+SIGNED = (*(d for name, d in _ml.items() if name == "int1"), _ml["int2"], _ml["int4"], int8, int16, int32, int64)
+UNSIGNED = (
+    *(d for name, d in _ml.items() if name == "uint1"),
+    _ml["uint2"],
+    _ml["uint4"],
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 COMPLEX = (complex64, complex128)
 
 _by_name: dict[str, np.dtype] = {d.name: d for d in (bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)}
@@ -88,11 +101,19 @@ class ExtendedDtype:
 
 
 class extended(np.generic):
-    """Abstract type of all extended element types."""
+    """Abstract type of all extended element types.
+
+    >>> phlox.dtypes.issubdtype(phlox.dtypes.prng_key, phlox.dtypes.extended)
+    True
+    """
 
 
 class prng_key(extended):
-    """Abstract type of the element types of PRNG keys: ``issubdtype(key.dtype, prng_key)``."""
+    """Abstract type of the element types of PRNG keys.
+
+    >>> phlox.dtypes.issubdtype(phlox.random.key(0).dtype, phlox.dtypes.prng_key)
+    True
+    """
 
 
 def kind(dtype: Dtype) -> str:
@@ -224,6 +245,8 @@ def element_text(dtype: Dtype) -> str:
     letter = kind(dtype)
     if letter in ("b", "0"):
         return "i1"
+    if name in ("int1", "uint1"):  # their text would read as bool, or as nothing
+        raise DtypeError(f"{name}: the compiler has no numbers of one bit", instead="bool, int2 or uint2", dtype=dtype)
     if letter == "i":
         return "i" + name[3:]
     if letter == "u":

@@ -33,6 +33,9 @@ class ConvDimensionNumbers(NamedTuple):
       lhs_spec: axes of the input: examples, features, then the spatial ones.
       rhs_spec: axes of the kernel: features of the output, of the input, then the spatial ones.
       out_spec: axes of the output: examples, features, then the spatial ones.
+
+    >>> phlox.lax.conv_dimension_numbers((1, 3, 8), (4, 3, 2), ("NCH", "OIH", "NCH")).lhs_spec
+    (0, 1, 2)
     """
 
     lhs_spec: Ints

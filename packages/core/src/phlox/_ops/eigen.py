@@ -37,7 +37,11 @@ from .shape import convert, iota
 
 
 class EighImplementation(enum.Enum):
-    """Ways to compute `eigh`. On a CPU there is QR."""
+    """Ways to compute `eigh`. On a CPU there is QR.
+
+    >>> phlox.lax.linalg.eigh(jnp.eye(2), implementation=EighImplementation.QR)[1]
+    Array([1., 1.], dtype=float32)
+    """
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -45,7 +49,11 @@ class EighImplementation(enum.Enum):
 
 
 class EigImplementation(enum.Enum):
-    """Ways to compute `eig`. On a CPU there is LAPACK's."""
+    """Ways to compute `eig`. On a CPU there is LAPACK's.
+
+    >>> phlox.lax.linalg.eig(jnp.eye(2), implementation=EigImplementation.LAPACK)[0].shape
+    (2,)
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"

@@ -21,7 +21,11 @@ Ints = tuple[int, ...]
 
 
 class FftType(enum.IntEnum):
-    """Which transform: of complex numbers, forth or back, or of real numbers, whose spectrum is stored by half."""
+    """Which transform: of complex numbers, forth or back, or of real numbers, whose spectrum is stored by half.
+
+    >>> phlox.lax.fft(jnp.ones(4), FftType.RFFT, (4,)).shape
+    (3,)
+    """
 
     FFT = 0
     IFFT = 1

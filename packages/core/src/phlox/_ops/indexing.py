@@ -34,6 +34,9 @@ class GatherScatterMode(enum.Enum):
 
     CLIP moves them to the nearest valid one; FILL_OR_DROP reads a fill value and drops writes;
     PROMISE_IN_BOUNDS says there are none.
+
+    >>> jnp.arange(3).at[7].get(mode=GatherScatterMode.CLIP)
+    Array(2, dtype=int32)
     """
 
     CLIP = 0
@@ -55,7 +58,13 @@ class GatherScatterMode(enum.Enum):
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How operand, indices and result of a gather relate; see StableHLO's gather."""
+    """How operand, indices and result of a gather relate; see StableHLO's gather.
+
+    >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> phlox.lax.gather(jnp.eye(3), jnp.array([[2], [0]]), rows, slice_sizes=(1, 3))
+    Array([[0., 0., 1.],
+           [1., 0., 0.]], dtype=float32)
+    """
 
     offset_dims: Ints
     collapsed_slice_dims: Ints
@@ -65,7 +74,13 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How operand, indices and updates of a scatter relate; see StableHLO's scatter."""
+    """How operand, indices and updates of a scatter relate; see StableHLO's scatter.
+
+    >>> rows = ScatterDimensionNumbers((1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> phlox.lax.scatter_add(jnp.zeros((2, 2)), jnp.array([[1]]), jnp.ones((1, 2)), rows)
+    Array([[0., 0.],
+           [1., 1.]], dtype=float32)
+    """
 
     update_window_dims: Ints
     inserted_window_dims: Ints

@@ -14,7 +14,12 @@ from .._xla.text import Function, Value
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """How `rng_bit_generator` makes its bits."""
+    """How `rng_bit_generator` makes its bits.
+
+    >>> key, bits = phlox.lax.rng_bit_generator(jnp.zeros(4, "uint32"), (2,), algorithm=RandomAlgorithm.RNG_PHILOX)
+    >>> bits.shape
+    (2,)
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -37,7 +37,11 @@ from .shape import convert
 
 
 class SvdAlgorithm(enum.Enum):
-    """Ways to compute `svd`. On a CPU there are QR and DIVIDE_AND_CONQUER, the default."""
+    """Ways to compute `svd`. On a CPU there are QR and DIVIDE_AND_CONQUER, the default.
+
+    >>> phlox.lax.linalg.svd(jnp.eye(2), algorithm=SvdAlgorithm.QR)[1]
+    Array([1., 1.], dtype=float32)
+    """
 
     DEFAULT = "default"
     QR = "QR"

@@ -121,6 +121,7 @@ from ._exchange import (
     pshuffle as pshuffle,
     psum_scatter as psum_scatter,
     pswapaxes as pswapaxes,
+    pvary as pvary,
     ragged_all_to_all as ragged_all_to_all,
 )
 from ._fft import FftType as FftType, fft as fft
@@ -240,6 +241,7 @@ from ._structural import (
     squeeze as squeeze,
     transpose as transpose,
 )
+from ._tokens import after_all as after_all, create_token as create_token, precv as precv, psend as psend
 
 
 def __getattr__(name: str) -> _Any:

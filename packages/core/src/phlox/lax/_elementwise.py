@@ -40,7 +40,11 @@ class Tolerance:
 
 
 class AccuracyMode(enum.Enum):
-    """Which of several implementations of an elementwise function is asked for. CPUs and GPUs have one of each."""
+    """Which of several implementations of an elementwise function is asked for. CPUs and GPUs have one of each.
+
+    >>> phlox.lax.exp(0.0, accuracy=AccuracyMode.HIGHEST)
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -136,7 +140,17 @@ lt = _binary(logic.lt, "lt", "Where x < y", "1.0, 1.0", _F)
 max = _binary(e.max_, "max", "The larger one, or nan", "1.0, 2.0", _f("2."))
 min = _binary(e.min_, "min", "The smaller one, or nan", "1.0, 2.0", _f("1."))
 ne = _binary(logic.ne, "ne", "Where x != y", "1.0, 1.0", _F)
-nextafter = _binary(e.nextafter, "nextafter", "The next number after x towards y", "0.0, 0.0", _f("0."))
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next number after x1 towards x2, elementwise. Both must have one dtype; shapes must agree.
+
+    >>> nextafter(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return e.nextafter.bind(*check("nextafter", x1, x2))
+
+
 pow = _binary(e.pow_, "pow", "x to the power of y", "2.0, 3.0", _f("8."))
 rem = _binary(e.rem, "rem", "The rest of x / y, with the sign of x", "5.0, 3.0", _f("2."))
 shift_left = _binary(logic.shift_left, "shift_left", "x with its bits moved y places up", "1, 3", _i(8))

@@ -232,6 +232,16 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     return x
 
 
+def pvary(x: Any, axis_name: AxisName) -> Any:
+    """The older name of ``pcast(x, axis_name, to="varying")``.
+
+    >>> import phlox
+    >>> phlox.vmap(lambda x: pvary(x, "i") + 1, axis_name="i")(np.arange(2))
+    Array([1, 2], dtype=int32)
+    """
+    return pcast(x, axis_name, to="varying")
+
+
 def ragged_all_to_all(
     operand: Any,
     output: Any,

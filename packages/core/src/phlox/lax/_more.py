@@ -27,7 +27,11 @@ from ._structural import broadcast_in_dim, gather, slice_in_dim
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes numbers in the middle between two whole ones."""
+    """Where `round` takes numbers in the middle between two whole ones.
+
+    >>> phlox.lax.round(2.5, RoundingMethod.TO_NEAREST_EVEN)
+    Array(2., dtype=float32, weak_type=True)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

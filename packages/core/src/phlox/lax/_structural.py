@@ -394,6 +394,7 @@ def dot_general(
     dimension_numbers: Any,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
     out_sharding: Any = None,
 ) -> Any:
     """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general). Promotes dtypes.

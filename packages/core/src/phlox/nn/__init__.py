@@ -37,12 +37,14 @@ from ._functions import (
     swish,
     tanh,
 )
+from ._scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 
 __all__ = [
     "celu",
     "dot_product_attention",
     "elu",
     "gelu",
+    "get_scaled_dot_general_config",
     "glu",
     "hard_sigmoid",
     "hard_silu",
@@ -60,6 +62,8 @@ __all__ = [
     "one_hot",
     "relu",
     "relu6",
+    "scaled_dot_general",
+    "scaled_matmul",
     "selu",
     "sigmoid",
     "silu",

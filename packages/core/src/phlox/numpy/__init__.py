@@ -26,14 +26,10 @@ from ._apply import (
     select as select,
 )
 from ._binary import (
-    add as add,
     arctan2 as arctan2,
     atan2 as atan2,
-    bitwise_and as bitwise_and,
     bitwise_left_shift as bitwise_left_shift,
-    bitwise_or as bitwise_or,
     bitwise_right_shift as bitwise_right_shift,
-    bitwise_xor as bitwise_xor,
     divide as divide,
     equal as equal,
     float_power as float_power,
@@ -45,21 +41,13 @@ from ._binary import (
     left_shift as left_shift,
     less as less,
     less_equal as less_equal,
-    logaddexp as logaddexp,
-    logical_and as logical_and,
-    logical_or as logical_or,
-    logical_xor as logical_xor,
-    maximum as maximum,
-    minimum as minimum,
     mod as mod,
-    multiply as multiply,
     nextafter as nextafter,
     not_equal as not_equal,
     pow as pow,
     power as power,
     remainder as remainder,
     right_shift as right_shift,
-    subtract as subtract,
     true_divide as true_divide,
 )
 from ._calculus import (
@@ -113,6 +101,8 @@ from ._dtypes import (
     finfo as finfo,
     flexible as flexible,
     float4_e2m1fn as float4_e2m1fn,
+    float6_e2m3fn as float6_e2m3fn,
+    float6_e3m2fn as float6_e3m2fn,
     float8_e3m4 as float8_e3m4,
     float8_e4m3 as float8_e4m3,
     float8_e4m3b11fnuz as float8_e4m3b11fnuz,
@@ -129,6 +119,7 @@ from ._dtypes import (
     generic as generic,
     iinfo as iinfo,
     inexact as inexact,
+    int1 as int1,
     int2 as int2,
     int4 as int4,
     int8 as int8,
@@ -148,6 +139,7 @@ from ._dtypes import (
     signedinteger as signedinteger,
     single as single,
     uint as uint,
+    uint1 as uint1,
     uint2 as uint2,
     uint4 as uint4,
     uint8 as uint8,
@@ -163,6 +155,7 @@ from ._edit import (
     resize as resize,
     trim_zeros as trim_zeros,
 )
+from ._einsum import einsum_path as einsum_path
 from ._files import (
     frombuffer as frombuffer,
     fromfile as fromfile,
@@ -171,24 +164,18 @@ from ._files import (
     load as load,
 )
 from ._fill import (
-    empty as empty,
     empty_like as empty_like,
     eye as eye,
-    full as full,
-    full_like as full_like,
     identity as identity,
     linspace as linspace,
-    ones as ones,
-    ones_like as ones_like,
     tri as tri,
-    zeros as zeros,
-    zeros_like as zeros_like,
 )
 from ._flat_places import (
     ravel_multi_index as ravel_multi_index,
 )
 from ._floats import (
     copysign as copysign,
+    fix as fix,
     fmax as fmax,
     fmin as fmin,
     frexp as frexp,
@@ -198,7 +185,6 @@ from ._floats import (
     isposinf as isposinf,
     isreal as isreal,
     ldexp as ldexp,
-    logaddexp2 as logaddexp2,
     modf as modf,
     spacing as spacing,
 )
@@ -238,14 +224,21 @@ from ._laid_out import (
     arange as arange,
     bincount as bincount,
     broadcast_to as broadcast_to,
+    einsum as einsum,
+    empty as empty,
+    full as full,
+    full_like as full_like,
+    ones as ones,
+    ones_like as ones_like,
     percentile as percentile,
     ravel as ravel,
     repeat as repeat,
     reshape as reshape,
+    zeros as zeros,
+    zeros_like as zeros_like,
 )
 from ._linear import (
     dot as dot,
-    einsum as einsum,
     inner as inner,
     matmul as matmul,
     outer as outer,
@@ -298,6 +291,7 @@ from ._places import (
     put as put,
     put_along_axis as put_along_axis,
 )
+from ._polyfit import polyfit as polyfit
 from ._polynomials import (
     poly as poly,
     polyadd as polyadd,
@@ -401,6 +395,23 @@ from ._stacks import (
     unstack as unstack,
     vsplit as vsplit,
 )
+from ._ufunc import frompyfunc as frompyfunc, ufunc as ufunc
+from ._ufuncs import (
+    add as add,
+    bitwise_and as bitwise_and,
+    bitwise_or as bitwise_or,
+    bitwise_xor as bitwise_xor,
+    logaddexp as logaddexp,
+    logaddexp2 as logaddexp2,
+    logical_and as logical_and,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    subtract as subtract,
+)
 from ._unary import (
     abs as abs,
     absolute as absolute,
@@ -439,7 +450,6 @@ from ._unary import (
     log2 as log2,
     log10 as log10,
     logical_not as logical_not,
-    negative as negative,
     positive as positive,
     real as real,
     reciprocal as reciprocal,

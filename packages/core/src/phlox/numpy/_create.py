@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
+from .._api.out_sharding import lay_out
 from .._base import pytree
-from .._base.errors import ArgumentError, ShapeError, UnsupportedError
+from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import shaped, typeof_value
 from .._ir.primitive import current_trace
@@ -36,7 +37,14 @@ def place(device: Any) -> Sharding | None:
 
 
 def array(
-    object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0, device: Any = None
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack.
 
@@ -46,6 +54,7 @@ def array(
       copy: always honoured: the array never shares memory with `object`.
       ndmin: new axes of length one are put in front until there are so many.
       device: a device or sharding to put the array on.
+      out_sharding: how it lies over a mesh; not together with `device`.
 
     Python numbers give weakly typed scalars; lists of them do not. Raises `ArgumentError` for data that is no array.
 
@@ -55,6 +64,10 @@ def array(
     """
     if order not in ("K", "C", "A", None):
         raise UnsupportedError(f"array: order={order!r}: arrays have no memory order here")
+    if out_sharding is not None:
+        if device is not None:
+            raise OptionError("array: device= and out_sharding= both say where the array lies", instead="one of them")
+        return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
     made = _convert(array_like(object), wanted)
     missing = ndmin - type_of(made).ndim
@@ -73,16 +86,22 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Like `array`, but an array that is one already is returned as it is.
 
     >>> asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    if type(a) is Array and dtype is None and device is None and not copy:
+    if type(a) is Array and dtype is None and device is None and out_sharding is None and not copy:
         return a
-    return array(a, dtype, copy=bool(copy), order=order, device=device)
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
 def _convert(x: Any, dtype: Any) -> Any:

@@ -191,6 +191,16 @@ def _infinite(function: str, x: Any, sign: float) -> Any:
     return x == to_dtype(sign * np.inf, type_of(x).dtype) if is_kind(x, "f") else isinf(x)
 
 
+def fix(x: Any, out: None = None) -> Any:
+    """`x` without its fraction, elementwise: the whole number next to it on the side of 0 (as ``numpy.fix``).
+
+    >>> fix(np.array([1.5, -1.5]))
+    Array([ 1., -1.], dtype=float32)
+    """
+    no_out("fix", out)
+    return trunc(x)
+
+
 @jit(static_argnames="out", inline=True)
 def isneginf(x: Any, /, out: None = None) -> Any:
     """Where `x` is minus infinity, elementwise (as ``numpy.isneginf``).

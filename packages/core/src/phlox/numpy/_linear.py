@@ -1,4 +1,4 @@
-"""Products of arrays: dot, matmul, tensordot, einsum and relatives. All are `dot_general` with axes moved about."""
+"""Products of arrays: dot, matmul, tensordot and relatives. All are `dot_general` with axes moved about."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._api.jit import jit
+from .._api.out_sharding import lay_out
 from .._base import config
 from .._base.errors import ShapeError
 from .._ir import dtypes
@@ -17,7 +16,7 @@ from .._ops.dot import canonical_precision, dot_general
 from .._ops.families import literal
 from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
 from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
-from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, squeeze
+from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
 
@@ -68,18 +67,20 @@ def _dot(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
     return contract(a, b, axes, ((), ()), precision, preferred_element_type)
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
 
     For vectors their inner product, for matrices the matrix product, for scalars the product. `precision` is that of
-    `lax.Precision`; `preferred_element_type` the dtype to accumulate in and return.
+    `lax.Precision`; `preferred_element_type` the dtype to accumulate in and return; `out_sharding` lays the result out
+    over a mesh.
 
     >>> import phlox.numpy as jnp
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
     a, b = check("dot", a, b)
-    return _dot(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "dot"))
+    out = _dot(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "dot"))
+    return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
 
 @_static
@@ -128,17 +129,21 @@ def _matmul(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
     """The matrix product of the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
 
-    A vector on the left is a row, on the right a column. Raises `ShapeError` when lengths differ, and for scalars.
+    A vector on the left is a row, on the right a column. Options are those of `dot`. Raises `ShapeError` when
+    lengths differ, and for scalars.
 
     >>> import phlox.numpy as jnp
     >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
     a, b = check("matmul", a, b)
-    return _matmul(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "matmul"))
+    out = _matmul(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "matmul"))
+    return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -185,10 +190,19 @@ def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_
     return contract(a, b, (left, right), ((), ()), precision, preferred_element_type)
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The product of `a` and `b` summed over pairs of axes (as ``numpy.tensordot``).
 
-    `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes.
+    `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes. Other
+    options are those of `dot`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
@@ -204,147 +218,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred
     else:
         left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(axes, (ra, rb), strict=True))
     preferred = _preferred(preferred_element_type, "tensordot")
-    return _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
-
-
-# --- einsum ---------------------------------------------------------------------------------------------
-
-
-def einsum(
-    subscripts: Any,
-    /,
-    *operands: Any,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
-
-    The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
-    Operands are contracted pair by pair from left to right; repeated letters in one operand take its diagonal. An
-    ellipsis stands for axes that broadcast.
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
-    Array([3., 4.], dtype=float32)
-    """
-    if not isinstance(subscripts, str):
-        subscripts, operands = _named_axes((subscripts, *operands))
-    arrays = check("einsum", *operands)
-    preferred = _preferred(preferred_element_type, "einsum")
-    inputs, output = _parse_einsum(subscripts.replace(" ", ""), [type_of(x).ndim for x in arrays])
-    return _einsum(arrays, inputs=inputs, output=output, precision=precision, preferred_element_type=preferred)
-
-
-def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts, and the operands alone, of a call with lists of axis numbers."""
-    pairs = len(operands) // 2
-    lists = [operands[2 * i + 1] for i in range(pairs)] + list(operands[2 * pairs :])
-    terms = ["".join("..." if n is Ellipsis else chr(ord("a") + n) for n in axes) for axes in lists]
-    arrow = "->" + terms.pop() if len(operands) % 2 else ""
-    return ",".join(terms) + arrow, tuple(operands[2 * i] for i in range(pairs))
-
-
-def _parse_einsum(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]:
-    """Letters of each operand and of the result, with ellipses spelled out in capital Greek letters."""
-    left, arrow, right = subscripts.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise ShapeError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}")
-    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
-    for term, rank, width in zip(terms, ranks, widths, strict=True):
-        if width < 0 or (width and "..." not in term):
-            raise ShapeError(f"einsum: {term!r} does not fit an operand with {rank} axes", subscripts=subscripts)
-    dots = [chr(ord("Α") + i) for i in range(max(widths, default=0))]
-    spelled = tuple(
-        term.replace("...", "".join(dots[len(dots) - width :])) for term, width in zip(terms, widths, strict=True)
-    )
-    if arrow:
-        return spelled, right.replace("...", "".join(dots))
-    letters = "".join(spelled)
-    once = sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
-    return spelled, "".join([*dots, *once])
-
-
-@functools.partial(jit, inline=True, static_argnames=("inputs", "output", "precision", "preferred_element_type"))
-def _einsum(arrays: Any, inputs: Any, output: str, precision: Any, preferred_element_type: Any) -> Any:
-    arrays = promote_dtypes(*arrays)
-    terms = list(zip(arrays, inputs, strict=True))
-    if any(c not in "".join(inputs) for c in output) or len(set(output)) != len(output):
-        raise ShapeError(f"einsum: the result {output!r} must name axes of the operands, each once")
-    while terms:
-        (a, la), rest = terms[0], terms[1:]
-        later = set(output).union(*(letters for _, letters in rest))
-        a, la = _simplify(a, la, later)
-        if not rest:
-            break
-        (b, lb), rest = rest[0], rest[1:]
-        later = set(output).union(*(letters for _, letters in rest))
-        b, lb = _simplify(b, lb, later | set(la))
-        a, la = _simplify(a, la, later | set(lb))
-        terms = [_pair(a, la, b, lb, later, precision, preferred_element_type), *rest]
-    order = tuple(la.index(c) for c in output)
-    out = a if order == tuple(range(len(order))) else transpose_op(a, permutation=order)
-    return to_dtype(out, preferred_element_type) if preferred_element_type is not None else out
-
-
-def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
-    """Takes diagonals of repeated letters, and sums over letters that nothing else needs."""
-    for c in dict.fromkeys(letters):
-        while letters.count(c) > 1:
-            i = letters.index(c)
-            j = letters.index(c, i + 1)
-            a = _diagonal(a, i, j)
-            letters = letters[:j] + letters[j + 1 :]
-    gone = tuple(i for i, c in enumerate(letters) if c not in later)
-    if gone:
-        from ._reductions import sum
-
-        a = sum(a, gone, type_of(a).dtype)
-        letters = "".join(c for c in letters if c in later)
-    return a, letters
-
-
-def _diagonal(a: Any, i: int, j: int) -> Any:
-    """`a` where indices along axes i and j agree, the common axis at i."""
-    from ._reductions import sum
-
-    aval = type_of(a)
-    n = aval.shape[i]
-    mask = np.eye(n, dtype=bool).reshape([n if k in (i, j) else 1 for k in range(aval.ndim)])
-    return sum(a * to_dtype(mask, aval.dtype), j, aval.dtype)
-
-
-def _pair(
-    a: Any, la: str, b: Any, lb: str, later: set[str], precision: Any, preferred_element_type: Any
-) -> tuple[Any, str]:
-    """The contraction of two operands: letters of both that are needed later are batches."""
-    sizes = dict(zip(la, type_of(a).shape, strict=True))
-    for c, n in zip(lb, type_of(b).shape, strict=True):
-        if c in sizes and sizes[c] != n and 1 not in (sizes[c], n):
-            raise ShapeError(
-                f"einsum: axis {c!r} has length {sizes[c]} in {type_of(a).short} and {n} in {type_of(b).short}"
-            )
-    # A length of one beside a longer one broadcasts: the axis leaves the shorter operand.
-    for c in set(la) & set(lb):
-        na, nb = type_of(a).shape[la.index(c)], type_of(b).shape[lb.index(c)]
-        if na != nb and na == 1:
-            a, la = squeeze(a, la.index(c)), la.replace(c, "")
-        elif na != nb:
-            b, lb = squeeze(b, lb.index(c)), lb.replace(c, "")
-    both = [c for c in la if c in lb]
-    batch = [c for c in both if c in later]
-    summed = [c for c in both if c not in later]
-    out = contract(
-        a,
-        b,
-        ([la.index(c) for c in summed], [lb.index(c) for c in summed]),
-        ([la.index(c) for c in batch], [lb.index(c) for c in batch]),
-        precision,
-        preferred_element_type,
-    )
-    letters = "".join([*batch, *(c for c in la if c not in both), *(c for c in lb if c not in both)])
-    return to_dtype(out, type_of(a).dtype) if preferred_element_type is None else out, letters
+    out = _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
+    return out if out_sharding is None else lay_out("tensordot", out, out_sharding)
 
 
 # --- diagonals ------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ._choose import round
 from ._fill import linspace
 from ._indexing import take
 from ._promote import check, to_dtype, type_of
+from ._quantile import median
 from ._reductions import max, mean, min
 from ._shapes import broadcast_to, concatenate, flip
 from ._unary import is_kind
@@ -30,12 +31,13 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "linear_ramp": ("end_values",),
     "maximum": ("stat_length",),
     "mean": ("stat_length",),
+    "median": ("stat_length",),
     "minimum": ("stat_length",),
     "reflect": ("reflect_type",),
     "symmetric": ("reflect_type",),
     "wrap": (),
 }
-_STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "mean": mean}
+_STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 
 
 def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
@@ -63,9 +65,9 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
       pad_width: how many: a number, a pair (before, after), such a pair for each axis.
       mode: where they are from. "constant": `constant_values`; "edge": the last element; "wrap": the other end;
         "reflect" and "symmetric": mirrored without and with the last element, or turned about it with
-        ``reflect_type="odd"``; "linear_ramp": falling to `end_values`; "maximum", "minimum", "mean": of the axis, or of
-        the `stat_length` elements next to the end; "empty": any. A function ``f(vector, (before, after), axis,
-        kwargs)`` gets each vector with zeros added, and returns it filled in.
+        ``reflect_type="odd"``; "linear_ramp": falling to `end_values`; "maximum", "minimum", "mean", "median": of the
+        axis, or of the `stat_length` elements next to the end; "empty": any. A function ``f(vector, (before, after),
+        axis, kwargs)`` gets each vector with zeros added, and returns it filled in.
 
     >>> import phlox.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")
@@ -80,15 +82,13 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
         raise ArgumentError(f"pad: negative width in {pad_width}", instead="a slice, to make an array shorter")
     if callable(mode):
         return _by_function(array, widths, mode, kwargs)
-    if mode == "median":
-        raise UnsupportedError("pad: mode='median' is not supported", instead="mode='mean'")
     if mode not in _OPTIONS:
         raise UnsupportedError(f"pad: mode={mode!r}", instead=f"one of {', '.join(_OPTIONS)}")
     unknown = sorted(set(kwargs) - set(_OPTIONS[mode]))
     if unknown:
         raise OptionError(f"pad: mode={mode!r} has no option {', '.join(unknown)}")
     for n, pair in zip(type_of(array).shape, widths, strict=True):
-        if n == 0 and pair != (0, 0) and mode not in ("constant", "empty", "mean"):
+        if n == 0 and pair != (0, 0) and mode not in ("constant", "empty", "mean", "median"):
             raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")
     if mode in ("constant", "linear_ramp", "empty"):
         ends = _pairs(mode, kwargs.get("end_values" if mode == "linear_ramp" else "constant_values", 0), rank)

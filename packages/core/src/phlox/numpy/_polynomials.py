@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, ShapeError, UnsupportedError
+from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
 from ._binary import add, divide, multiply
 from ._choose import where
@@ -23,6 +23,7 @@ from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
 from ._repeat import roll
 from ._shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
 from ._sorting import argsort
+from ._unary import absolute
 
 
 def _length(p: Any) -> int:
@@ -94,15 +95,19 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """(quotient, rest) of two polynomials (as ``numpy.polydiv``); integers become floats.
 
-    The rest is as long as `u`. ``trim_leading_zeros=True`` is not supported.
+    The rest is as long as `u`; with `trim_leading_zeros` it begins with its first coefficient that is not nearly zero,
+    which needs values, so that it raises under `jit`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -4.0]), jnp.array([1.0, 2.0]))
     (Array([ 1., -2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
+    quotient, rest = _polydiv(*check("polydiv", u, v))
     if trim_leading_zeros:
-        raise UnsupportedError("polydiv: trim_leading_zeros is not supported", instead="numpy.trim_zeros(rest, 'f')")
-    return _polydiv(*check("polydiv", u, v))
+        nearly = np.sqrt(dtypes.finfo(type_of(rest).dtype).eps)
+        kept = _length(trim_zeros(where(absolute(rest) < nearly, 0, 1), "f"))
+        rest = rest[_length(rest) - kept :]
+    return quotient, rest
 
 
 @jit
@@ -166,7 +171,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``); integers become floats.
 
-    Raises `UnsupportedError` for matrices, of which it would be the characteristic polynomial.
+    Of a square matrix it is the characteristic polynomial: its zeros are the eigenvalues.
 
     >>> import phlox.numpy as jnp
     >>> jnp.poly(jnp.array([2.0, -2.0]))
@@ -176,7 +181,8 @@ def poly(seq_of_zeros: Any) -> Any:
     roots = atleast_1d(roots)
     shape = type_of(roots).shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
-        raise UnsupportedError("poly: matrices are not supported", instead="their eigenvalues")
+        roots = eigvals(roots)
+        shape = type_of(roots).shape
     if len(shape) != 1:
         raise ShapeError(f"poly: takes a vector, got {type_of(roots).short}", shapes=[shape])
     dtype = type_of(roots).dtype

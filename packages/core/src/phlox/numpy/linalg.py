@@ -100,14 +100,24 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return _linear.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The sum of products over some axes, as `phlox.numpy.tensordot`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
     Array(6., dtype=float32)
     """
-    return _linear.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+    options = {"precision": precision, "preferred_element_type": preferred_element_type, "out_sharding": out_sharding}
+    return _linear.tensordot(x1, x2, axes, **options)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:

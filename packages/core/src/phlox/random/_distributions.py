@@ -127,6 +127,7 @@ def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return e.exp(normal(key, shape, dtype) * convert(sigma, dtype))
 
 
+@takes_out_sharding
 def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers whose logarithms are normal, with mean 0 and deviation `sigma`.
 
