@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ..case import started
 
+_PRINT = "print(time.perf_counter() - t)"
+
 started(
     "start/import",
     """
 import time; t = time.perf_counter()
 import LIBRARY
-print(time.perf_counter() - t)
-""",
+"""
+    + _PRINT,
     libraries=("jax", "phlox", "torch"),
     budget=0.4,
 )
@@ -22,9 +24,38 @@ import time; t = time.perf_counter()
 import LIBRARY as m
 import LIBRARY.numpy as np
 m.jit(lambda x: np.sin(x) + 1)(1.0).block_until_ready()
-print(time.perf_counter() - t)
-""",
+"""
+    + _PRINT,
     budget=0.4,
+)
+
+_FLOOR = """
+import time; t = time.perf_counter()
+import numpy
+import jaxlib.xla_client as xla
+from jaxlib import _jax
+"""
+# What both libraries stand on, and phlox cannot go below.
+started("start/floor: import of numpy and jaxlib", _FLOOR + _PRINT, libraries=("phlox",))
+started(
+    "start/floor: first result of jaxlib alone",
+    _FLOOR
+    + """
+client = xla.make_cpu_client()
+options = xla.CompileOptions()
+options.num_replicas = options.num_partitions = 1
+program = client.compile_and_load('''
+module @f {
+  func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+    %y = stablehlo.sine %x : tensor<f32>
+    %one = stablehlo.constant dense<1.0> : tensor<f32>
+    %z = stablehlo.add %y, %one : tensor<f32>
+    return %z : tensor<f32>
+  }
+}''', _jax.DeviceList(tuple(client.local_devices()[:1])), options)
+"""
+    + _PRINT,
+    libraries=("phlox",),
 )
 
 _STEP = """
@@ -39,7 +70,7 @@ m.block_until_ready(m.jit(step)(*args))
 # Both keep compiled programs on disk here: the driver runs each program once before it measures.
 started(
     "start/first train step, warm disk cache",
-    _STEP + "print(time.perf_counter() - t)",
+    _STEP + _PRINT,
     budget=0.3,
     environment=(
         ("PHLOX_ENABLE_COMPILATION_CACHE", "1"),
