@@ -14,7 +14,6 @@ from ._linear import dot, outer
 from ._matrices import vander
 from ._promote import check, promote_inexact, type_of
 from ._reductions import sum
-from ._solving import inv, lstsq
 from ._unary import sqrt
 
 
@@ -61,6 +60,8 @@ def polyfit(
     # Columns of one length make the problem better conditioned.
     scale = sqrt(sum(multiply(powers, powers), axis=0))
     powers = divide(powers, scale)
+    from ._solving import inv, lstsq  # as `import phlox` does not wait for linear algebra
+
     found, residuals, rank, singular = lstsq(powers, values, tolerance)
     found = divide(found, scale if found.ndim == 1 else scale[:, None])
     if full:

@@ -15,7 +15,6 @@ from ._binary import add, divide, multiply
 from ._choose import where
 from ._convolve import convolve
 from ._create import asarray
-from ._decompositions import eigvals
 from ._edit import trim_zeros
 from ._fill import arange, ones, zeros
 from ._indexing import diag
@@ -181,6 +180,8 @@ def poly(seq_of_zeros: Any) -> Any:
     roots = atleast_1d(roots)
     shape = type_of(roots).shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
+        from ._decompositions import eigvals  # as `import phlox` does not wait for it
+
         roots = eigvals(roots)
         shape = type_of(roots).shape
     if len(shape) != 1:
@@ -227,6 +228,8 @@ def _companion_roots(p: Any) -> Any:
     """Eigenvalues of the matrix whose characteristic polynomial this is; the first coefficient is not zero."""
     n = _length(p)
     below = diag(ones(n - 2, type_of(p).dtype), -1)
+    from ._decompositions import eigvals  # as above
+
     return eigvals(below.at[0, :].set(divide(-p[1:], p[0])))
 
 
