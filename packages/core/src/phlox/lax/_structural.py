@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.out_sharding import lay_out, takes_out_sharding
-from .._base.errors import ArgumentError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ops import (
     algorithms as _algorithms,
@@ -201,13 +201,19 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 
 
 def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Sequence[bool]) -> list[Any]:
-    """Start indices of one dtype; negative ones count from the end, where they are allowed."""
+    """Start indices, which must be of one dtype; negative ones count from the end, where they are allowed."""
     shape = type_of(operand).shape
     allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
     if len(allowed) != len(shape):
         raise ArgumentError(f"{function}: {len(allowed)} values of allow_negative_indices for {len(shape)} axes")
-    checked = zip(check(function, *starts), shape, allowed, strict=False)
-    given = [from_front(i, n) if negative else i for i, n, negative in checked]
+    checked = check(function, *starts)
+    if len({type_of(i).dtype for i in checked}) > 1:
+        raise DtypeError(
+            f"{function}: start indices must be of one dtype, got {', '.join(type_of(i).short for i in checked)}",
+            instead="x.astype(...) for some of them",
+        )
+    pairs = zip(checked, shape, allowed, strict=False)
+    given = [from_front(i, n) if negative else i for i, n, negative in pairs]
     wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
     return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
 

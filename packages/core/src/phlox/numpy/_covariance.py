@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from . import _reductions as r
 from ._binary import divide, multiply, subtract
 from ._choose import clip
 from ._create import astype
+from ._fill import full, zeros
 from ._indexing import diagonal
 from ._linear import matmul
 from ._promote import check, promote_inexact, type_of
@@ -68,10 +71,14 @@ def cov(
     if dtype is not None:
         given = [astype(x, dtypes.user_dtype(dtype, "cov")) for x in given]
     rows = [_variables("cov", x, rowvar) for x in given]
+    if type_of(rows[0]).shape[0] == 0:
+        return zeros((0, 0))
     x = rows[0] if len(rows) == 1 else concatenate(rows)
     if ddof is None:
         ddof = 0 if bias else 1
-    count = type_of(x).shape[1]
+    variables, count = type_of(x).shape
+    if count == 0:
+        return full(() if variables == 1 else (variables, variables), np.nan, type_of(x).dtype)
     weights = None
     if fweights is not None:
         weights = _one_each("fweights", fweights, count)

@@ -27,7 +27,10 @@ from ._unary import absolute
 
 
 def _length(p: Any) -> int:
-    return type_of(p).shape[0]
+    aval = type_of(p)
+    if not aval.shape:
+        raise ShapeError(f"a polynomial is a vector of its coefficients, got {aval.short}", instead="x.reshape(1)")
+    return aval.shape[0]
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:

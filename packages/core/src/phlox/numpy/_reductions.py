@@ -317,7 +317,7 @@ def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
-    return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.asarray(np.nan, dtype))
+    return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
 
 
 def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
@@ -379,6 +379,8 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
+    if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "std")):
+        raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     return e.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
