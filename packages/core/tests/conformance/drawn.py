@@ -170,17 +170,21 @@ class Draw:
             for i in range(count)
         ]
 
-    def matrix(self, batch=None, rows=None, columns=None, kinds="fc", **values) -> A:
-        """Matrices in a batch; `rows` and `columns` may be zero."""
-        batch = self.pick((), (), (2,), (0,), (2, 1)) if batch is None else batch
-        rows = self.pick(1, 2, 3, 3, 0) if rows is None else rows
-        columns = self.pick(1, 2, 3, 3, 0) if columns is None else columns
-        return self.array((*batch, rows, columns), kinds, **values)
+    def matrix(self, batch=None, rows=None, columns=None, kinds="fc", stray=0.06, **values) -> A:
+        """Matrices in a batch; `rows` and `columns` may be zero, unless LAPACK has no routines for their dtype."""
+        dtype = self.dtype(kinds, stray)
+        none = [] if dtype in [*NARROW, "float16", "bfloat16"] else [0]
+        batch = self.pick((), (), (2,), (2, 1), *zip(none)) if batch is None else batch
+        rows = self.pick(1, 2, 3, 3, *none) if rows is None else rows
+        columns = self.pick(1, 2, 3, 3, *none) if columns is None else columns
+        return self.array((*batch, rows, columns), dtype=dtype, **values)
 
     def square(self, kinds="fc", **values) -> A:
         """Square matrices, seldom others."""
-        n = self.pick(1, 2, 3, 3, 0)
-        return self.matrix(None, n, n + self.wrong(), kinds, **values)
+        found = self.matrix(kinds=kinds, **values)
+        n = found.shape[-1]
+        shape = (*found.shape[:-2], n, n + self.wrong())
+        return type(found)(*shape, dtype=found.dtype, low=found.low, high=found.high, whole=found.whole)
 
 
 def drawn(path: str, index: int, table) -> tuple[Draw, Call]:
@@ -201,6 +205,11 @@ AS_NUMPY = {
     "numpy.hsplit": "places beyond the ends",
     "numpy.vsplit": "places beyond the ends",
     "numpy.dsplit": "places beyond the ends",
+    "numpy.cumsum": "the last axis of a number",
+    "numpy.cumprod": "the last axis of a number",
+    "numpy.nancumsum": "the last axis of a number",
+    "numpy.nancumprod": "the last axis of a number",
+    "numpy.kron": "bools",
     "numpy.permute_dims": "negative axes",
     "numpy.polyadd": "polynomials without coefficients",
     "numpy.polysub": "polynomials without coefficients",
@@ -208,6 +217,7 @@ AS_NUMPY = {
     "numpy.blackman": "a negative number of points",
     "numpy.hamming": "a negative number of points",
     "numpy.hanning": "a negative number of points",
+    "numpy.unpackbits": "axes without elements",
 }
 
 

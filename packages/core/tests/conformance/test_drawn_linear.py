@@ -107,11 +107,6 @@ def polyint(d):
     return call(polynomial(d), **d.some(m=[0, 1, 2, -1], k=[S(2), 1]))
 
 
-def polyfit(d):
-    n = d.pick(3, 4, 5)
-    return call(d.array((n,), "if"), d.array((n,), "if"), d.pick(0, 1, 2), **d.some(full=[True], rcond=[1e-5]))
-
-
 PRODUCTS = {
     "numpy.matmul": product(),
     "numpy.linalg.matmul": product(),
@@ -174,6 +169,13 @@ def norm(d):
     return call(x, **d.some(ord=orders, axis=[axis], keepdims=[True]))
 
 
+def vector_norm(d):
+    x = d.array()
+    # Roots of integers are integers in jax.
+    orders = [0, 1, 2, np.inf, *([3] if x.dtype in ("float32", "float64", "complex64") else [])]
+    return call(x, **d.some(axis=[d.axes(len(x.shape))], ord=orders, keepdims=[True]))
+
+
 def multi_dot(d):
     n = [d.pick(1, 2, 3) for _ in range(4)]
     dtype = d.dtype("iffc")
@@ -203,7 +205,7 @@ LINALG = {
     "numpy.linalg.lstsq": lstsq,
     "numpy.linalg.norm": norm,
     "numpy.linalg.matrix_norm": matrix(ord=["fro", 1, 2, "nuc", np.inf], keepdims=[True]),
-    "numpy.linalg.vector_norm": lambda d: (lambda x: call(x, **d.some(axis=[d.axes(len(x.shape))], ord=[0, 1, 2, np.inf, 3], keepdims=[True])))(d.array()),
+    "numpy.linalg.vector_norm": vector_norm,
     "numpy.linalg.matrix_transpose": lambda d: call(d.array(d.shape(1))),
     "numpy.linalg.diagonal": matrix(offset=[1, -1]),
     "numpy.linalg.trace": matrix(offset=[1, -1], dtype=["float32"]),
@@ -255,23 +257,32 @@ def pivots(d):
     return call(d.array((*batch, n), dtype=d.pick("int32", "int32", "float32"), low=0, high=max(n - 1, 0)), d.pick(n, n, n + 2))
 
 
+def lax_square(**more):
+    # Bools become halves in jax, not ones.
+    return lambda d: call(d.square(d.pick("fc", "f", "c", "iff"), stray=0), **d.some(**more))
+
+
+def lax_matrix(**more):
+    return lambda d: call(d.matrix(kinds=d.pick("fc", "f", "c", "iff"), stray=0), **d.some(**more))
+
+
 LAX_LINALG = {
-    "lax.linalg.cholesky": square(symmetrize_input=[False]),
+    "lax.linalg.cholesky": lax_square(symmetrize_input=[False]),
     "lax.linalg.cholesky_update": rank_one,
-    "lax.linalg.eig": square(compute_left_eigenvectors=[False], compute_right_eigenvectors=[False]),
-    "lax.linalg.eigh": square(lower=[False], symmetrize_input=[False], sort_eigenvalues=[True]),
-    "lax.linalg.svd": matrix(full_matrices=[False], compute_uv=[False]),
-    "lax.linalg.qdwh": matrix(is_hermitian=[False]),
+    "lax.linalg.eig": lax_square(compute_left_eigenvectors=[False], compute_right_eigenvectors=[False]),
+    "lax.linalg.eigh": lax_square(lower=[False], symmetrize_input=[False], sort_eigenvalues=[True]),
+    "lax.linalg.svd": lax_matrix(full_matrices=[False], compute_uv=[False]),
+    "lax.linalg.qdwh": lax_matrix(is_hermitian=[False]),
     "lax.linalg.householder_product": reflectors,
     "lax.linalg.ormqr": ormqr,
-    "lax.linalg.hessenberg": square(),
-    "lax.linalg.lu": matrix(),
+    "lax.linalg.hessenberg": lax_square(),
+    "lax.linalg.lu": lax_matrix(),
     "lax.linalg.lu_pivots_to_permutation": pivots,
-    "lax.linalg.qr": matrix(full_matrices=[False], pivoting=[True, False]),
-    "lax.linalg.schur": square(compute_schur_vectors=[False]),
+    "lax.linalg.qr": lax_matrix(full_matrices=[False], pivoting=[True, False]),
+    "lax.linalg.schur": lax_square(compute_schur_vectors=[False]),
     "lax.linalg.symmetric_product": symmetric,
     "lax.linalg.triangular_solve": triangular,
-    "lax.linalg.tridiagonal": square(lower=[False]),
+    "lax.linalg.tridiagonal": lax_square(lower=[False]),
     "lax.linalg.tridiagonal_solve": tridiagonal,
 }  # fmt: skip
 

@@ -153,7 +153,8 @@ def bincount(d):
 
 
 def nonzero(d):
-    x = d.array(kinds="bifc", whole=True)
+    # Of no elements jax gives zeros, whatever the fill value is.
+    x = d.array(d.full(), kinds="bifc", whole=True)
     return call(x, size=d.pick(0, 2, 5), **d.some(fill_value=[-1, 7])) if d.chance(0.8) else call(x)
 
 
@@ -174,19 +175,20 @@ def unique_values(d):
     return call(d.array(kinds="biff", whole=True), **({"size": d.pick(1, 3, 9)} if d.chance(0.8) else {}))
 
 
-def two_sets(d):
+def two_sets(d, full=False):
     """Two arrays with elements in common, and whether each of them has no element twice."""
     if d.chance(0.2):
         dtype = d.dtype("if", stray=0)
-        return [np.arange(n, n + d.integer(0, 4), dtype=dtype)[::-1] for n in (1, 3)], d.some(assume_unique=[True])
+        return [np.arange(n, n + d.integer(int(full), 4), dtype=dtype)[::-1] for n in (1, 3)], d.some(assume_unique=[True])
     dtype = d.dtype("iff")
-    return [d.array(dtype=d.pick(dtype, dtype, d.dtype("bif")), whole=True) for _ in range(2)], {}
+    shape = d.full if full else d.shape
+    return [d.array(shape(), dtype=d.pick(dtype, dtype, d.dtype("bif")), whole=True) for _ in range(2)], {}
 
 
-def sets(**more):
+def sets(full=False, **more):
     def draw(d):
         size = {"size": d.pick(1, 3, 9), **d.some(fill_value=[-1])} if d.chance(0.8) else {}
-        arrays, unique = two_sets(d)
+        arrays, unique = two_sets(d, full)
         return call(*arrays, **unique, **size, **d.some(**more))
 
     return draw
@@ -233,13 +235,13 @@ def segments(d):
     return call(data, ids, num_segments=d.pick(3, 5, 1, 0), **d.some(**options)) if d.chance(0.8) or not n else call(data, ids)
 
 
-def with_axis(kinds="biffc"):
-    """lax: an array and the tuple of its axes."""
+def with_axis(kinds="biffc", outside=(1, -1)):
+    """lax: an array and the tuple of its axes; `outside` says on which sides they may be wrong."""
 
     def draw(d):
         x = d.array(kinds=kinds, odd=d.chance(0.2))
         ndim = len(x.shape)
-        return call(x, d.several(ndim, d.integer(0, ndim)) if d.chance(0.93) else d.pick((ndim,), (-ndim - 1,)))
+        return call(x, d.several(ndim, d.integer(0, ndim)) if d.chance(0.93) else d.pick(*[(ndim,) if side > 0 else (-ndim - 1,) for side in outside]))
 
     return draw
 
@@ -333,7 +335,7 @@ TABLE = {
     "numpy.unique": unique,
     **every("numpy", "unique_all unique_counts unique_inverse", unique_parts),
     "numpy.unique_values": unique_values,
-    "numpy.intersect1d": sets(return_indices=[True]),
+    "numpy.intersect1d": sets(full=True, return_indices=[True]),
     "numpy.setdiff1d": sets(),
     "numpy.setxor1d": sets(),
     "numpy.union1d": sets(),
@@ -345,7 +347,7 @@ TABLE = {
     "numpy.gradient": gradient,
     **every("ops", "segment_sum segment_prod segment_max segment_min", segments),
     **every("lax", "reduce_sum reduce_prod reduce_max reduce_min", with_axis()),
-    **every("lax", "reduce_and reduce_or reduce_xor", with_axis("bbiii")),
+    **every("lax", "reduce_and reduce_or reduce_xor", with_axis("bbiii", outside=(1,))),
     **every("lax", "argmax argmin", lax_arg),
     **every("lax", "cumsum cumprod cummax cummin", lax_running("iffc")),
     "lax.cumlogsumexp": lax_running("f"),

@@ -218,6 +218,13 @@ def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Seq
     return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
 
 
+def starts_along(function: str, rank: int, at: int, start: Any) -> list[Any]:
+    """Start indices that are zero, of the dtype of `start`, but along one axis."""
+    (start,) = check(function, start)
+    zero = to_dtype(0, type_of(start).dtype)
+    return [start if i == at else zero for i in range(rank)]
+
+
 def dynamic_slice(
     operand: Any, start_indices: Any, slice_sizes: Ints, *, allow_negative_indices: bool | Sequence[bool] = True
 ) -> Any:
@@ -244,8 +251,7 @@ def dynamic_slice_in_dim(
     """
     (operand,) = check("dynamic_slice_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_slice_in_dim")
-    starts: list[Any] = [0] * type_of(operand).ndim
-    starts[at] = start_index
+    starts = starts_along("dynamic_slice_in_dim", type_of(operand).ndim, at, start_index)
     sizes = list(type_of(operand).shape)
     sizes[at] = slice_size
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)

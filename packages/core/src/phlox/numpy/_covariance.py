@@ -28,8 +28,7 @@ def _variables(function: str, x: Any, rowvar: bool) -> Any:
     """A matrix with a variable in each row."""
     if type_of(x).ndim > 2:
         raise ShapeError(f"{function}: at most 2 axes, variables and observations, got {type_of(x).short}")
-    x = atleast_2d(x)
-    return x if rowvar or type_of(x).shape[0] == 1 else transpose(x)
+    return atleast_2d(x) if rowvar or type_of(x).ndim < 2 else transpose(x)
 
 
 def _one_each(name: str, weights: Any, count: int) -> Any:
@@ -70,7 +69,8 @@ def cov(
     given = promote_inexact(*given)
     if dtype is not None:
         given = [astype(x, dtypes.user_dtype(dtype, "cov")) for x in given]
-    rows = [_variables("cov", x, rowvar) for x in given]
+    # More variables that are one row are one variable in any case.
+    rows = [_variables("cov", x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
     if type_of(rows[0]).shape[0] == 0:
         return zeros((0, 0))
     x = rows[0] if len(rows) == 1 else concatenate(rows)

@@ -42,7 +42,12 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 def _keep(a: Any, where_: Any, neutral: Any) -> Any:
     """`a` with the neutral element where it does not take part."""
-    return a if where_ is None else choose(where_, a, to_dtype(neutral, type_of(a).dtype))
+    if where_ is None:
+        return a
+    (where_,) = check("where", where_)
+    if type_of(where_).dtype != dtypes.bool_:
+        raise DtypeError(f"where must be a mask of bools, got {type_of(where_).short}", instead="x != 0")
+    return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
 
 
 def accumulator(dtype: Any) -> Any:
