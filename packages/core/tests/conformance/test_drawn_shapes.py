@@ -394,7 +394,7 @@ CLASSES = [np.integer, np.floating, np.inexact, np.number, np.generic, np.signed
 
 
 def along(d):
-    x = d.array(d.shape(1))
+    x = d.array(d.shape(1), dtype=d.dtype("iffc", stray=0))
     return call(d.pick(Of("numpy.sum"), lambda v: v * 2, lambda v: v[:1]), d.axis(len(x.shape)), x)
 
 

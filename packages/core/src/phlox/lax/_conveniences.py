@@ -14,13 +14,13 @@ from ..numpy._create import refuse_complex
 from ..numpy._promote import canonical_axis, check, to_dtype, type_of
 from ..numpy._shapes import as_shape
 from ._structural import (
-    starts_along,
     broadcast_in_dim,
     dot_general,
     dynamic_slice_in_dim,
     dynamic_update_slice,
     reshape,
     slice_in_dim,
+    starts_along,
 )
 
 # --- constants ------------------------------------------------------------------------------------------

@@ -68,7 +68,10 @@ def cov(
     given = check("cov", m) if y is None else check("cov", m, y)
     given = promote_inexact(*given)
     if dtype is not None:
-        given = [astype(x, dtypes.user_dtype(dtype, "cov")) for x in given]
+        dtype = dtypes.user_dtype(dtype, "cov")
+        if not dtypes.is_inexact(dtype):
+            raise DtypeError(f"cov: covariances are no {dtype.name}", instead="a float or complex dtype")
+        given = [astype(x, dtype) for x in given]
     # More variables that are one row are one variable in any case.
     rows = [_variables("cov", x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
     if type_of(rows[0]).shape[0] == 0:
@@ -88,6 +91,8 @@ def cov(
     if aweights is not None:
         extra = abs(_one_each("aweights", aweights, count))
         weights = extra if weights is None else multiply(weights, extra)
+    if dtype is not None and weights is not None:
+        weights = astype(weights, dtype)
     middle, total = r.average(x, 1, weights, True)
     total = total[0]
     if weights is None:

@@ -15,7 +15,7 @@ from ._create import asarray
 from ._fill import arange, linspace, ones
 from ._integers import divmod
 from ._places import nonzero
-from ._promote import check, to_dtype, type_of
+from ._promote import check, type_of
 from ._shapes import concatenate, expand_dims, moveaxis
 
 
