@@ -78,8 +78,6 @@ def equivalent(d):
     return call(x, d.pick(x, y))
 
 
-
-
 NUMPY = {
     **every("numpy", "abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh cbrt ceil conj "
         "conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs floor frexp i0 imag iscomplex iscomplexobj isfinite isinf "
@@ -108,9 +106,7 @@ NUMPY = {
 
 
 def lax_unary(kinds):
-    return lambda d: call(
-        d.number() if d.chance(0.1) else d.array(kinds=kinds if d.chance(0.9) else "bifcn", odd=True)
-    )
+    return lambda d: call(d.number() if d.chance(0.1) else d.array(kinds=kinds if d.chance(0.9) else "bifcn", odd=True))
 
 
 def lax_binary(kinds):

@@ -51,44 +51,86 @@ def matvec(first, second):
         shape = lambda letters: tuple(sizes[c] if d.chance(0.97) else 4 for c in letters)
         batches = d.pick([(), ()], [(2,), ()], [(2,), (2,)], [(2, 1), (3,)])
         dtype = d.dtype("biffc")
-        return call(d.array(batches[0] + shape(first), dtype=dtype), d.array(batches[1] + shape(second), dtype=d.pick(dtype, d.dtype())))
+        return call(
+            d.array(batches[0] + shape(first), dtype=dtype),
+            d.array(batches[1] + shape(second), dtype=d.pick(dtype, d.dtype())),
+        )
 
     return draw
 
 
 def tensordot(d):
     x, y = d.array(d.pick((2, 3), (3,), (2, 1, 3), (3, 2, 2))), d.array(d.pick((3, 2), (3,), (3, 1, 2), (2, 2, 3)))
-    return call(x, y, axes=d.pick(0, 1, 2, ([1], [0]), ([-1], [0]), (0, 0), ((0, 1), (1, 0))), **d.some(precision=PRECISIONS))
+    return call(
+        x, y, axes=d.pick(0, 1, 2, ([1], [0]), ([-1], [0]), (0, 0), ((0, 1), (1, 0))), **d.some(precision=PRECISIONS)
+    )
 
 
 def einsum(d):
     n, m, k = (d.pick(1, 2, 3, 0) for _ in range(3))
     sizes = {"i": n, "j": m, "k": k, "b": 2}
-    text = d.pick("ij,jk->ik", "ij,jk", "ii", "ii->i", "bij,bjk->bik", "i,j->ij", "ij->ji", "ij->", "i,i", "ij,ij->i", "ij,jk,ki->", "...i,ij->...j", "b...,b...->...", "ij,kk->ij", ",i->i")
+    text = d.pick(
+        "ij,jk->ik",
+        "ij,jk",
+        "ii",
+        "ii->i",
+        "bij,bjk->bik",
+        "i,j->ij",
+        "ij->ji",
+        "ij->",
+        "i,i",
+        "ij,ij->i",
+        "ij,jk,ki->",
+        "...i,ij->...j",
+        "b...,b...->...",
+        "ij,kk->ij",
+        ",i->i",
+    )
     dtype = d.dtype("biffc")
     letters = lambda term: term.replace("...", d.pick("", "b"))
-    xs = [d.array(tuple(sizes[c] for c in letters(term)), dtype=d.pick(dtype, dtype, d.dtype())) for term in text.split("->")[0].split(",")]
-    return call(text, *xs, **d.some(optimize=["optimal", False, True, "greedy"], precision=PRECISIONS, preferred_element_type=["float32"]))
+    xs = [
+        d.array(tuple(sizes[c] for c in letters(term)), dtype=d.pick(dtype, dtype, d.dtype()))
+        for term in text.split("->")[0].split(",")
+    ]
+    return call(
+        text,
+        *xs,
+        **d.some(optimize=["optimal", False, True, "greedy"], precision=PRECISIONS, preferred_element_type=["float32"]),
+    )
 
 
 def inner(d):
     n = d.pick(1, 3, 0)
-    return call(d.array(d.pick((n,), (2, n), ())), d.array(d.pick((n,), (3, n), (2, 2, n), (4,))), **d.some(precision=PRECISIONS))
+    return call(
+        d.array(d.pick((n,), (2, n), ())),
+        d.array(d.pick((n,), (3, n), (2, 2, n), (4,))),
+        **d.some(precision=PRECISIONS),
+    )
 
 
 def cross(d):
     n = d.pick(3, 3, 2)
     shapes = [(n,), (2, n), (3, 2, n)]
-    return call(d.array(d.pick(*shapes)), d.array(d.pick(*shapes, (4,) if d.wrong() else (3,))), **d.some(axis=[-1, 0], axisa=[-1], axisc=[0]))
+    x = d.array(d.pick(*shapes))
+    y = d.array(d.pick(*shapes, (4,) if d.wrong() else (3,)), dtype=d.pick(x.dtype, d.dtype("bf")))
+    return call(x, y, **d.some(axis=[-1, 0], axisa=[-1], axisc=[0]))
 
 
 def linalg_cross(d):
-    return call(d.array(d.pick((3,), (2, 3), (2,))), d.array(d.pick((3,), (2, 3))), **d.some(axis=[-1, 0]))
+    x = d.array(d.pick((3,), (2, 3), (2,)))
+    return call(x, d.array(d.pick((3,), (2, 3)), dtype=d.pick(x.dtype, d.dtype("bf"))), **d.some(axis=[-1, 0]))
 
 
 def convolution(d):
-    x, y = (d.array(d.pick((3,), (4,), (1,), (0,), (2, 2)) if d.chance(0.3) else d.pick((3,), (5,)), "biffc") for _ in range(2))
-    return call(x, y, **d.some(mode=["same", "full", "valid", "other"], precision=PRECISIONS, preferred_element_type=["float32"]))
+    x, y = (
+        d.array(d.pick((3,), (4,), (1,), (0,), (2, 2)) if d.chance(0.3) else d.pick((3,), (5,)), "biffc")
+        for _ in range(2)
+    )
+    return call(
+        x,
+        y,
+        **d.some(mode=["same", "full", "valid", "other"], precision=PRECISIONS, preferred_element_type=["float32"]),
+    )
 
 
 def polynomial(d):
@@ -158,7 +200,9 @@ def solvable(d):
 
 def lstsq(d):
     a = d.matrix((), kinds="f")
-    return call(a, d.array(d.pick((a.shape[0],), (a.shape[0], 2)), dtype=a.dtype), **d.some(rcond=[0.1], numpy_resid=[True]))
+    return call(
+        a, d.array(d.pick((a.shape[0],), (a.shape[0], 2)), dtype=a.dtype), **d.some(rcond=[0.1], numpy_resid=[True])
+    )
 
 
 def norm(d):
@@ -179,7 +223,9 @@ def vector_norm(d):
 def multi_dot(d):
     n = [d.pick(1, 2, 3) for _ in range(4)]
     dtype = d.dtype("iffc")
-    return call([d.array((n[i], n[i + 1]), dtype=dtype) for i in range(d.integer(1, 3))], **d.some(precision=PRECISIONS))
+    return call(
+        [d.array((n[i], n[i + 1]), dtype=dtype) for i in range(d.integer(1, 3))], **d.some(precision=PRECISIONS)
+    )
 
 
 def tensorsolve(d):
@@ -249,12 +295,20 @@ def reflectors(d):
 def ormqr(d):
     n, k, dtype = d.pick(2, 3), d.pick(1, 2), d.dtype("fc")
     left = d.chance(0.6)
-    return call(d.array((n, k), dtype=dtype), d.array((k,), dtype=dtype), d.array((n, 2) if left else (2, n), dtype=dtype), left=left, **d.some(transpose=[True]))
+    return call(
+        d.array((n, k), dtype=dtype),
+        d.array((k,), dtype=dtype),
+        d.array((n, 2) if left else (2, n), dtype=dtype),
+        left=left,
+        **d.some(transpose=[True]),
+    )
 
 
 def pivots(d):
     batch, n = d.pick((), (2,)), d.pick(1, 3, 0)
-    return call(d.array((*batch, n), dtype=d.pick("int32", "int32", "float32"), low=0, high=max(n - 1, 0)), d.pick(n, n, n + 2))
+    return call(
+        d.array((*batch, n), dtype=d.pick("int32", "int32", "float32"), low=0, high=max(n - 1, 0)), d.pick(n, n, n + 2)
+    )
 
 
 def lax_square(**more):
@@ -289,7 +343,9 @@ LAX_LINALG = {
 
 def fourier(d):
     x = d.array(d.shape(1), "biffcc")
-    return call(x, **d.some(n=[1, 2, 4, 5, 0], axis=[d.axis(len(x.shape))], norm=["ortho", "forward", "backward", "other"]))
+    return call(
+        x, **d.some(n=[1, 2, 4, 5, 0], axis=[d.axis(len(x.shape))], norm=["ortho", "forward", "backward", "other"])
+    )
 
 
 def fourier_many(count):
@@ -339,7 +395,9 @@ METHODS = ["nearest", "linear", "bilinear", "cubic", "lanczos3", "lanczos5", "tr
 def resize(d):
     x = d.array(d.pick((3,), (2, 3), (3, 3), (2, 1, 3), (1, 2, 1, 3, 2)), "iffcb")
     shape = tuple(d.pick(n, n, n + 2, 1, 2 * n) for n in x.shape)
-    return call(x, shape if d.chance(0.95) else shape[1:], d.pick(*METHODS), **d.some(antialias=[False], precision=["highest"]))
+    return call(
+        x, shape if d.chance(0.95) else shape[1:], d.pick(*METHODS), **d.some(antialias=[False], precision=["highest"])
+    )
 
 
 def scale_and_translate(d):
@@ -347,7 +405,9 @@ def scale_and_translate(d):
     ndim = len(x.shape)
     axes = tuple(d.random.sample(range(ndim), d.integer(1, ndim)))
     scale, move = (d.array((len(axes),), dtype="float32", low=0.5, high=2.0) for _ in range(2))
-    return call(x, tuple(n + d.integer(0, 2) for n in x.shape), axes, scale, move, d.pick(*METHODS), **d.some(antialias=[False]))
+    return call(
+        x, tuple(n + d.integer(0, 2) for n in x.shape), axes, scale, move, d.pick(*METHODS), **d.some(antialias=[False])
+    )
 
 
 IMAGES = {"image.resize": resize, "image.scale_and_translate": scale_and_translate}

@@ -75,7 +75,13 @@ def covariance(d):
     x = d.array(d.pick((3,), (2, 3), (1, 3), (3, 3), (2, 3, 2), (0, 2)), "iiffc")
     n = x.shape[-1]
     y = d.array(d.pick(x.shape, (n,), (1, n)), "if")
-    options = {"y": [y], "rowvar": [True, False], "bias": [True], "ddof": [0, 1, 2], "dtype": ["float32", "complex64", "int16"]}
+    options = {
+        "y": [y],
+        "rowvar": [True, False],
+        "bias": [True],
+        "ddof": [0, 1, 2],
+        "dtype": ["float32", "complex64", "int16"],
+    }
     if x.shape in ((3,), (3, 3)):
         options["aweights"] = [d.array((3,), "f", low=0.5, high=2.0)]
         options["fweights"] = [d.array((3,), "i", low=1, high=3)]
@@ -90,7 +96,13 @@ def correlation(d):
 def sort(d):
     x = d.array(kinds="biffc", odd=d.chance(0.3))
     return call(
-        x, **d.some(axis=[d.axis(len(x.shape))] * 3 + [None], stable=[True, True], descending=[True, False], kind=[None, "stable"])
+        x,
+        **d.some(
+            axis=[d.axis(len(x.shape))] * 3 + [None],
+            stable=[True, True],
+            descending=[True, False],
+            kind=[None, "stable"],
+        ),
     )
 
 
@@ -103,7 +115,9 @@ def partition(d):
 
 def lexsort(d):
     shape = d.shape(1)
-    return call([d.array(shape, "iff", whole=True) for _ in range(d.integer(1, 3))], **d.some(axis=[d.axis(len(shape))]))
+    return call(
+        [d.array(shape, "iff", whole=True) for _ in range(d.integer(1, 3))], **d.some(axis=[d.axis(len(shape))])
+    )
 
 
 def search(d):
@@ -179,7 +193,9 @@ def two_sets(d, full=False):
     """Two arrays with elements in common, and whether each of them has no element twice."""
     if d.chance(0.2):
         dtype = d.dtype("if", stray=0)
-        return [np.arange(n, n + d.integer(int(full), 4), dtype=dtype)[::-1] for n in (1, 3)], d.some(assume_unique=[True])
+        return [np.arange(n, n + d.integer(int(full), 4), dtype=dtype)[::-1] for n in (1, 3)], d.some(
+            assume_unique=[True]
+        )
     dtype = d.dtype("iff")
     shape = d.full if full else d.shape
     return [d.array(shape(), dtype=d.pick(dtype, dtype, d.dtype("bf")), whole=True) for _ in range(2)], {}
@@ -215,7 +231,12 @@ def trapezoid(d):
 
 def diff(d):
     x = d.array(d.shape(1))
-    options = {"n": [0, 1, 2, 3, -1], "axis": [d.axis(len(x.shape))], "prepend": [d.number(), S(0)], "append": [d.number()]}
+    options = {
+        "n": [0, 1, 2, 3, -1],
+        "axis": [d.axis(len(x.shape))],
+        "prepend": [d.number(), S(0)],
+        "append": [d.number()],
+    }
     return call(x, **d.some(**options))
 
 
@@ -231,8 +252,17 @@ def segments(d):
     data = d.array(d.shape(1), "bifc")
     n = data.shape[0]
     ids = d.array((n,), "i", low=-1 if d.chance(0.3) else 0, high=4)
-    options = {"indices_are_sorted": [False], "unique_indices": [False], "bucket_size": [2], "mode": ["drop", "clip", "fill"]}
-    return call(data, ids, num_segments=d.pick(3, 5, 1, 0), **d.some(**options)) if d.chance(0.8) or not n else call(data, ids)
+    options = {
+        "indices_are_sorted": [False],
+        "unique_indices": [False],
+        "bucket_size": [2],
+        "mode": ["drop", "clip", "fill"],
+    }
+    return (
+        call(data, ids, num_segments=d.pick(3, 5, 1, 0), **d.some(**options))
+        if d.chance(0.8) or not n
+        else call(data, ids)
+    )
 
 
 def with_axis(kinds="biffc", wrong=0.05):

@@ -196,7 +196,20 @@ def padded(d):
     x = d.array()
     ndim = len(x.shape)
     width = d.pick(1, 0, (1, 2), [(d.integer(0, 2), d.integer(0, 2)) for _ in range(ndim)], -1, ((1, 1), (0, 2)))
-    mode = d.pick("constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean", "median", "empty", "odd")
+    mode = d.pick(
+        "constant",
+        "edge",
+        "reflect",
+        "symmetric",
+        "wrap",
+        "linear_ramp",
+        "maximum",
+        "minimum",
+        "mean",
+        "median",
+        "empty",
+        "odd",
+    )
     options = {}
     if mode == "constant":
         options = d.some(constant_values=[S(2), 1.5, (1, 2), d.array((), d.pick("i", "f"))])
@@ -211,12 +224,16 @@ def padded(d):
 
 def blocks(d):
     shape = d.shape(1, 2)
-    return call(d.pick([d.array(shape), d.array(shape)], [[d.array(shape)], [d.array(shape)]], d.array(shape), [[1, 2], [3, 4]]))
+    return call(
+        d.pick([d.array(shape), d.array(shape)], [[d.array(shape)], [d.array(shape)]], d.array(shape), [[1, 2], [3, 4]])
+    )
 
 
 def indices(d, shape, n, outside=0.3):
     reach = n + 2 if d.chance(outside) else n - 1
-    return d.array(shape, d.pick("i", "i", "i", "i", "f") if d.chance(0.1) else "i", low=-max(reach, 0), high=max(reach, 0))
+    return d.array(
+        shape, d.pick("i", "i", "i", "i", "f") if d.chance(0.1) else "i", low=-max(reach, 0), high=max(reach, 0)
+    )
 
 
 MODES = ["clip", "wrap", "fill", "raise", "promise_in_bounds", "nonsense"]
@@ -258,7 +275,9 @@ def put(d):
     x = d.array(d.full())
     n = int(np.prod(x.shape))
     index = indices(d, d.pick((), (2,), (2, 2)), n)
-    return call(x, index, d.pick(d.number(), d.array((2,)), d.array((0,))), inplace=False, **d.some(mode=["clip", "wrap"]))
+    return call(
+        x, index, d.pick(d.number(), d.array((2,)), d.array((0,))), inplace=False, **d.some(mode=["clip", "wrap"])
+    )
 
 
 def place(d):
@@ -289,14 +308,35 @@ def extract(d):
 def delete(d):
     x = d.array()
     ndim = len(x.shape)
-    what = d.pick(0, -1, 1, [0, 1], slice(0, 2), slice(None, None, 2), [0], 9, [True, False, True], d.array((2,), dtype="int32", low=0, high=0))
-    return call(x, what, **d.some(axis=[d.axis(ndim)] * 2), **d.some(assume_unique_indices=[True] if type(what) is list else [False]))
+    what = d.pick(
+        0,
+        -1,
+        1,
+        [0, 1],
+        slice(0, 2),
+        slice(None, None, 2),
+        [0],
+        9,
+        [True, False, True],
+        d.array((2,), dtype="int32", low=0, high=0),
+    )
+    return call(
+        x,
+        what,
+        **d.some(axis=[d.axis(ndim)] * 2),
+        **d.some(assume_unique_indices=[True] if type(what) is list else [False]),
+    )
 
 
 def insert(d):
     x = d.array()
     ndim = len(x.shape)
-    return call(x, d.pick(0, 1, -1, [0, 1], [1], slice(0, 2), 9), d.pick(d.number(), [1, 2], d.array(())), **d.some(axis=[d.axis(ndim)] * 2))
+    return call(
+        x,
+        d.pick(0, 1, -1, [0, 1], [1], slice(0, 2), 9),
+        d.pick(d.number(), [1, 2], d.array(())),
+        **d.some(axis=[d.axis(ndim)] * 2),
+    )
 
 
 def packed(d):
@@ -325,17 +365,34 @@ def unravel_index(d):
 
 
 def arange(d):
-    start, stop, step = (d.pick(0, 1, -2, 5, 2.5, -0.5, 7, True, np.int8(3)) for _ in range(3))
+    start, stop = (d.pick(0, 1, -2, 5, 2.5, -0.5, 7, True, np.int8(3)) for _ in range(2))
     options = d.some(dtype=[d.dtype("ifc"), float])
-    return d.pick(call(stop, **options), call(start, stop, **options), call(start, stop, d.pick(1, 2, -1, 0.5, 0), **options))
+    return d.pick(
+        call(stop, **options), call(start, stop, **options), call(start, stop, d.pick(1, 2, -1, 0.5, 0), **options)
+    )
 
 
 def spaced(positive=False, **more):
     def draw(d):
-        ends = [d.pick(S(1), S(2.5), S(4.0), d.array((), "if", low=1, high=3), d.array(d.pick((2,), (2, 3)), "iffc", low=1, high=3)) for _ in range(2)]
+        ends = [
+            d.pick(
+                S(1),
+                S(2.5),
+                S(4.0),
+                d.array((), "if", low=1, high=3),
+                d.array(d.pick((2,), (2, 3)), "iffc", low=1, high=3),
+            )
+            for _ in range(2)
+        ]
         if not positive and d.chance(0.3):
             ends[0] = S(-2)
-        options = {"num": [0, 1, 2, 5, -1], "endpoint": [True, False], "dtype": [d.dtype("ifc")], "axis": [0, -1], **more}
+        options = {
+            "num": [0, 1, 2, 5, -1],
+            "endpoint": [True, False],
+            "dtype": [d.dtype("ifc")],
+            "axis": [0, -1],
+            **more,
+        }
         return call(*ends, **d.some(**options))
 
     return draw
@@ -353,7 +410,9 @@ def filled(*values):
 def filled_like(*values):
     def draw(d):
         fill = [d.pick(d.number(), d.array(()))] if values else []
-        return call(d.pick(d.array(kinds="bifcn"), d.number()), *fill, **d.some(dtype=[d.dtype("bifcn")], shape=[d.shape(), 2]))
+        return call(
+            d.pick(d.array(kinds="bifcn"), d.number()), *fill, **d.some(dtype=[d.dtype("bifcn")], shape=[d.shape(), 2])
+        )
 
     return draw
 
@@ -363,7 +422,20 @@ def eye(d):
 
 
 def array(d):
-    value = d.pick(d.array(kinds="bifcn"), d.number(), [1, 2.5], [[1, 2], [3, 4]], [True, 2], [], [d.array((2,)), d.array((2,))], [S(1), d.array(())], (1, 2j), [[1], [2, 3]], None, "text")
+    value = d.pick(
+        d.array(kinds="bifcn"),
+        d.number(),
+        [1, 2.5],
+        [[1, 2], [3, 4]],
+        [True, 2],
+        [],
+        [d.array((2,)), d.array((2,))],
+        [S(1), d.array(())],
+        (1, 2j),
+        [[1], [2, 3]],
+        None,
+        "text",
+    )
     return value, d.some(dtype=[d.dtype("bifcn"), float, bool, "nonsense"])
 
 
@@ -378,11 +450,17 @@ def as_array(d):
 
 
 def meshgrid(d):
-    return call(*[d.array((d.integer(0, 3),)) for _ in range(d.integer(0, 3))], **d.some(indexing=["ij", "xy", "x"], sparse=[True]))
+    return call(
+        *[d.array((d.integer(0, 3),)) for _ in range(d.integer(0, 3))],
+        **d.some(indexing=["ij", "xy", "x"], sparse=[True]),
+    )
 
 
 def types(d):
-    return [d.pick(d.dtype("bifcn"), d.array((2,)), d.array(()), d.number(), d.pick(int, float, bool, complex)) for _ in range(d.integer(1, 3))]
+    return [
+        d.pick(d.dtype("bifcn"), d.array((2,)), d.array(()), d.number(), d.pick(int, float, bool, complex))
+        for _ in range(d.integer(1, 3))
+    ]
 
 
 def names(d):

@@ -154,7 +154,13 @@ def index_take(d):
     return call(x, [d.array(shape, dtype="int32", low=-1, high=max(x.shape[a] - 1, 0)) for a in axes], axes)
 
 
-MODES = ["clip", "fill", "promise_in_bounds", Of("lax.GatherScatterMode.CLIP"), Of("lax.GatherScatterMode.FILL_OR_DROP")]
+MODES = [
+    "clip",
+    "fill",
+    "promise_in_bounds",
+    Of("lax.GatherScatterMode.CLIP"),
+    Of("lax.GatherScatterMode.FILL_OR_DROP"),
+]
 
 
 def layout(d):
@@ -180,7 +186,16 @@ def layout(d):
 
 def gather(d):
     shape, index, sizes, _, places, collapsed, indexed, batched, unsafe = layout(d)
-    numbers = Of("lax.GatherDimensionNumbers", (("offset_dims", tuple(places)), ("collapsed_slice_dims", tuple(sorted(collapsed))), ("start_index_map", tuple(indexed)), ("operand_batching_dims", tuple(batched)), ("start_indices_batching_dims", (0,) * len(batched))))
+    numbers = Of(
+        "lax.GatherDimensionNumbers",
+        (
+            ("offset_dims", tuple(places)),
+            ("collapsed_slice_dims", tuple(sorted(collapsed))),
+            ("start_index_map", tuple(indexed)),
+            ("operand_batching_dims", tuple(batched)),
+            ("start_indices_batching_dims", (0,) * len(batched)),
+        ),
+    )
     options = d.some(mode=[m for m in MODES if m != "promise_in_bounds" or not unsafe], fill_value=[7])
     return call(d.array(shape, "bifcn"), index, numbers, tuple(sizes), **options)
 
@@ -188,11 +203,22 @@ def gather(d):
 def scatter(kinds="iffc"):
     def draw(d):
         shape, index, _, whole, places, collapsed, indexed, batched, unsafe = layout(d)
-        numbers = Of("lax.ScatterDimensionNumbers", (("update_window_dims", tuple(places)), ("inserted_window_dims", tuple(sorted(collapsed))), ("scatter_dims_to_operand_dims", tuple(indexed)), ("operand_batching_dims", tuple(batched)), ("scatter_indices_batching_dims", (0,) * len(batched))))
+        numbers = Of(
+            "lax.ScatterDimensionNumbers",
+            (
+                ("update_window_dims", tuple(places)),
+                ("inserted_window_dims", tuple(sorted(collapsed))),
+                ("scatter_dims_to_operand_dims", tuple(indexed)),
+                ("operand_batching_dims", tuple(batched)),
+                ("scatter_indices_batching_dims", (0,) * len(batched)),
+            ),
+        )
         options = d.some(mode=[m for m in MODES if m != "promise_in_bounds" or not unsafe])
         x = d.array(shape, kinds)
         # Elements alike, as it is open which of several updates of one place is the last.
-        updates = d.array(whole if d.chance(0.95) else (7,), dtype=x.dtype if d.chance(0.95) else d.dtype(), low=1, high=1)
+        updates = d.array(
+            whole if d.chance(0.95) else (7,), dtype=x.dtype if d.chance(0.95) else d.dtype(), low=1, high=1
+        )
         return call(x, index, updates, numbers, **options)
 
     return draw
@@ -207,7 +233,10 @@ def scatter_apply(d):
 def dot_general(d):
     """Axes with letters: b stands for batches, c for what is contracted."""
     sizes = {name: d.pick(1, 2, 3, 3, 0) for name in "bcmn"}
-    left, right = (d.random.sample(names, len(names)) for names in d.pick(("bcm", "bcn"), ("cm", "cn"), ("c", "c"), ("bm", "b"), ("mbc", "cb"), ("m", "n"), ("", "")))
+    left, right = (
+        d.random.sample(names, len(names))
+        for names in d.pick(("bcm", "bcn"), ("cm", "cn"), ("c", "c"), ("bm", "b"), ("mbc", "cb"), ("m", "n"), ("", ""))
+    )
     shared = [c for c in left if c in right]
     batch, summed = [c for c in shared if c == "b"], [c for c in shared if c != "b"]
     places = lambda names, order: tuple(order.index(c) for c in names)
@@ -216,7 +245,10 @@ def dot_general(d):
         numbers = (((0,), (0,)), ((0,), (0,)))
     dtype, other = d.dtype("biffc"), d.dtype("if", stray=0)
     mixed = d.chance(0.1) and dtype not in NARROW
-    x, y = (d.array(tuple(sizes[c] for c in order), dtype=t) for order, t in ((left, dtype), (right, other if mixed else dtype)))
+    x, y = (
+        d.array(tuple(sizes[c] for c in order), dtype=t)
+        for order, t in ((left, dtype), (right, other if mixed else dtype))
+    )
     options = {} if mixed else {"preferred_element_type": ["float32", "float64", "int32"]}
     return call(x, y, numbers, **d.some(precision=[None, "highest"], **options))
 
@@ -225,7 +257,10 @@ def dot(d):
     n = d.pick(1, 3, 0)
     dtype = d.dtype("biffc")
     shapes = d.pick([(n,), (n,)], [(2, n), (n,)], [(2, n), (n, 3)], [(n,), (n, 2)], [(2, n), (3,)], [(), (n,)])
-    return call(*[d.array(s, dtype=dtype if d.chance(0.9) else d.dtype()) for s in shapes], **d.some(precision=["highest"], preferred_element_type=["float32"]))
+    return call(
+        *[d.array(s, dtype=dtype if d.chance(0.9) else d.dtype()) for s in shapes],
+        **d.some(precision=["highest"], preferred_element_type=["float32"]),
+    )
 
 
 def batch_matmul(d):
@@ -238,7 +273,12 @@ def batch_matmul(d):
 def ragged_dot(d):
     k, n, dtype = d.pick(1, 2, 3), d.pick(1, 3), d.dtype("ff")
     sizes = d.pick([2, 2], [1, 0, 3], [4], [1, 2])
-    return call(d.array((4, k), dtype=dtype), d.array((len(sizes), k, n), dtype=dtype), np.array(sizes, "int32"), **d.some(preferred_element_type=["float32"]))
+    return call(
+        d.array((4, k), dtype=dtype),
+        d.array((len(sizes), k, n), dtype=dtype),
+        np.array(sizes, "int32"),
+        **d.some(preferred_element_type=["float32"]),
+    )
 
 
 PADDINGS = ["SAME", "VALID", "SAME_LOWER", "odd"]
@@ -254,7 +294,11 @@ def convolution(d):
     dtype = d.dtype("iffc")
     x = d.array((batch, inner * groups, *size), dtype=dtype)
     w = d.array((out, inner + d.wrong(), *window), dtype=dtype if d.chance(0.93) else d.dtype("f"))
-    padding = d.pick(*PADDINGS[:3], [(d.integer(-1, 2), d.integer(0, 2)) for _ in range(spatial)], PADDINGS[3] if d.wrong() else "SAME")
+    padding = d.pick(
+        *PADDINGS[:3],
+        [(d.integer(-1, 2), d.integer(0, 2)) for _ in range(spatial)],
+        PADDINGS[3] if d.wrong() else "SAME",
+    )
     return x, w, tuple(d.pick(1, 1, 2) for _ in range(spatial)), padding, spatial, groups, batches
 
 
@@ -268,7 +312,7 @@ def conv_general_dilated(d):
 
 
 def conv(d):
-    x, w, strides, _, _, groups, _ = convolution(d)
+    x, w, strides, *_ = convolution(d)
     return call(x, w, strides, d.pick("SAME", "VALID"))
 
 
@@ -284,7 +328,12 @@ def conv_transpose(d):
     dtype = d.dtype("ff")
     x = d.array((1, *(d.pick(1, 3) for _ in range(n)), 2), dtype=dtype)
     w = d.array((*(d.pick(1, 2, 3) for _ in range(n)), 2, 2), dtype=dtype)
-    options = {"rhs_dilation": [(2,) * n], "dimension_numbers": [letters], "transpose_kernel": [True], "use_consistent_padding": [True]}
+    options = {
+        "rhs_dilation": [(2,) * n],
+        "dimension_numbers": [letters],
+        "transpose_kernel": [True],
+        "use_consistent_padding": [True],
+    }
     return call(x, w, tuple(d.pick(1, 2) for _ in range(n)), d.pick("SAME", "VALID", [(1, 1)] * n), **d.some(**options))
 
 
@@ -297,7 +346,13 @@ def patches(d):
 def conv_local(d):
     length, window, inner, out, dtype = d.pick(3, 4), d.pick(1, 2), d.pick(1, 2), 2, d.dtype("ff")
     places = length - window + 1
-    return call(d.array((1, inner, length), dtype=dtype), d.array((out, inner * window, places), dtype=dtype), (1,), d.pick("VALID", [(0, 0)]), (window,))
+    return call(
+        d.array((1, inner, length), dtype=dtype),
+        d.array((out, inner * window, places), dtype=dtype),
+        (1,),
+        d.pick("VALID", [(0, 0)]),
+        (window,),
+    )
 
 
 def window(d):
@@ -328,7 +383,7 @@ def pads(d):
 
 
 def conv_shape(d):
-    x, w, strides, padding, spatial, groups, batches = convolution(d)
+    x, w, strides, _, spatial, *_ = convolution(d)
     return call(x.shape, w.shape, strides, [(0, 1)] * spatial)
 
 
@@ -345,7 +400,13 @@ def conv_general_shape(d):
     n = d.pick(1, 2)
     letters = LETTERS[n]
     size = tuple(d.pick(3, 4) for _ in range(n))
-    return call((2, *size, 3), (*(d.pick(1, 2) for _ in range(n)), 3, 2), (1,) * n, d.pick("SAME", "VALID", [(0, 1)] * n), letters)
+    return call(
+        (2, *size, 3),
+        (*(d.pick(1, 2) for _ in range(n)), 3, 2),
+        (1,) * n,
+        d.pick("SAME", "VALID", [(0, 1)] * n),
+        letters,
+    )
 
 
 def bits(d):

@@ -94,9 +94,10 @@ def _up(dims: Ints) -> Ints:
 
 
 def _check_axes(function: str, rank: int, ordered: bool = True, **dims: Ints) -> None:
-    """Refuses numbers of axes that are not below `rank`, that come twice, or that are not in order where they must be."""
+    """Refuses numbers of axes that are not below `rank`, that come twice, or that are not in order."""
     for name, axes in dims.items():
-        if len(set(axes)) < len(axes) or any(not 0 <= d < rank for d in axes) or (ordered and list(axes) != sorted(axes)):
+        different = len(set(axes)) == len(axes) and all(0 <= d < rank for d in axes)
+        if not different or (ordered and list(axes) != sorted(axes)):
             order = ", in ascending order" if ordered else ""
             raise ShapeError(f"{function}: {name} must be different axes below {rank}{order}, got {axes}")
 

@@ -41,9 +41,8 @@ def _text(
         how = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
         flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
         words = [f"{name} = {str(flag).lower()}" for name, flag in flags.items()]
-        return f.op(
-            "stablehlo.triangular_solve", [a, b], f.out, ", ".join([*words, f"transpose_a = #stablehlo<transpose {how}>"])
-        )
+        words.append(f"transpose_a = #stablehlo<transpose {how}>")
+        return f.op("stablehlo.triangular_solve", [a, b], f.out, ", ".join(words))
     (out,) = lapack(
         f,
         "trsm",

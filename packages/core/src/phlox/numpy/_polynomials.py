@@ -51,7 +51,7 @@ def _polyval(p: Any, x: Any, unroll: int) -> Any:
 
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
-    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype, type_of(x).weak_type)
+    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype)
     return scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)[0]
 
 
