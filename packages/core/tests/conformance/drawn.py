@@ -205,6 +205,8 @@ AS_NUMPY = {
     "numpy.hsplit": "places beyond the ends",
     "numpy.vsplit": "places beyond the ends",
     "numpy.dsplit": "places beyond the ends",
+    "numpy.abs": "int4",
+    "numpy.absolute": "int4",
     "numpy.cumsum": "the last axis of a number",
     "numpy.cumprod": "the last axis of a number",
     "numpy.nancumsum": "the last axis of a number",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._api.out_sharding import lay_out, takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
@@ -212,7 +214,10 @@ def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Seq
             f"{function}: start indices must be of one dtype, got {', '.join(type_of(i).short for i in checked)}",
             instead="x.astype(...) for some of them",
         )
-    pairs = zip(checked, shape, allowed, strict=False)
+    pairs = list(zip(checked, shape, allowed, strict=False))
+    for i, _, negative in pairs:
+        if not negative and isinstance(i, int | np.integer) and i < 0:
+            raise ArgumentError(f"{function}: start index {i} is negative, which allow_negative_indices=False excludes")
     given = [from_front(i, n) if negative else i for i, n, negative in pairs]
     wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
     return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
