@@ -149,6 +149,13 @@ def polyint(d):
     return call(polynomial(d), **d.some(m=[0, 1, 2, -1], k=[S(2), 1]))
 
 
+def polyfit(d):
+    n = d.pick(3, 4, 5)
+    # Places that differ: of a singular system many solutions are as good. jax refuses integers, which NumPy takes.
+    x = np.arange(n, dtype="float32")
+    return call(x, d.array((n,), "iff", low=-2, high=3), d.pick(0, 1, 2), **d.some(full=[True]))
+
+
 PRODUCTS = {
     "numpy.matmul": product(),
     "numpy.linalg.matmul": product(),
@@ -174,6 +181,7 @@ PRODUCTS = {
     "numpy.polyval": polyval,
     "numpy.polyder": lambda d: call(polynomial(d), **d.some(m=[0, 1, 2, -1])),
     "numpy.polyint": polyint,
+    "numpy.polyfit": polyfit,
     "numpy.poly": lambda d: call(d.array(d.pick((3,), (1,), (0,), (2, 2), (2, 3)), "iffc")),
     "numpy.roots": lambda d: call(d.array(d.pick((1,), (2,), (3,)), "if", low=1, high=3), **d.some(strip_zeros=[False])),
 }  # fmt: skip
