@@ -124,7 +124,7 @@ def same_kind(mine, theirs, what):
     """Asserts that the error of phlox is of the built-in class of jax's."""
     assert mine is not None, f"{what}: jax refuses with {theirs!r}"
     if theirs is None:
-        raise mine
+        raise AssertionError(f"{what}: jax accepts what is refused: {mine!r}") from mine
     kinds = tuple(
         c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
     )

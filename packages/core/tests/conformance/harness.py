@@ -71,6 +71,17 @@ class S:
 
 
 @dataclasses.dataclass(frozen=True)
+class Of:
+    """What the library at hand has under this name: `Of("lax.max")`; with keywords, what it returns for them."""
+
+    path: str
+    keywords: tuple = ()
+
+    def __repr__(self):
+        return self.path + (f"({', '.join(f'{k}={v!r}' for k, v in self.keywords)})" if self.keywords else "")
+
+
+@dataclasses.dataclass(frozen=True)
 class Special:
     """Zeros, infinities, nan, huge and tiny numbers; for integers their extremes."""
 
@@ -146,13 +157,16 @@ def _slots(x, found):
     return found
 
 
-def _fill(x, values):
+def _fill(x, values, module):
     if isinstance(x, A | S | Special):
         return next(values)
+    if isinstance(x, Of):
+        found = function(module, x.path)
+        return found(**dict(x.keywords)) if x.keywords else found
     if type(x) in (list, tuple):
-        return type(x)(_fill(item, values) for item in x)
+        return type(x)(_fill(item, values, module) for item in x)
     if isinstance(x, dict):
-        return {k: _fill(v, values) for k, v in x.items()}
+        return {k: _fill(v, values, module) for k, v in x.items()}
     return x
 
 
@@ -169,8 +183,8 @@ def case_of(row, call):
 
     def case(module, *xs):
         values = iter(xs)
-        args = [_fill(x, values) for x in call.args]
-        kwargs = {k: _fill(v, values) for k, v in call.kwargs}
+        args = [_fill(x, values, module) for x in call.args]
+        kwargs = {k: _fill(v, values, module) for k, v in call.kwargs}
         return function(module, row.path)(*args, **kwargs)
 
     return case

@@ -307,8 +307,7 @@ def itemsize_bits(dtype: Any) -> int:
     >>> itemsize_bits("int4"), itemsize_bits("float32")
     (4, 32)
     """
-    found = as_dtype(dtype)
-    return 1 if found == bool_ else bits(found)
+    return bits(as_dtype(dtype))
 
 
 def bits(dtype: Dtype) -> int:

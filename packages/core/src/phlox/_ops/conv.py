@@ -113,12 +113,12 @@ def _conv_types(
     shape = tuple(sizes[numbers.out_spec.index(i)] for i in range(lhs.ndim))
     dtype = same_dtype("conv_general_dilated", (lhs, rhs))
     if preferred_element_type is not None:
-        _check_preferred(dtype, preferred_element_type)
+        check_preferred(dtype, preferred_element_type)
         dtype = preferred_element_type
     return shaped(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
-def _check_preferred(dtype: Any, preferred: Any) -> None:
+def check_preferred(dtype: Any, preferred: Any) -> None:
     """Raises `DtypeError` unless sums of `dtype` may be kept in `preferred`: of its kind, and as wide."""
     have, want = dtypes.kind(dtype), dtypes.kind(preferred)
     fits = {"i": "if", "u": "iuf"}.get(have, have)

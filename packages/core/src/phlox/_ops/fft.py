@@ -59,6 +59,8 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     fits = last[:-1] == fft_lengths[:-1] if back else last == fft_lengths
     if not fits:
         raise ShapeError(f"{name}: the last axes of {x.short} do not have the lengths {fft_lengths}", shapes=[x.shape])
+    if real and fft_lengths and not fft_lengths[-1]:
+        raise ShapeError(f"{name} of {x.short}, whose last axis has no elements", shapes=[x.shape])
     dtype = dtypes.to_complex(x.dtype) if real else dtypes.real_part(x.dtype) if back else x.dtype
     return shaped((*front, *(half if real else fft_lengths)), dtype, x.weak_type)
 

@@ -93,6 +93,15 @@ def _up(dims: Ints) -> Ints:
     return tuple(d + 1 for d in dims)
 
 
+def _check_axes(function: str, rank: int, ordered: bool = True, **dims: Ints) -> None:
+    """Refuses numbers of axes that are not below `rank`, that come twice, or that are not in order."""
+    for name, axes in dims.items():
+        different = len(set(axes)) == len(axes) and all(0 <= d < rank for d in axes)
+        if not different or (ordered and list(axes) != sorted(axes)):
+            order = ", in ascending order" if ordered else ""
+            raise ShapeError(f"{function}: {name} must be different axes below {rank}{order}, got {axes}")
+
+
 # --- gather ---------------------------------------------------------------------------------------------
 
 
@@ -102,6 +111,14 @@ def _gather_types(
     numbers = dimension_numbers
     if dtypes.kind(indices.dtype) not in "iu":
         raise DtypeError(f"gather: indices must be integers, got {indices.short}")
+    _check_axes("gather", len(numbers.offset_dims) + indices.ndim - 1, offset_dims=numbers.offset_dims)
+    _check_axes(
+        "gather",
+        operand.ndim,
+        collapsed_slice_dims=numbers.collapsed_slice_dims,
+        operand_batching_dims=numbers.operand_batching_dims,
+    )
+    _check_axes("gather", operand.ndim, False, start_index_map=numbers.start_index_map)
     if len(slice_sizes) != operand.ndim or any(
         not 0 <= s <= n for s, n in zip(slice_sizes, operand.shape, strict=True)
     ):
@@ -280,6 +297,14 @@ def _scatter_types(
         raise DtypeError(f"scatter: indices must be integers, got {indices.short}")
     if operand.dtype != updates.dtype:
         raise DtypeError(f"scatter: updates {updates.short} must have the dtype of the operand {operand.short}")
+    _check_axes("scatter", updates.ndim, update_window_dims=numbers.update_window_dims)
+    _check_axes(
+        "scatter",
+        operand.ndim,
+        inserted_window_dims=numbers.inserted_window_dims,
+        operand_batching_dims=numbers.operand_batching_dims,
+    )
+    _check_axes("scatter", operand.ndim, False, scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims)
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     window = [n for i, n in enumerate(operand.shape) if i not in dropped]
     got = [updates.shape[i] for i in numbers.update_window_dims]

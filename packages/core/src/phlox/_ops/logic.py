@@ -92,8 +92,8 @@ def _select_types(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
             )
     if which.shape and which.shape != cases[0].shape:
         raise ShapeError(f"select_n: which is {which.short}, cases are {cases[0].short}", instead="equal shapes")
-    if which.dtype != dtypes.bool_ and which.dtype != dtypes.int32:
-        raise DtypeError(f"select_n: which must be bool or int32, got {which.short}")
+    if dtypes.kind(which.dtype) not in "biu":
+        raise DtypeError(f"select_n: which must be of bools or integers, got {which.short}")
     if which.dtype == dtypes.bool_ and len(cases) > 2:
         raise ShapeError(f"select_n: a bool chooses between two cases, got {len(cases)}", instead="int32 indices")
     return shaped(cases[0].shape, cases[0].dtype, all(c.weak_type for c in cases))

@@ -245,7 +245,7 @@ def take_rows(x: Any, order: Any) -> Any:
         x,
         reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
         dimension_numbers=numbers,
-        slice_sizes=(*(1 for _ in stack), 1 if shape[-2] else 0, shape[-1]),
+        slice_sizes=(*(min(n, 1) for n in shape[:-1]), shape[-1]),
         unique_indices=True,
         indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,

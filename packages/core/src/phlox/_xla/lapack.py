@@ -60,6 +60,11 @@ def perturbed_tridiagonal_solve(f: Function, operands: Sequence[Value]) -> Value
     return _call(f, "tridiagonal_solve_perturbed_ffi", operands, [operands[-1].aval], None, {})[0]
 
 
+def has_routines(aval: ShapedArray) -> bool:
+    """Whether LAPACK computes with this element type."""
+    return aval.dtype.name in _LETTERS
+
+
 def letter(aval: ShapedArray) -> str:
     """LAPACK's letter for an element type. Raises `UnsupportedError` for those that it has no routines for."""
     found = _LETTERS.get(aval.dtype.name)

@@ -10,6 +10,7 @@ from .._api.out_sharding import takes_out_sharding
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
 from .._ops import shape as ops, topk
+from ..numpy._create import refuse_complex
 from ..numpy._promote import canonical_axis, check, to_dtype, type_of
 from ..numpy._shapes import as_shape
 from ._structural import (
@@ -19,6 +20,7 @@ from ._structural import (
     dynamic_update_slice,
     reshape,
     slice_in_dim,
+    starts_along,
 )
 
 # --- constants ------------------------------------------------------------------------------------------
@@ -36,6 +38,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
         raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="numpy.full")
     lengths = as_shape(shape, "full")
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
+    refuse_complex("full", value, wanted)
     made = to_dtype(value, wanted, aval.weak_type and dtype is None)
     return jnp.asarray(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), device=sharding)
 
@@ -49,7 +52,9 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     (x,) = check("full_like", x)
     aval = type_of(x)
     (value,) = check("full_like", fill_value)
-    value = to_dtype(value, aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like"))
+    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
+    refuse_complex("full_like", value, wanted)
+    value = to_dtype(value, wanted)
     made = full(aval.shape if shape is None else shape, value, sharding=sharding)
     return ops.convert(made, type_of(made).dtype, aval.weak_type and dtype is None)
 
@@ -108,7 +113,9 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     (operand,) = check("collapse", operand)
     shape = type_of(operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
-    return reshape(operand, (*shape[:first], math.prod(shape[first:last]), *shape[max(first, last) :]))
+    if last < first:
+        raise ShapeError(f"collapse: axes {start_dimension} to {stop_dimension} of {type_of(operand).short}")
+    return reshape(operand, (*shape[:first], math.prod(shape[first:last]), *shape[last:]))
 
 
 # --- one index along an axis ----------------------------------------------------------------------------
@@ -156,7 +163,7 @@ def dynamic_update_slice_in_dim(
     operand, update = check("dynamic_update_slice_in_dim", operand, update)
     rank = type_of(operand).ndim
     at = canonical_axis(axis, rank, "dynamic_update_slice_in_dim")
-    starts = [start_index if i == at else 0 for i in range(rank)]
+    starts = starts_along("dynamic_update_slice_in_dim", rank, at, start_index)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._api.out_sharding import lay_out, takes_out_sharding
-from .._base.errors import ArgumentError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ops import (
     algorithms as _algorithms,
@@ -201,15 +203,31 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 
 
 def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Sequence[bool]) -> list[Any]:
-    """Start indices of one dtype; negative ones count from the end, where they are allowed."""
+    """Start indices, which must be of one dtype; negative ones count from the end, where they are allowed."""
     shape = type_of(operand).shape
     allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
     if len(allowed) != len(shape):
         raise ArgumentError(f"{function}: {len(allowed)} values of allow_negative_indices for {len(shape)} axes")
-    checked = zip(check(function, *starts), shape, allowed, strict=False)
-    given = [from_front(i, n) if negative else i for i, n, negative in checked]
+    checked = check(function, *starts)
+    if len({type_of(i).dtype for i in checked}) > 1:
+        raise DtypeError(
+            f"{function}: start indices must be of one dtype, got {', '.join(type_of(i).short for i in checked)}",
+            instead="x.astype(...) for some of them",
+        )
+    pairs = list(zip(checked, shape, allowed, strict=False))
+    for i, _, negative in pairs:
+        if not negative and isinstance(i, int | np.integer) and i < 0:
+            raise ArgumentError(f"{function}: start index {i} is negative, which allow_negative_indices=False excludes")
+    given = [from_front(i, n) if negative else i for i, n, negative in pairs]
     wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
     return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
+
+
+def starts_along(function: str, rank: int, at: int, start: Any) -> list[Any]:
+    """Start indices that are zero, of the dtype of `start`, but along one axis."""
+    (start,) = check(function, start)
+    zero = to_dtype(0, type_of(start).dtype)
+    return [start if i == at else zero for i in range(rank)]
 
 
 def dynamic_slice(
@@ -238,8 +256,7 @@ def dynamic_slice_in_dim(
     """
     (operand,) = check("dynamic_slice_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_slice_in_dim")
-    starts: list[Any] = [0] * type_of(operand).ndim
-    starts[at] = start_index
+    starts = starts_along("dynamic_slice_in_dim", type_of(operand).ndim, at, start_index)
     sizes = list(type_of(operand).shape)
     sizes[at] = slice_size
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)

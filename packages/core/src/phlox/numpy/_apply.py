@@ -37,7 +37,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
         return func1d(vector, *args, **kwargs)
 
     for _ in range(rank - 1 - at):
-        function = vmap(function, in_axes=1, out_axes=-1)
+        function = vmap(function, in_axes=-1, out_axes=-1)
     for _ in range(at):
         function = vmap(function, in_axes=0, out_axes=0)
     return function(arr)

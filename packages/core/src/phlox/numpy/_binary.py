@@ -184,7 +184,8 @@ def _integer_power(x: Any, y: int) -> Any:
 @jit(inline=True)
 def _general_power(x: Any, y: Any) -> Any:
     if is_kind(x, "biu") and is_kind(y, "biu"):
-        return _whole_power(*_numbers("power", x, y))
+        numbers = _numbers("power", x, y)  # int64 and uint64 become floats
+        return _whole_power(*numbers) if is_kind(numbers[0], "iu") else e.pow_(*numbers)
     promote_dtypes(x, y)  # raises where promotion is strict
     if is_kind(x, "fc") and is_kind(y, "iu"):
         return e.pow_(*promote_shapes("power", x, y))  # unpromoted: at x = 0 its derivative knows the whole exponent

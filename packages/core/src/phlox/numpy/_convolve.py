@@ -9,7 +9,9 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError
+from .._ir import dtypes
 from .._ops import shape as ops
+from .._ops.conv import check_preferred
 from ._linear import matmul
 from ._promote import check, promote_inexact, to_dtype, type_of
 from ._shapes import flip, reshape
@@ -50,7 +52,7 @@ def _slide(a: Any, v: Any, before: int, after: int, precision: Any, preferred: A
     return scan(lambda total, x: (total + part(*x), None), first, (starts[1:], v[1:]))[0]
 
 
-def _checked(function: str, a: Any, v: Any, mode: str) -> list[Any]:
+def _checked(function: str, a: Any, v: Any, mode: str, preferred: Any) -> list[Any]:
     a, v = check(function, a, v)
     for x in (a, v):
         if type_of(x).ndim != 1:
@@ -59,7 +61,10 @@ def _checked(function: str, a: Any, v: Any, mode: str) -> list[Any]:
             raise ShapeError(f"{function} of a vector without elements: {type_of(a).short} and {type_of(v).short}")
     if mode not in ("full", "same", "valid"):
         raise OptionError(f"{function}: mode={mode!r}", instead="'full', 'same' or 'valid'")
-    return promote_inexact(a, v)
+    a, v = promote_inexact(a, v)
+    if preferred is not None:
+        check_preferred(type_of(a).dtype, dtypes.user_dtype(preferred, function))
+    return [a, v]
 
 
 def _padding(mode: str, short: int) -> tuple[int, int]:
@@ -85,7 +90,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0, 3.0]))
     Array([1., 2., 3., 6.], dtype=float32)
     """
-    a, v = _checked("convolve", a, v, mode)
+    a, v = _checked("convolve", a, v, mode, preferred_element_type)
     if type_of(a).shape < type_of(v).shape:
         a, v = v, a
     before, after = _padding(mode, type_of(v).shape[0])
@@ -102,7 +107,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     >>> jnp.correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]))
     Array([21., 42.], dtype=float32)
     """
-    a, v = _checked("correlate", a, v, mode)
+    a, v = _checked("correlate", a, v, mode, preferred_element_type)
     weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
     v = conj(v)
     swapped = type_of(a).shape < type_of(v).shape

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from . import _reductions as r
 from ._binary import divide, multiply, subtract
 from ._choose import clip
 from ._create import astype
+from ._fill import full, zeros
 from ._indexing import diagonal
 from ._linear import matmul
 from ._promote import check, promote_inexact, type_of
@@ -25,8 +28,7 @@ def _variables(function: str, x: Any, rowvar: bool) -> Any:
     """A matrix with a variable in each row."""
     if type_of(x).ndim > 2:
         raise ShapeError(f"{function}: at most 2 axes, variables and observations, got {type_of(x).short}")
-    x = atleast_2d(x)
-    return x if rowvar or type_of(x).shape[0] == 1 else transpose(x)
+    return atleast_2d(x) if rowvar or type_of(x).ndim < 2 else transpose(x)
 
 
 def _one_each(name: str, weights: Any, count: int) -> Any:
@@ -66,12 +68,20 @@ def cov(
     given = check("cov", m) if y is None else check("cov", m, y)
     given = promote_inexact(*given)
     if dtype is not None:
-        given = [astype(x, dtypes.user_dtype(dtype, "cov")) for x in given]
-    rows = [_variables("cov", x, rowvar) for x in given]
+        dtype = dtypes.user_dtype(dtype, "cov")
+        if not dtypes.is_inexact(dtype):
+            raise DtypeError(f"cov: covariances are no {dtype.name}", instead="a float or complex dtype")
+        given = [astype(x, dtype) for x in given]
+    # More variables that are one row are one variable in any case.
+    rows = [_variables("cov", x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
+    if type_of(rows[0]).shape[0] == 0:
+        return zeros((0, 0))
     x = rows[0] if len(rows) == 1 else concatenate(rows)
     if ddof is None:
         ddof = 0 if bias else 1
-    count = type_of(x).shape[1]
+    variables, count = type_of(x).shape
+    if count == 0:
+        return full(() if variables == 1 else (variables, variables), np.nan, type_of(x).dtype)
     weights = None
     if fweights is not None:
         weights = _one_each("fweights", fweights, count)
@@ -81,6 +91,8 @@ def cov(
     if aweights is not None:
         extra = abs(_one_each("aweights", aweights, count))
         weights = extra if weights is None else multiply(weights, extra)
+    if dtype is not None and weights is not None:
+        weights = astype(weights, dtype)
     middle, total = r.average(x, 1, weights, True)
     total = total[0]
     if weights is None:

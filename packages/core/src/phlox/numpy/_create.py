@@ -134,12 +134,19 @@ def _convert(x: Any, dtype: Any) -> Any:
     return _convert(view, dtype)
 
 
+def refuse_complex(function: str, x: Any, dtype: Any) -> None:
+    """Refuses Python's complex numbers for real dtypes, as NumPy does; arrays of them lose their imaginary part."""
+    if type(x) is complex and dtypes.kind(dtype) not in "cbk":
+        raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
+
+
 def _checked(x: Any, dtype: Any) -> np.ndarray:
     """`x` on the host with this dtype. Raises `OverflowError` for Python integers that do not fit."""
     if isinstance(x, int) and not isinstance(x, bool):
         if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
             raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")
         return np.asarray(ops.literal_of(x, dtype))
+    refuse_complex("array", x, dtype)
     with np.errstate(all="ignore"):
         value = np.asarray(x)
         if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
@@ -170,6 +177,8 @@ def _from_list(x: Any, dtype: Any) -> Any:
                 instead="nested lists of numbers",
                 value=leaf,
             )
+        if dtype is not None:
+            refuse_complex("array", leaf, dtype)
     if dtype is None:
         dtype, _ = promote(tuple({(a.dtype, a.weak_type) for a in avals if a is not None}))
     if any(isinstance(leaf, Tracer | Array) for leaf in leaves):

@@ -17,7 +17,7 @@ from .._ops import shape as ops
 from .._trace.trace import Tracer
 from .._xla.array import Array, move
 from ._binary import add, divide, multiply, subtract
-from ._create import asarray, place
+from ._create import asarray, place, refuse_complex
 from ._promote import canonical_axis, check, to_dtype, type_of
 from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
 from ._unary import floor
@@ -34,6 +34,7 @@ def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) ->
 def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
+    refuse_complex(function, value, dtype)
     return _placed(_full(value, shape=_lengths(function, shape), dtype=dtype, weak=weak), device)
 
 
@@ -157,19 +158,21 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         aval = typeof_value(value)
         if aval is None:
             raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
-        if dtypes.kind(aval.dtype) in "bc":
+        if dtypes.kind(aval.dtype) == "c":
             raise DtypeError(f"arange: {name} is {value!r}, which is no real number", instead="an int or a float")
+    given = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
     parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
     if dtype is None:
-        avals = [typeof_value(v) for v in (start, stop, step)]
-        wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))  # type: ignore[union-attr]
+        wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in given))  # type: ignore[union-attr]
     else:
         wanted = dtypes.user_dtype(dtype, "arange")
+    if wanted == dtypes.bool_:
+        raise DtypeError("arange: bools cannot be counted", instead="dtype=int")
     n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
-    if parts[0] == 0 and parts[2] == 1 and wanted != dtypes.bool_:
+    if parts[0] == 0 and parts[2] == 1:
         made = _iota(size=n, dtype=wanted)
     else:
         made = asarray(np.arange(*parts, dtype=wanted)[:n])

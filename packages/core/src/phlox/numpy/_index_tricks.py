@@ -9,11 +9,13 @@ import numpy as np
 
 from .._base.errors import ArgumentError, UnsupportedError
 from .._ir import dtypes
-from ._choose import clip
+from ._binary import greater, less
+from ._choose import where
 from ._create import asarray
 from ._fill import arange, linspace, ones
+from ._integers import divmod
 from ._places import nonzero
-from ._promote import check, to_dtype, type_of
+from ._promote import check, type_of
 from ._shapes import concatenate, expand_dims, moveaxis
 
 
@@ -74,17 +76,16 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
     (places,) = check("unravel_index", indices)
-    aval = type_of(places)
-    if dtypes.kind(aval.dtype) not in "iu":
-        raise ArgumentError(f"unravel_index: indices are {aval.short}", instead="integers")
     lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
-    total = int(np.prod(lengths))
-    places = clip(places, -total, total - 1)
     found = []
     for length in reversed(lengths):
-        found.append(places % length)
-        places = places // length
-    return tuple(to_dtype(x, aval.dtype) for x in reversed(found))
+        places, inside = divmod(places, length)
+        found.append(inside)
+    # What is left over tells the places outside: more than 0 behind the end, less than -1 before the beginning.
+    before = np.False_ if dtypes.kind(type_of(places).dtype) == "u" else less(places, -1)
+    behind = greater(places, 0)
+    pairs = zip(lengths, reversed(found), strict=True)
+    return tuple(where(behind, length - 1, where(before, 0, i)) for length, i in pairs)
 
 
 def mask_indices(

@@ -301,6 +301,8 @@ def take(
     if axis is None:
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "take")
+    if not type_of(a).shape[at] and 0 not in type_of(indices).shape:
+        raise IndexingError(f"take: axis {at} of {type_of(a).short} has no elements", index=indices)
     if mode == "wrap":
         indices, mode = indices % type_of(a).shape[at], "clip"
     elif mode == "clip":

@@ -104,10 +104,11 @@ def _matmul(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
     a, b = (expand_dims(x, tuple(range(len(batch) - len(s[:-2])))) if len(s) > 1 else x for x, s in ((a, sa), (b, sb)))
     rank = len(batch)
     fa, fb = len(sa) > 1, len(sb) > 1
-    shared = [i for i in range(rank) if fa and fb and type_of(a).shape[i] == type_of(b).shape[i]]
+    both = range(rank) if fa and fb else range(0)
+    shared = [i for i in both if type_of(a).shape[i] == type_of(b).shape[i]]
     # A length of one beside a longer one is dropped and comes back by the other's free axis.
-    drop_a = tuple(i for i in range(rank) if fa and i not in shared and type_of(a).shape[i] == 1)
-    drop_b = tuple(i for i in range(rank) if fb and i not in shared and type_of(b).shape[i] == 1)
+    drop_a = tuple(i for i in both if i not in shared and type_of(a).shape[i] == 1)
+    drop_b = tuple(i for i in both if i not in shared and type_of(b).shape[i] == 1)
     own_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
     own_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
     a = squeeze_op(a, dimensions=drop_a) if drop_a else a

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import DtypeError
 from .._ir import dtypes
 from . import _reductions as r
 from ._binary import divide, less_equal, multiply, subtract
@@ -183,6 +184,8 @@ def nanstd(
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
+    if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "nanstd")):
+        raise DtypeError(f"nanstd: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 

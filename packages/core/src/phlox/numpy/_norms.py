@@ -17,7 +17,7 @@ from ._promote import canonical_axis, check, promote_inexact, to_dtype, type_of
 from ._reductions import any, max, min, sum
 from ._shapes import moveaxis
 from ._solving import inv
-from ._unary import abs, isnan
+from ._unary import abs, isnan, number
 
 Axis = int | tuple[int, ...] | None
 
@@ -82,7 +82,8 @@ def _extremum(x: Any, axis: int, largest: bool) -> Any:
 
 
 def _squares(x: Any) -> Any:
-    """|x|² elementwise, a float."""
+    """|x|² elementwise; bools count as numbers."""
+    x = number(x)
     return e.real(e.mul(x, e.conj(x))) if dtypes.kind(type_of(x).dtype) == "c" else e.mul(x, x)
 
 

@@ -88,7 +88,7 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
     if unknown:
         raise OptionError(f"pad: mode={mode!r} has no option {', '.join(unknown)}")
     for n, pair in zip(type_of(array).shape, widths, strict=True):
-        if n == 0 and pair != (0, 0) and mode not in ("constant", "empty", "mean", "median"):
+        if n == 0 and (pair != (0, 0) or mode == "median") and mode not in ("constant", "empty", "mean"):
             raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")
     if mode in ("constant", "linear_ramp", "empty"):
         ends = _pairs(mode, kwargs.get("end_values" if mode == "linear_ramp" else "constant_values", 0), rank)

@@ -109,7 +109,7 @@ def compress(
       size: how many to give, at most the length of the axis. Needed under `jit`.
       fill_value: what to give where fewer are true.
 
-    A condition may be shorter than the axis; where it is longer it must be false.
+    A condition may be shorter than the axis; where it is longer it must be false, unless there is a `size`.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([4, 5, 6]))
     Array([4, 6], dtype=int32)
@@ -122,7 +122,7 @@ def compress(
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "compress")
     n = type_of(a).shape[at]
-    if not isinstance(condition, Tracer) and np.asarray(condition)[n:].any():
+    if size is None and not isinstance(condition, Tracer) and np.asarray(condition)[n:].any():
         raise ShapeError(f"compress: condition is true beyond the {n} elements of {type_of(a).short}")
     mask = as_bool(condition)[:n]
     n = min(n, type_of(mask).shape[0])

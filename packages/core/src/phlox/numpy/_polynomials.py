@@ -26,7 +26,10 @@ from ._unary import absolute
 
 
 def _length(p: Any) -> int:
-    return type_of(p).shape[0]
+    aval = type_of(p)
+    if not aval.shape:
+        raise ShapeError(f"a polynomial is a vector of its coefficients, got {aval.short}", instead="x.reshape(1)")
+    return aval.shape[0]
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
@@ -47,7 +50,7 @@ def _polyval(p: Any, x: Any, unroll: int) -> Any:
 
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
-    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype, type_of(x).weak_type)
+    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype)
     return scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)[0]
 
 

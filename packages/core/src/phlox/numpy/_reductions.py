@@ -42,7 +42,12 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 def _keep(a: Any, where_: Any, neutral: Any) -> Any:
     """`a` with the neutral element where it does not take part."""
-    return a if where_ is None else choose(where_, a, to_dtype(neutral, type_of(a).dtype))
+    if where_ is None:
+        return a
+    (where_,) = check("where", where_)
+    if type_of(where_).dtype != dtypes.bool_:
+        raise DtypeError(f"where must be a mask of bools, got {type_of(where_).short}", instead="x != 0")
+    return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
 
 
 def accumulator(dtype: Any) -> Any:
@@ -317,7 +322,7 @@ def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
-    return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.asarray(np.nan, dtype))
+    return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
 
 
 def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
@@ -379,6 +384,8 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
+    if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "std")):
+        raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     return e.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 

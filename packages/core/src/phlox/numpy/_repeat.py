@@ -74,6 +74,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     counts = broadcast_to(counts, (n,)) if type_of(counts).shape == (1,) else counts
     if type_of(counts).shape != (n,):
         raise ShapeError(f"repeat: {type_of(repeats).short} repeats for {n} elements", instead="one for each element")
+    if n == 0:
+        return a
     if total_repeat_length is None:
         if isinstance(repeats, Tracer):
             repeats._refuse(ConcretizationTypeError, "repeat without total_repeat_length", "total_repeat_length=...")

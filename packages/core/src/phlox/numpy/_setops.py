@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._choose import where as choose
+from ._fill import full
 from ._indexing import take
 from ._places import first_places, known_count
 from ._promote import check, promote_dtypes, to_dtype, type_of
@@ -25,8 +26,10 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
     missing = places == n
     if size is None:
         return take(x, places), missing
-    if not n or not count:
-        return take(x, places, fill_value=fill), missing
+    if not n:
+        return full(count, 0 if fill is None else fill, type_of(x).dtype), missing
+    if not count:
+        return take(x, places), missing
     instead = take(x, places[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype)
     return choose(missing, instead, take(x, places, mode="clip")), missing
 

@@ -6,11 +6,20 @@ import functools
 from typing import Any
 
 from .._api.jit import jit
+from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._ops import shape as shape_ops
 from .._ops.sort import sort as sort_op
 from ._promote import canonical_axis, check, to_dtype, type_of
 from ._shapes import flip, ravel
+
+
+def _plain(function: str, kind: Any, order: Any) -> None:
+    """Refuses what NumPy takes for other algorithms, and for arrays of records."""
+    if kind is not None:
+        raise ArgumentError(f"{function}: kind={kind!r} is not supported", instead="stable=True or stable=False")
+    if order is not None:
+        raise ArgumentError(f"{function}: order={order!r} is not supported: arrays have no fields")
 
 
 @functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending"))
@@ -29,6 +38,7 @@ def sort(
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
+    _plain("sort", kind, order)
     (a,) = check("sort", a)
     if axis is None:
         a, axis = ravel(a), 0
@@ -56,6 +66,7 @@ def argsort(
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
+    _plain("argsort", kind, order)
     (a,) = check("argsort", a)
     if axis is None:
         a, axis = ravel(a), 0
