@@ -170,6 +170,7 @@ PROGRAMS = {
     "lax.axis_index": [(lambda m, x: m.vmap(lambda x: x * m.lax.axis_index("i"), axis_name="i")(x), (F(2, 3),))],
     "lax.axis_size": [(lambda m, x: m.vmap(lambda x: x * m.lax.axis_size("i"), axis_name="i")(x), (F(2, 3),))],
     "lax.pbroadcast": [(along("pbroadcast", source=1), (F(2, 3),))],
+    "lax.pvary": [(lambda m, x: m.vmap(lambda x: m.lax.pvary(x, "i") * 2, axis_name="i")(x), (F(2, 3),))],
     "lax.pcast": [(along("pcast", to="varying"), (F(2, 3),))],
     "numpy.vectorize": [
         (lambda m, x, y: m.numpy.vectorize(m.numpy.dot, signature="(n),(n)->()")(x, y), (F(2, 3), F(3))),
@@ -186,5 +187,8 @@ PROGRAMS = {
     },
     "numpy.nonzero": [(of_size("nonzero"), (N(2, 3),))],
     "numpy.argwhere": [(of_size("argwhere"), (N(2, 3),))],
+    "numpy.polyfit": [(lambda m, x, y: m.numpy.polyfit(x, y, 1), (np.array([0.5, 1.0, 2.5, 4.0]), F(4)))],
+    "numpy.fix": [(lambda m, x: m.numpy.fix(x), (F(4),))],
+    "numpy.frompyfunc": [(lambda m, x, y: m.numpy.frompyfunc(lambda a, b: a * b + a, 2, 1)(x, y), (F(2, 3), F(3)))],
     "numpy.roots": [(lambda m, p: m.numpy.roots(p, strip_zeros=False), (np.array([1.0, -6.0, 11.0, -6.0]),))],
 }  # fmt: skip

@@ -187,6 +187,8 @@ REDUCTIONS = {
     ),
     "at.get outside": rule(lambda m, x: x.at[np.array([0, 5])].get(mode="fill", fill_value=0.0), f32(1, 2)),
     "pooling, ties": rule(lambda m, x: m.lax.reduce_window(x, -INF, m.lax.max, (2, 2), (1, 1), "VALID"), GRID),
+    "vander at 0": on("numpy.vander", f32(0, 1, 2)),
+    "polyfit at 0": rule(lambda m, x, y: m.numpy.polyfit(x, y, 1), f32(0, 1, 2), f32(1, 2, 2)),
     "interp at a knot": rule(lambda m, x: m.numpy.interp(x, f32(0, 1, 2), f32(0, 2, 2)), f32(-1, 0, 1, 2, 3)),
     "unwrap": on("numpy.unwrap", f32(0, np.pi, 4)),
     "trapezoid": on("numpy.trapezoid", f32(0, 1, 0), f32(0, 0, 1)),

@@ -31,12 +31,14 @@ NO_ARRAYS = {
         numpy.result_type numpy.get_printoptions numpy.printoptions numpy.set_printoptions numpy.shape numpy.ndim
         numpy.size lax.broadcast_shapes lax.conv_dimension_numbers lax.conv_general_permutations
         lax.conv_general_shape_tuple lax.conv_shape_tuple lax.conv_transpose_shape_tuple lax.dtype lax.padtype_to_pads
-        lax.reduce_window_shape_tuple lax.DotDimensionNumbers""",
+        lax.reduce_window_shape_tuple lax.DotDimensionNumbers
+        numpy.einsum_path""",
     "has results whose lengths depend on the elements": "numpy.trim_zeros",
     "has no batching rule in jax either": "lax.ragged_all_to_all",
     "makes the bits of a batch at once (test_random_bits_of_a_batch)": "lax.rng_bit_generator",
     "is not there in XLA for the CPU": "lax.mulhi",
-    "concerns devices (tests of meshes)": "lax.with_sharding_constraint",
+    "concerns devices and the order of effects": """
+        lax.with_sharding_constraint lax.psend lax.precv lax.create_token lax.after_all""",
 }
 EXEMPT = {name for names in NO_ARRAYS.values() for name in names.split()}
 #: Functions with batching rules of some depth, which have more examples.

@@ -13,8 +13,8 @@ import pytest
 import judge
 import phlox
 from conformance.examples import examples, functions
-from conformance.test_batched import EXEMPT
 from conformance.harness import outcome, same_kind
+from conformance.test_batched import EXEMPT
 
 STEP = 1e-5
 
