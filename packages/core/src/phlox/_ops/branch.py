@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.effects import ordered, refuse_io
 from .._ir.jaxpr import ClosedJaxpr, Var, effects_inside, memoized
@@ -30,7 +31,9 @@ from .._transform.words import Zero, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
 from .._xla.text import TOKEN, Function, Number, Value
 from .call import Steps, axes_used, call
-from .logic import select_n
+from .elementwise import stop_gradient
+from .families import literal
+from .logic import eq, select, select_n
 from .shape import broadcast_in_dim
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -220,9 +223,10 @@ def _batch_choice(
     """Where each example chooses for itself all branches are computed, and the results chosen from."""
     refuse_io(effects_inside({"branches": branches}), "vmap of cond", "which runs every branch for every example")
     every = []
-    for branch in branches:
-        derived, out_dims = batch_jaxpr(branch, axis, in_dims)
-        found = call(derived, operands, name=branch.jaxpr.name or "branch")
+    for number, branch in enumerate(branches):
+        given, dims = _only_chosen(axis, eq(index, literal(index, number)), operands, in_dims)
+        derived, out_dims = batch_jaxpr(branch, axis, dims)
+        found = call(derived, given, name=branch.jaxpr.name or "branch")
         every.append([place_axis(x, d, 0, axis.size) for x, d in zip(found, out_dims, strict=True)])
     outs = []
     for cases in zip(*every, strict=True):
@@ -230,6 +234,22 @@ def _batch_choice(
         which = index if len(shape) == 1 else broadcast_in_dim(index, shape=shape, broadcast_dimensions=(0,))
         outs.append(select_n(which, *cases))
     return outs, [0] * len(outs)
+
+
+def _only_chosen(
+    axis: BatchAxis, chosen: Any, operands: Sequence[Any], in_dims: tuple[Dim, ...]
+) -> tuple[list[Any], tuple[Dim, ...]]:
+    """The operands of a branch, differentiated by for those examples alone that choose it.
+
+    The cotangents of the others are zero, and zero times the infinite slope of a branch not taken would be nan.
+    """
+    given, dims = list(operands), list(in_dims)
+    for i, (x, dim) in enumerate(zip(operands, in_dims, strict=True)):
+        if typeof(x).tangent().dtype != dtypes.float0:
+            x, dims[i] = place_axis(x, dim, 0, axis.size), 0
+            which = broadcast_in_dim(chosen, shape=typeof(x).shape, broadcast_dimensions=(0,))
+            given[i] = select(which, x, stop_gradient(x))
+    return given, tuple(dims)
 
 
 def _steps(index: Any, *operands: Any, branches: Branches) -> Steps:

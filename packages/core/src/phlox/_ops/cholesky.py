@@ -48,7 +48,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     factor = cholesky.bind(x)
     right = solve_triangular(factor, dx, left_side=False, transpose_a=True, conjugate_a=True)
     inner = lower_triangle(solve_triangular(factor, right))
-    return factor, product(factor, div(inner, plus_identity(filled(inner, 1))))
+    # (nan stays below the diagonal, as in the factor)
+    return factor, lower_triangle(product(factor, div(inner, plus_identity(filled(inner, 1)))))
 
 
 cholesky = linalg("cholesky", ranks=(2,), result=_square, lower=_text, jvp=_jvp)

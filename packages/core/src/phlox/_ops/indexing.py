@@ -422,6 +422,8 @@ def _scatter_extend(
 
 def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, params: dict[str, Any]) -> Any:
     """The elements of `x` (of the operand's shape) at the places a scatter writes to, in the updates' shape."""
+    if not operand.size or not updates.size:  # a window of one element does not fit into an axis of none
+        return zeros(updates.update(dtype=typeof(x).dtype))
     numbers = params["dimension_numbers"]
     forward = GatherDimensionNumbers(
         numbers.update_window_dims,

@@ -10,7 +10,12 @@ from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
+from .._trace.trace import typeof
+from .._transform.batch import BatchAxis, Dim, place_axis
+from .._transform.words import insert_axis
 from .._xla.text import Function, Value
+from .running import along
+from .shape import concatenate, reshape
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -56,7 +61,19 @@ def _bits_text(
     return [state_out, bits]
 
 
-rng_bit_generator = Primitive("rng_bit_generator", multiple_results=True, types=_bits_types, lower=_bits_text)
+def _bits_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], *, shape: tuple[int, ...], **params: Any
+) -> tuple[list[Any], list[Dim]]:
+    """The first key makes the bits of all examples and alone moves on, as in jax: XLA has no generator of many keys."""
+    keys = place_axis(args[0], dims[0], 0, axis.size)
+    first = reshape(along(keys, 0, 0, 1), new_sizes=typeof(keys).shape[1:], dimensions=None)
+    state, bits = rng_bit_generator.bind(first, shape=(axis.size, *shape), **params)
+    return [concatenate(insert_axis(state, 1, 0), along(keys, 0, 1, axis.size), dimension=0), bits], [0, 0]
+
+
+rng_bit_generator = Primitive(
+    "rng_bit_generator", multiple_results=True, types=_bits_types, lower=_bits_text, batch=_bits_batch
+)
 
 
 def _uniform_types(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:

@@ -180,6 +180,29 @@ class Tracer(ArrayLike):
         return self
 
 
+def _of_buffers(name: str) -> property:
+    def refuse(self: Tracer) -> NoReturn:
+        self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
+
+    return property(refuse, doc="Of arrays alone: nothing is computed yet.")
+
+
+for _name in (
+    "addressable_data",
+    "addressable_shards",
+    "committed",
+    "delete",
+    "devices",
+    "global_shards",
+    "is_deleted",
+    "is_fully_addressable",
+    "is_fully_replicated",
+    "tobytes",
+    "unsafe_buffer_pointer",
+):
+    setattr(Tracer, _name, _of_buffers(_name))
+
+
 def check_live(tracer: Tracer) -> None:
     """Raises `UnexpectedTracerError` when the transformation that made `tracer` has ended."""
     if not tracer.owner.live:

@@ -38,7 +38,7 @@ class Shard:
     device: Device
     index: tuple[slice, ...]
     replica_id: int
-    data: Array
+    data: Any  # an Array; None where another process holds it
 
 
 class Array(ArrayLike, metaclass=_ArrayType):
@@ -177,6 +177,17 @@ class Array(ArrayLike, metaclass=_ArrayType):
             copies[mark] = copies.get(mark, -1) + 1
             data = wrap(buf, aval, key_for(aval, single_device(device), True))
             found.append(Shard(device, indices[device], copies[mark], data))
+        return found
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts that all devices hold; of those of other processes without the data."""
+        mine = {shard.device: shard.data for shard in self.addressable_shards}
+        found = []
+        copies: dict[str, int] = {}
+        for device, index in self.sharding.devices_indices_map(self.shape).items():
+            copies[str(index)] = copies.get(str(index), -1) + 1
+            found.append(Shard(device, index, copies[str(index)], mine.get(device)))
         return found
 
     def addressable_data(self, index: int) -> Array:

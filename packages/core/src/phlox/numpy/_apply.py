@@ -12,6 +12,7 @@ from .._api.vmap import vmap
 from .._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import logic
+from .._ops.elementwise import stop_gradient
 from .._trace.trace import Tracer
 from ._binary import maximum, minimum, remainder
 from ._create import asarray
@@ -91,7 +92,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
       funclist: a function or a number for each condition; one more is for elements where none holds.
       args, kw: passed on to each function after `x`.
 
-    All functions are computed everywhere. The result has the dtype of `x`.
+    A function is called once, with one element, under `vmap`; all are computed everywhere. The result has the dtype of
+    `x`.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([-1.0, 2.0])
@@ -105,14 +107,32 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(functions) != len(conditions) + 1:
         raise ArgumentError(f"piecewise: {len(functions)} functions for {len(conditions)} conditions")
     dtype = type_of(x).dtype
-    x = asarray(x)
-    values = check("piecewise", *(f(x, *args, **kw) if callable(f) else f for f in functions))
-    values = [to_dtype(value, dtype) for value in values]
-    out = values[-1]
-    for condition, value in zip(conditions, values, strict=False):
-        holds, value, out, _ = broadcast_arrays(as_bool(asarray(condition)), value, out, x)
-        out = logic.select_n(holds, out, value)
-    return broadcast_arrays(out, x)[0]
+    *conditions, x = broadcast_arrays(*(as_bool(asarray(c)) for c in conditions), asarray(x))
+    chosen = asarray(np.zeros(type_of(x).shape, np.int32))
+    for number, condition in enumerate(conditions, 1):
+        chosen = logic.select(condition, asarray(np.full(type_of(x).shape, number, np.int32)), chosen)
+    return _elements_by_function(chosen, [functions[-1], *functions[:-1]], x, dtype, args, kw)
+
+
+def _elements_by_function(
+    chosen: Any, functions: Sequence[Any], x: Any, dtype: Any, args: tuple[Any, ...], kw: dict[str, Any]
+) -> Any:
+    """Elementwise ``functions[chosen](x)``. A function has no derivative where another one is chosen, not even nan."""
+
+    def element(number: Any, value: Any) -> Any:
+        cases = []
+        for i, f in enumerate(functions):
+            own = value
+            if dtypes.kind(dtype) in "fc":
+                own = logic.select(logic.eq(number, np.int32(i)), value, stop_gradient(value))
+            (case,) = check("piecewise", f(own, *args, **kw) if callable(f) else f)
+            cases.append(to_dtype(case, dtype))
+        return logic.select_n(number, *cases)
+
+    mapped: Any = element
+    for _ in type_of(x).shape:
+        mapped = vmap(mapped)
+    return mapped(chosen, x)
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:

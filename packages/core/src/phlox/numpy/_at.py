@@ -10,11 +10,13 @@ from typing import Any
 from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
+from .._ir.avals import typeof_value
 from .._ir.promotion import promote
 from .._ops import elementwise as e, indexing as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from .._trace.trace import Tracer
 from ._choose import where
+from ._create import asarray
 from ._ds import is_window, window
 from ._index_plan import Plan, parse
 from ._indexing import lay_out, read
@@ -204,6 +206,8 @@ class AtIndex:
         return self._write("set", changed, indices_are_sorted, unique_indices, mode)
 
     def _write(self, kind: str, values: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any) -> Any:
+        if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
+            values = asarray(values)  # lists, too, as anything that NumPy takes
         x, y = check(f"at.{kind}", self.array, values)
         if is_window(self.index):
             part = window(self.index, type_of(x).shape)

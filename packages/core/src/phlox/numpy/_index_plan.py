@@ -78,7 +78,10 @@ def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
         axis += 1
         if isinstance(part, slice):
             items.append(_slice(part, n))
-        elif type(part) is int:
+            continue
+        if not n and not type_of(part).shape:
+            raise IndexingError(f"no element of axis {axis - 1} can be chosen: it has length 0", shapes=[shape])
+        if type(part) is int:
             items.append("int")
             # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
             dynamic.append(part + n if -n <= part < 0 else part)
@@ -105,7 +108,7 @@ def _element(x: Any) -> Any:
     if isinstance(x, str):
         raise IndexingError(f"arrays are not indexed by strings, got {x!r}", index=x)
     aval = typeof_value(x)
-    if aval is None and hasattr(x, "__index__") and not isinstance(x, type):
+    if aval is None and hasattr(x, "__index__") and not isinstance(x, type | np.ndarray):
         return x.__index__()
     if aval is None or dtypes.kind(aval.dtype) not in "biu":
         got = repr(x) if aval is None else aval.short

@@ -58,6 +58,8 @@ def read(
     if mode is None and "array" not in plan.items and "mask" not in plan.items:
         return _basic(x, dynamic, plan.items)
     layout = lay_out(type_of(x).shape, plan, list(dynamic))
+    if 0 in type_of(x).shape and 0 not in layout.shape:
+        raise IndexingError(f"{type_of(x).short} has no elements, but the index asks for {layout.shape}")
     how = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     out = gather(
         x,
@@ -296,6 +298,8 @@ def take(
     a, indices = check("take", a, indices)
     if out is not None or mode == "raise":
         raise UnsupportedError("take: out= and mode='raise' are not supported", instead="mode='clip', 'wrap' or 'fill'")
+    if type_of(indices).dtype == dtypes.bool_:
+        indices = to_dtype(indices, dtypes.int32)
     if dtypes.kind(type_of(indices).dtype) not in "iu":
         raise ArgumentError(f"take: indices must be integers, got {type_of(indices).short}", instead="x.astype(int)")
     if axis is None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError, ShapeError
+from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
+from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._ops import elementwise as e
+from .._ops.shape import bitcast_convert_type, rev
 from .._trace.trace import ArrayLike, Tracer
 from .._xla.array import Array, move
 from .._xla.devices import Device
 from .._xla.sharding import Sharding, single_device
 from . import (
+    _apply as parts,
     _binary as b,
     _choose as c,
     _indexing as i,
     _linear as lin,
+    _orders as orders,
+    _places as places,
     _reductions as r,
     _repeat as repeat,
+    _searching as searching,
     _shapes as s,
     _sorting as sorting,
     _unary as u,
@@ -28,9 +36,11 @@ from . import (
 from ._at import At
 from ._create import asarray, astype
 from ._ds import is_window, window
-from ._promote import array_like, type_of
+from ._promote import array_like, check, type_of
 from ._view import view
 
+#: of the standard for arrays, https://data-apis.org/array-api/
+_API_VERSION = "2024.12"
 _OPERANDS = {float, int, bool, complex, np.ndarray}
 
 
@@ -104,6 +114,41 @@ def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return b.floor_divide(x, y), b.remainder(x, y)
 
 
+def _contains(self: Any, other: Any) -> Any:
+    """Whether an element equals `other`. NumPy's answers for more axes than one are not what is meant."""
+    if other is None or isinstance(other, str):
+        raise ArgumentError(f"x in array: {other!r} is no number", instead="a number")
+    self, other = check("__contains__", self, other)
+    if type_of(self).ndim != 1 or type_of(other).shape:
+        raise ShapeError(
+            f"x in array: needs a number and one axis, got {type_of(other).short} and {type_of(self).short}",
+            instead="(array == x).any()",
+        )
+    return r.any(b.equal(self, other))
+
+
+def _byteswap(self: Any) -> Any:
+    """The array with the bytes of each element in the opposite order."""
+    aval = type_of(self)
+    if dtypes.kind(aval.dtype) == "c":
+        return e.complex_(_byteswap(u.real(self)), _byteswap(u.imag(self)))
+    if dtypes.bits(aval.dtype) <= 8:
+        return asarray(self, copy=True)
+    octets = rev(bitcast_convert_type(self, new_dtype=dtypes.uint8), dimensions=(aval.ndim,))
+    return bitcast_convert_type(octets, new_dtype=aval.dtype)
+
+
+def _no_flat(self: Any) -> Any:
+    raise UnsupportedError("x.flat is not supported", instead="x.flatten()")
+
+
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module of functions of arrays, for programs written for the array API standard."""
+    if api_version not in (None, _API_VERSION):
+        raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(_API_VERSION))
+    return sys.modules[__package__]
+
+
 def _iterate(self: Any) -> Iterator[Any]:
     if not type_of(self).shape:
         raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
@@ -155,8 +200,12 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "any": r.any,
     "argmax": r.argmax,
     "argmin": r.argmin,
+    "argpartition": orders.argpartition,
     "argsort": sorting.argsort,
+    "byteswap": _byteswap,
+    "choose": parts.choose,
     "clip": c.clip,
+    "compress": lambda x, condition, axis=None, **options: places.compress(condition, x, axis, **options),
     "conj": u.conjugate,
     "conjugate": u.conjugate,
     "copy": lambda x: asarray(x, copy=True),
@@ -168,11 +217,13 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "max": r.max,
     "mean": r.mean,
     "min": r.min,
+    "nonzero": places.nonzero,
     "prod": r.prod,
     "ptp": r.ptp,
     "ravel": s.ravel,
     "repeat": repeat.repeat,
     "round": c.round,
+    "searchsorted": searching.searchsorted,
     "sort": sorting.sort,
     "squeeze": s.squeeze,
     "std": r.std,
@@ -188,6 +239,7 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "mT": (s.matrix_transpose, "The array with its last two axes exchanged."),
     "real": (u.real, "The real part."),
     "imag": (u.imag, "The imaginary part."),
+    "flat": (_no_flat, "Not supported: `flatten` gives the elements in one axis."),
     "at": (At, "``x.at[index]`` has the methods set, add, multiply, min, max, get …, which return changed arrays."),
 }
 
@@ -212,6 +264,8 @@ def install() -> None:
     special = {
         "__divmod__": _operator(_divmod),
         "__rdivmod__": _reflected(_divmod),
+        "__array_namespace__": _namespace,
+        "__contains__": _contains,
         "__getitem__": _getitem,
         "__iter__": _iterate,
         "__setitem__": _refuse_assignment,
