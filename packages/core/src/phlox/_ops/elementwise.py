@@ -74,7 +74,7 @@ div = binary(
     "div",
     "stablehlo.divide",
     accepts=NUMBER,
-    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(neg(t), div(out, y))),
+    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, y=-2))),
     transpose=(lambda ct, x, y: div(ct, y), None),
 )
 
