@@ -137,7 +137,7 @@ class JitFunction:
         found = self._store.layouts.get(where)
         if found is None:
             found = bounded(self._store.layouts)[where] = layout(self.options, len(args), list(kwargs))
-        values = (*args, *kwargs.values())
+        values = (*args, *kwargs.values()) if kwargs else args
         statics = found.static(values)
         key.append(where)
         key += statics

@@ -143,7 +143,7 @@ def matmul(
     Array([3., 4.], dtype=float32)
     """
     a, b = check("matmul", a, b)
-    out = _matmul(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "matmul"))
+    out = _matmul(a, b, precision, _preferred(preferred_element_type, "matmul"))
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
 

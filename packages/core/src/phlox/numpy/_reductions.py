@@ -112,7 +112,7 @@ def _sum_or_product(
     wanted = None if dtype is None else dtypes.user_dtype(dtype, kind.name)
     if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
-    return _total(a, kind=kind, axis=_hashable(axis), dtype=wanted, keepdims=keepdims, initial=initial, where=where)
+    return _total(a, kind, _hashable(axis), wanted, keepdims, initial, where)
 
 
 def sum(
@@ -196,7 +196,7 @@ def max(
     """
     (a,) = check("max", a)
     no_out("max", out)
-    return _extremum(a, axis=_hashable(axis), keepdims=keepdims, initial=initial, where=where, largest=True)
+    return _extremum(a, _hashable(axis), keepdims, initial, where, True)
 
 
 def min(
@@ -210,7 +210,7 @@ def min(
     """
     (a,) = check("min", a)
     no_out("min", out)
-    return _extremum(a, axis=_hashable(axis), keepdims=keepdims, initial=initial, where=where, largest=False)
+    return _extremum(a, _hashable(axis), keepdims, initial, where, False)
 
 
 amax, amin = max, min
@@ -244,7 +244,7 @@ def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     """
     (a,) = check("all", a)
     no_out("all", out)
-    return _all(a, axis=_hashable(axis), keepdims=keepdims, where=where)
+    return _all(a, _hashable(axis), keepdims, where)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
@@ -264,7 +264,7 @@ def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     """
     (a,) = check("any", a)
     no_out("any", out)
-    return _any(a, axis=_hashable(axis), keepdims=keepdims, where=where)
+    return _any(a, _hashable(axis), keepdims, where)
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -310,7 +310,7 @@ def mean(
     no_out("mean", out)
     wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
     computed = _wide(wanted) if dtype is None else wanted
-    return _mean(a, axis=_hashable(axis), computed=computed, dtype=wanted, keepdims=keepdims, where=where)
+    return _mean(a, _hashable(axis), computed, wanted, keepdims, where)
 
 
 @functools.partial(jit, static_argnames=("computed", *_STATIC))
