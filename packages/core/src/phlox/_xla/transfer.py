@@ -5,6 +5,7 @@ Knows buffers and their physical types; arrays are made of them in `array.py`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jaxlib.xla_client as xla_client
@@ -44,11 +45,18 @@ def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     if len(devices) == 1:
         parts = [host]
     else:
-        where = sharding.devices_indices_map(aval.shape)
-        devices = tuple(d for d in devices if d.process_index == d.client.process_index())
+        devices, indices = _local_parts(sharding, aval.shape)
         # A copy for each device: jaxlib fails when two of them are given the same memory.
-        parts = [host[where[d]].copy() for d in devices]
+        parts = [host[index].copy() for index in indices]
     return _batched_device_put(aval, native_sharding, parts, list(devices), True, False, _COPY, True)
+
+
+@functools.lru_cache(4096)
+def _local_parts(sharding: Sharding, shape: tuple[int, ...]) -> tuple[tuple[Device, ...], list[Any]]:
+    """The devices of this process, and for each the part of an array of this shape that it holds."""
+    where = sharding.devices_indices_map(shape)
+    devices = tuple(d for d in sharding.devices if d.process_index == d.client.process_index())
+    return devices, [where[d] for d in devices]
 
 
 # --- device to host -------------------------------------------------------------------------------------
