@@ -142,6 +142,8 @@ def refuse_complex(function: str, x: Any, dtype: Any) -> None:
 
 def _checked(x: Any, dtype: Any) -> np.ndarray:
     """`x` on the host with this dtype. Raises `OverflowError` for Python integers that do not fit."""
+    if type(x) is np.ndarray and x.dtype is dtype:
+        return x
     if isinstance(x, int) and not isinstance(x, bool):
         if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
             raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")
