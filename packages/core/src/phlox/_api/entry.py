@@ -23,10 +23,12 @@ _LEAF = pytree.tree_structure(0)
 
 
 class Layout(NamedTuple):
-    """Which of the values of a call, positional ones first, are dynamic (in the order of its leaves) and static."""
+    """Takes from the values of a call, positional ones first, the dynamic ones (in the order of its leaves) and the
+    static ones; None where there are no static ones.
+    """
 
     dynamic: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    static: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    static: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
 
 
 def layout(options: Options, count: int, names: Sequence[str]) -> Layout:
@@ -36,7 +38,7 @@ def layout(options: Options, count: int, names: Sequence[str]) -> Layout:
     dynamic = [i for i in range(count) if i not in chosen]
     for name in sorted(names):
         (static if name in options.static_argnames else dynamic).append(count + names.index(name))
-    return Layout(_getter(dynamic), _getter(static))
+    return Layout(_getter(dynamic), _getter(static) if static else None)
 
 
 def _getter(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

@@ -138,10 +138,11 @@ class JitFunction:
         if found is None:
             found = bounded(self._store.layouts)[where] = layout(self.options, len(args), list(kwargs))
         values = (*args, *kwargs.values()) if kwargs else args
-        statics = found.static(values)
         key.append(where)
-        key += statics
-        key += map(type, statics)  # 1, 1.0 and True are equal as keys and must not share a program
+        if found.static is not None:
+            statics = found.static(values)
+            key += statics
+            key += map(type, statics)  # 1, 1.0 and True are equal as keys and must not share a program
         return found.dynamic(values)
 
     def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
