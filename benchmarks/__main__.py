@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE", help="parts of names of cases (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer cases and samples: under two minutes")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
-    parser.add_argument("--rounds", type=int, help="samples for each library (default: 25, with --quick 7)")
+    parser.add_argument("--rounds", type=int, help="samples for each library (default: 25, with --quick 5)")
     parser.add_argument("--python", default=sys.executable, help="the Python whose libraries are measured")
     parser.add_argument("--out", type=Path, default=ROOT / "out", help="folder for the results")
     given = parser.parse_args(arguments)
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(*[c.name for c in cases], sep="\n")
         return
     report = Report()
-    for done in measure(cases, given.python, given.rounds or (7 if given.quick else 25)):
+    for done in measure(cases, given.python, given.rounds or (5 if given.quick else 25)):
         report.add(done)
     report.growth()
     names = [name for name in PROGRAMS if any(c.name == f"run/{name}" for c in cases)]
