@@ -9,8 +9,8 @@ Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs w
 
 from typing import TYPE_CHECKING
 
-from . import checkpoint_policies, dtypes, errors, numpy, sharding, tree, tree_util, typing
-from ._api import ad, memory
+from . import dtypes, errors, numpy, tree, tree_util
+from ._api import memory
 from ._api.assemble import (
     device_put_replicated,
     device_put_sharded,
@@ -99,8 +99,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import (
+        ad,
         ad_checkpoint,
         api_util,
+        checkpoint_policies,
         core,
         custom_batching,
         custom_derivatives,
@@ -122,13 +124,17 @@ if TYPE_CHECKING:
         random,
         ref,
         scipy,
+        sharding,
         stages,
+        typing,
     )
 
 __getattr__ = submodules(
     __name__,
+    "ad",
     "ad_checkpoint",
     "api_util",
+    "checkpoint_policies",
     "core",
     "custom_batching",
     "custom_derivatives",
@@ -150,7 +156,9 @@ __getattr__ = submodules(
     "random",
     "ref",
     "scipy",
+    "sharding",
     "stages",
+    "typing",
 )
 
 __all__ = [

@@ -23,7 +23,6 @@ from .._transform.linearize import linearize as linearize_flat
 from .._transform.transpose import Linear, backward_pass
 from .._transform.words import Zero, instantiate
 from . import arguments
-from .ad import deliver
 from .flat import FlatFunction
 
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -228,6 +227,8 @@ class Pullback:
         pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
+            from .ad import deliver
+
             return self.in_tree.unflatten(deliver(self.in_tree.flatten_up_to(self(cotangent)), places))
 
         return deliver_all

@@ -11,7 +11,7 @@ import functools
 import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base import config, pytree
 from .._base.errors import RefError, UnexpectedTracerError
@@ -34,13 +34,16 @@ from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
-from . import arguments, references, stages
+from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
 from .entry import Entry, gather, layout
 from .misses import check_miss
-from .options import Options, Prefix
+from .options import CompilerOptions, Options, Prefix, as_overrides
 from .stage_out import ShapeDtypeStruct, eval_shape
 from .threaded import Threaded
+
+if TYPE_CHECKING:
+    from . import stages
 
 _NUMBERS = (float, int, bool, complex)
 
@@ -411,6 +414,7 @@ class JitFunction:
         avals = made.avals
         traced = self._guarded(self._trace, made.args, made.kwargs, made.statics, made.in_tree, avals)
         donated = self._donated(made.args, made.kwargs, made.statics)
+        stages = _stages()
         call = stages.Call(made.in_tree, avals, donated, traced.out_tree, traced.closed.out_avals)
         return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
 
@@ -423,6 +427,7 @@ class JitFunction:
         traced, count = lowered.traced, len(made.keys)
         avals = traced.closed.out_avals
         hidden = len(lowered.consts)
+        stages = _stages()
         call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, lowered.kept, hidden)
 
         def run(program: Program) -> Callable[..., list[Array]]:
@@ -454,6 +459,13 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit of {arguments.fun_name(self._fun)}>"
+
+
+def _stages() -> Any:
+    """The classes for looking at a function, which calls alone do not wait for."""
+    from . import stages
+
+    return stages
 
 
 def _entry(lowered: LoweredCall, count: int, program: Program) -> Entry:
@@ -499,7 +511,7 @@ def jit(
     device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
-    compiler_options: stages.CompilerOptions | None = None,
+    compiler_options: CompilerOptions | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of some shapes and dtypes.
 
@@ -535,7 +547,7 @@ def jit(
         device,
         Prefix.of(None if in_shardings is None else (in_shardings, None)),
         Prefix.of(out_shardings),
-        stages.as_overrides(compiler_options),
+        as_overrides(compiler_options),
     )
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
 

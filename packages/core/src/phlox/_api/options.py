@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._base import pytree
+from .._base.errors import CompilerOptionError
 from .._base.pytree import PyTreeDef, flatten
 from .._xla.devices import Device
 from .._xla.pipeline import Overrides
 from .._xla.sharding import Sharding
 from .meshes import named
+
+CompilerOptions = dict[str, str | bool | int | float]
 
 
 class Prefix(NamedTuple):
@@ -45,3 +48,15 @@ class Options(NamedTuple):
     in_shardings: Prefix | None = None
     out_shardings: Prefix | None = None
     compiler_options: Overrides = ()
+
+
+def as_overrides(options: CompilerOptions | None) -> Overrides:
+    """Options of XLA in the form that caches can key on."""
+    for name, value in (options or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
+            raise CompilerOptionError(
+                f"compiler_options: {name!r} is {value!r} of type {type(value).__name__}",
+                instead="strings, bools and numbers, by the names of XLA's flags",
+                options=options,
+            )
+    return tuple(sorted((options or {}).items()))

@@ -8,7 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from .._base import pytree
 from .._base.errors import (
-    CompilerOptionError,
     DeviceError,
     OptionError,
     ShapeError,
@@ -27,9 +26,8 @@ from .._xla.devices import Device
 from .._xla.layout import Format, Layout
 from .._xla.pipeline import Overrides
 from .._xla.program import Lowering
+from .options import CompilerOptions, as_overrides
 from .stage_out import struct_of
-
-CompilerOptions = dict[str, str | bool | int | float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,18 +316,6 @@ def _dialect(dialect: str | None) -> str:
     if dialect not in (None, "stablehlo", "hlo"):
         raise OptionError(f"there is no dialect {dialect!r} of programs", instead="'stablehlo' or 'hlo'")
     return dialect or "stablehlo"
-
-
-def as_overrides(options: CompilerOptions | None) -> Overrides:
-    """Options of XLA in the form that caches can key on."""
-    for name, value in (options or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
-            raise CompilerOptionError(
-                f"compiler_options: {name!r} is {value!r} of type {type(value).__name__}",
-                instead="strings, bools and numbers, by the names of XLA's flags",
-                options=options,
-            )
-    return tuple(sorted((options or {}).items()))
 
 
 def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
