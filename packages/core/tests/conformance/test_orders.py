@@ -12,8 +12,9 @@ import pytest
 
 import judge
 import phlox
-from conformance.examples import examples, functions
+from conformance.examples import Example, examples, functions
 from conformance.harness import outcome, same_kind
+from conformance.programs import F
 from conformance.test_batched import EXEMPT
 
 STEP = 1e-5
@@ -124,34 +125,103 @@ ROUNDED = {"numpy.astype", "lax.reduce_precision", "lax.scaled_dot", "lax.stop_g
 OWN = {"lax.scatter_min", "lax.scatter_max"}
 
 
-#: Functions whose results are integers, bools and positions, or do not depend on floats; and those of which jax, too, has
-#: no derivative, or a series' error in it.
-NONE = EXEMPT | set(
-    """
-    numpy.allclose numpy.argmax numpy.argmin numpy.argpartition numpy.argsort numpy.argwhere numpy.array_equal
-    numpy.array_equiv numpy.bitwise_and numpy.bitwise_count numpy.bitwise_invert numpy.bitwise_left_shift
-    numpy.bitwise_or numpy.bitwise_right_shift numpy.bitwise_xor numpy.count_nonzero numpy.digitize numpy.flatnonzero
-    numpy.gcd numpy.histogram numpy.histogram_bin_edges numpy.intersect1d numpy.isclose numpy.iscomplex numpy.isin
-    numpy.isneginf numpy.isposinf numpy.isreal numpy.ix_ numpy.lcm numpy.ldexp numpy.lexsort numpy.nanargmax
-    numpy.nanargmin numpy.nonzero numpy.packbits numpy.put_along_axis numpy.ravel_multi_index numpy.searchsorted
-    numpy.setdiff1d numpy.setxor1d numpy.sort_complex numpy.spacing numpy.union1d numpy.unique numpy.unique_all
-    numpy.unique_counts numpy.unique_inverse numpy.unique_values numpy.unpackbits numpy.unravel_index
-    numpy.linalg.matrix_rank lax.argmax lax.argmin lax.betainc lax.bitwise_and lax.bitwise_not lax.bitwise_or
-    lax.bitwise_xor lax.clz lax.igamma_grad_a lax.imag lax.nextafter lax.polygamma lax.population_count
-    lax.random_gamma_grad lax.real lax.reduce_and lax.reduce_or lax.reduce_xor lax.shift_left
-    lax.shift_right_arithmetic lax.shift_right_logical lax.zeta lax.linalg.lu_pivots_to_permutation
-    """.split()  # noqa: SIM905 - a list of as many lines as names would be no easier to read
+def sized(name):
+    """A function of floats with results as long as the elements make them, cut or filled to four."""
+    return lambda m, *xs: getattr(m.numpy, name)(*xs, size=4)
+
+
+W = np.array([[2], [0]])
+SETS = [F(4), np.array([0.25, 3.0])]
+Z = F(4) + 1j * F(4, seed=1)
+#: Functions that have derivatives by some of their arguments, or of other calls than those of the tables.
+MORE = {
+    "lax.betainc": (
+        lambda m, x: m.lax.betainc(np.array([0.5, 2.0, 3.0]), np.array([1.5, 0.7, 2.0]), x),
+        [np.array([0.2, 0.5, 0.9])],
+    ),
+    "lax.polygamma": (lambda m, x: m.lax.polygamma(np.array([0.0, 1.0, 2.0]), x), [F(3, low=0.5)]),
+    "lax.real": (lambda m, x: m.lax.real(x), [Z]),
+    "lax.imag": (lambda m, x: m.lax.imag(x * x), [Z]),
+    "numpy.ldexp": (lambda m, x: m.numpy.ldexp(x * x, np.array([0, 3, -1])), [F(3)]),
+    "numpy.put_along_axis": (
+        lambda m, x, y: m.numpy.put_along_axis(x, W, y * y, 1, inplace=False),
+        [F(2, 3), F(2, 1)],
+    ),
+    "numpy.sort_complex": (lambda m, x, z: (m.numpy.sort_complex(x), m.numpy.sort_complex(z * z)), [F(4), Z]),
+    "numpy.histogram": (lambda m, x, w: m.numpy.histogram(x, 3, weights=w * w), [F(5), F(5, seed=1)]),
+    "numpy.histogram_bin_edges": (lambda m, x: m.numpy.histogram_bin_edges(x * x, 3), [F(5)]),
+    "numpy.ix_": (lambda m, x: m.numpy.ix_(x), [F(3)]),
+    **{
+        f"numpy.{name}": (sized(name), SETS[:1])
+        for name in ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values")
+    },
+    **{f"numpy.{name}": (sized(name), SETS) for name in ("setdiff1d", "setxor1d", "union1d")},
+}
+
+#: Functions without derivatives; test_none says that it is so.
+NONE = {
+    "the results are integers, bools or positions": """
+        numpy.allclose numpy.argmax numpy.argmin numpy.argpartition numpy.argsort numpy.argwhere numpy.array_equal
+        numpy.array_equiv numpy.bitwise_and numpy.bitwise_count numpy.bitwise_invert numpy.bitwise_left_shift
+        numpy.bitwise_or numpy.bitwise_right_shift numpy.bitwise_xor numpy.count_nonzero numpy.digitize
+        numpy.flatnonzero numpy.gcd numpy.isclose numpy.iscomplex numpy.isin numpy.isneginf numpy.isposinf
+        numpy.isreal numpy.lcm numpy.lexsort numpy.nanargmax numpy.nanargmin numpy.nonzero numpy.packbits
+        numpy.ravel_multi_index numpy.searchsorted numpy.unpackbits numpy.unravel_index numpy.linalg.matrix_rank
+        lax.argmax lax.argmin lax.bitwise_and lax.bitwise_not lax.bitwise_or lax.bitwise_xor lax.clz
+        lax.population_count lax.reduce_and lax.reduce_or lax.reduce_xor lax.shift_left
+        lax.shift_right_arithmetic lax.shift_right_logical lax.linalg.lu_pivots_to_permutation""",
+    "jax refuses to differentiate them": """
+        numpy.spacing lax.igamma_grad_a lax.nextafter lax.random_gamma_grad lax.zeta""",
+}
+REFUSED = NONE["jax refuses to differentiate them"].split()
+WITHOUT = {name for names in NONE.values() for name in names.split()}
+
+
+@pytest.mark.parametrize("path", sorted(WITHOUT))
+@double
+def test_none(path):
+    found = examples(path, ("float32", "int32", "complex64"), 1, wide=True)
+    assert found
+    for example in found:
+        if path in REFUSED:
+            assert example.floats
+            for i in example.floats:
+                gradient = lambda m, i=i, e=example: m.eval_shape(m.grad(total(m, e), i), *e.args)
+                judge.raises_alike(gradient)
+        else:
+            for m in (phlox, jax):
+                assert not leaves_of(m, m.eval_shape(functools.partial(example.run, m), *example.args))
+
+
+@pytest.mark.parametrize("path", MORE)
+@double
+def test_more(path):
+    example = Example(path, *MORE[path])
+    along = [direction(example, i) for i in example.floats]
+    jax.eval_shape(derivatives(jax, example), example.args, along)  # which raises where jax has no derivative
+    check(example)
+
+
+@pytest.mark.parametrize(
+    "path", [f for f in functions() if f not in ROUNDED | EXEMPT | WITHOUT | {*MORE, "numpy.intersect1d"}]
 )
-
-
-@pytest.mark.parametrize("path", [f for f in functions() if f not in ROUNDED | NONE])
 @double
 def test_real(path):
-    """The real jax is asked about what is not elementwise, and of one example; test_gradient of the tables asks it of all."""
+    """The real jax is asked about one example of what is not elementwise, which test_elements asks it about."""
     found = [e for e in examples(path, ("float32",), 1, wide=True) if e.floats and e.differentiable]
     assert found, "is differentiated nowhere"
     for position, example in enumerate(found):
         check(example, with_jax=not position and not example.elementwise and path not in OWN)
+
+
+def test_common_elements():
+    """They are common at this point alone, so that differences say nothing of their derivative."""
+
+    def common(m, x, y):
+        return m.numpy.dot(m.numpy.intersect1d(x, y, size=2), np.array([1, 2], np.float32))
+
+    x, y = np.array([3, 1, 2], np.float32), np.array([2, 5, 1, 4], np.float32)
+    judge.agree(lambda m, x, y: m.grad(lambda *xs: common(m, *xs), (0, 1))(x, y), x, y)
 
 
 #: (eigenvectors are missing: their phase is nobody's promise)
