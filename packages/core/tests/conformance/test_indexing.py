@@ -240,6 +240,7 @@ def test_dtypes_of_written_values(method, dtype):
 def test_apply():
     both(lambda m, x: m.numpy.asarray(x).at[np.array([0, 2])].apply(m.numpy.square), data(), row=NEAR)
     both(lambda m, x: m.numpy.asarray(x).at[1:, 0].apply(lambda v: v * 2), data(), row=NEAR)
+    both(lambda m, x: m.numpy.asarray(x).at[np.array([0, 0, 9])].apply(lambda v: v * 2), data(), row=NEAR)
 
 
 def test_promises_are_accepted():

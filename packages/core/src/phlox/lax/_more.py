@@ -12,13 +12,12 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.flat import user_call
 from .._api.out_sharding import lay_out
-from .._api.staged import staged
-from .._base.errors import DtypeError, ShapeError, UnsupportedError
-from .._base.pytree import flatten
+from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape as ops
 from .._ops.indexing import GatherScatterMode
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
+from ..numpy._at import program_of_element
 from ..numpy._promote import canonical_axis, check, type_of
 from ..numpy._shapes import as_shape
 from ._structural import broadcast_in_dim, gather, slice_in_dim
@@ -203,7 +202,7 @@ def scatter_apply(
 ) -> Any:
     """`operand` with `func`, a function of one element, applied at computed places: as often as a place occurs.
 
-    It has no derivative. ``x.at[i].apply(func)`` is easier to use, and applies it once.
+    It has no derivative. ``x.at[i].apply(func)`` is easier to use.
 
     Args:
       operand, scatter_indices, dimension_numbers: as for `scatter`.
@@ -216,18 +215,11 @@ def scatter_apply(
     Array([  1,   2, 300], dtype=int32)
     """
     operand, scatter_indices = check("scatter_apply", operand, scatter_indices)
-    element = type_of(operand).update(shape=())
-    program = staged("scatter_apply", "func", func, flatten((element,))[1], [element])
-    if program.consts:
-        raise UnsupportedError("scatter_apply: func uses arrays from outside", instead="numbers")
-    out = program.closed.out_avals
-    if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:
-        raise DtypeError(f"scatter_apply: func returns {', '.join(a.short for a in out)} for {element.short}")
     return _indexing.scatter_apply(
         operand,
         scatter_indices,
-        jnp.zeros(as_shape(update_shape), element.dtype),
-        func=program.closed,
+        jnp.zeros(as_shape(update_shape), type_of(operand).dtype),
+        func=program_of_element("scatter_apply", func, type_of(operand)),
         dimension_numbers=dimension_numbers,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,

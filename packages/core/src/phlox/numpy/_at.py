@@ -8,9 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .._api.jit import jit
-from .._base.errors import DtypeError, ShapeError
+from .._api.staged import staged
+from .._base.errors import DtypeError, ShapeError, UnsupportedError
+from .._base.pytree import flatten
 from .._ir import dtypes
-from .._ir.avals import typeof_value
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.jaxpr import ClosedJaxpr
 from .._ir.promotion import promote
 from .._ops import elementwise as e, indexing as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -196,12 +199,20 @@ class AtIndex:
         unique_indices: bool = False,
         mode: Any = None,
     ) -> Any:
-        """The array with `ufunc` applied to these elements (once, even where an index occurs twice).
+        """The array with `ufunc`, a function of one element, applied to these elements, as often as an index occurs.
+
+        With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)
         Array([1., 2.], dtype=float32)
+        >>> jnp.array([1.0, 2.0]).at[jnp.array([1, 1])].apply(lambda x: x * 10)
+        Array([  1., 200.], dtype=float32)
         """
+        if not unique_indices and not is_window(self.index):
+            plan, dynamic = parse(self.index, type_of(self.array).shape)
+            if "array" in plan.items:
+                return _apply(self.array, dynamic, ufunc, plan, indices_are_sorted, mode)
         changed = ufunc(self.get(indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode))
         return self._write("set", changed, indices_are_sorted, unique_indices, mode)
 
@@ -230,6 +241,35 @@ class AtIndex:
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
         )
+
+
+def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray) -> ClosedJaxpr:
+    """`func` as a program of one element of arrays of this type."""
+    element = aval.update(shape=())
+    program = staged(name, "func", func, flatten((element,))[1], [element])
+    if program.consts:
+        raise UnsupportedError(f"{name}: func uses arrays from outside", instead="numbers")
+    out = program.closed.out_avals
+    if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:
+        raise DtypeError(f"{name}: func returns {', '.join(a.short for a in out)} for {element.short}")
+    return program.closed
+
+
+def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:
+    """Where an index may occur twice, one element after the other is changed."""
+    (x,) = check("at.apply", x)
+    aval = type_of(x)
+    layout = lay_out(aval.shape, plan, dynamic)
+    return ops.scatter_apply(
+        x,
+        layout.indices,
+        broadcast_to(to_dtype(0, aval.dtype), layout.shape),
+        func=program_of_element("at.apply", func, aval),
+        dimension_numbers=ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=False,
+        mode=GatherScatterMode.from_any(mode),
+    )
 
 
 def _set_where(x: Any, mask: Any, y: Any) -> Any:
