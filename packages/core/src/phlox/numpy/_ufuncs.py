@@ -75,12 +75,12 @@ def _log2_sum_exp2(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, 
     return _binary.divide(_log_sum_exp(_binary.multiply(a, ln2), axis, dtype, keepdims, begin, where), ln2)
 
 
-def _updating(method: str) -> Callable[..., Any]:
-    """``x.at[i].add`` and its kin; of bools, by numbers: any change that is not zero counts."""
+def _updating(method: str, bools: bool = True) -> Callable[..., Any]:
+    """``x.at[i].add`` and its kin; of `bools`, by numbers: any change that is not zero counts."""
 
     @jit
     def update(a: Any, indices: Any, b: Any) -> Any:
-        if type_of(a).dtype == dtypes.bool_:
+        if bools and type_of(a).dtype == dtypes.bool_:
             out = getattr(to_dtype(a, dtypes.int32).at[indices], method)(to_dtype(as_bool(b), dtypes.int32))
             return as_bool(out)
         return getattr(a.at[indices], method)(b)
@@ -94,7 +94,7 @@ def _made(function: Any, nin: int, **options: Any) -> ufunc:
 
 add = _made(_binary.add, 2, identity=0, reduce=sum, accumulate=cumsum, at=_updating("add"))
 multiply = _made(_binary.multiply, 2, identity=1, reduce=prod, accumulate=cumprod, at=_updating("mul"))
-subtract = _made(_binary.subtract, 2, at=_updating("subtract"))
+subtract = _made(_binary.subtract, 2, at=_updating("subtract", bools=False))
 negative = _made(_unary.negative, 1)
 maximum = _made(_binary.maximum, 2, reduce=_extremum(largest))
 minimum = _made(_binary.minimum, 2, reduce=_extremum(smallest))
