@@ -249,11 +249,11 @@ def check(table, path: str, index: int) -> None:
         raise
 
 
-def values(table):
+def values(table, cases=CASES):
     """The test of a table: each function with each number of a case."""
     count = 0
 
-    @pytest.mark.parametrize("index", range(CASES))
+    @pytest.mark.parametrize("index", range(cases))
     @pytest.mark.parametrize("path", sorted(table))
     def test(path, index):
         nonlocal count

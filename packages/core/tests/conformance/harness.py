@@ -171,11 +171,20 @@ def _fill(x, values, module):
 
 
 def function(module, path):
-    """`numpy.sin` of a library; `method.sum` calls the method of its first argument."""
+    """`numpy.sin` of a library; `method.sum` calls the method of its first argument, or is its property.
+
+    `at.set` takes an array, an index and the arguments of ``x.at[index].set``.
+    """
     first, _, rest = path.partition(".")
     if first == "method":
-        return lambda x, *args, **kwargs: getattr(module.numpy.asarray(x), rest)(*args, **kwargs)
+        return lambda x, *args, **kwargs: _use(getattr(module.numpy.asarray(x), rest), args, kwargs)
+    if first == "at":
+        return lambda x, index, *args, **kwargs: getattr(module.numpy.asarray(x).at[index], rest)(*args, **kwargs)
     return functools.reduce(getattr, path.split("."), module)
+
+
+def _use(found, args, kwargs):
+    return found(*args, **kwargs) if callable(found) else found
 
 
 def case_of(row, call):

@@ -17,24 +17,37 @@ import phlox.ops
 from conformance import (
     test_drawn_elementwise,
     test_drawn_linear,
+    test_drawn_methods,
     test_drawn_reductions,
     test_drawn_shapes,
     test_drawn_structure,
 )
 from conformance.drawn import AS_NUMPY, CASES, drawn
 from conformance.harness import function
+from conformance.test_ufuncs import NAMES as UFUNCS
 
 TABLES = [
     table.TABLE
     for table in (
         test_drawn_elementwise,
         test_drawn_linear,
+        test_drawn_methods,
         test_drawn_reductions,
         test_drawn_shapes,
         test_drawn_structure,
     )
 ]
-DOORS = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image", "dtypes"]
+DOORS = [
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "lax",
+    "lax.linalg",
+    "ops",
+    "image",
+    "dtypes",
+    *[f"numpy.{name}" for name in UFUNCS],
+]
 
 #: What is not drawn, and where it is compared instead.
 NOT_DRAWN = {
