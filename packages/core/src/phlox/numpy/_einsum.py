@@ -197,6 +197,8 @@ def _pair(
             a, la = squeeze(a, la.index(c)), la.replace(c, "")
         elif na != nb:
             b, lb = squeeze(b, lb.index(c)), lb.replace(c, "")
+    a, la = _simplify(a, la, later | set(lb))
+    b, lb = _simplify(b, lb, later | set(la))
     both = [c for c in la if c in lb]
     batch = [c for c in both if c in later]
     summed = [c for c in both if c not in later]
