@@ -44,7 +44,7 @@ Node = Any  # a numpy dtype, or one of the three names above
 
 
 def _lattice(x64: bool) -> dict[Node, tuple[Node, ...]]:
-    tiny = (*SIGNED[:2], *UNSIGNED[:2])
+    tiny = [dtype for dtype in (*SIGNED, *UNSIGNED) if dtypes.bits(dtype) < 8]
     return {
         bool_: ("weak int",),
         "weak int": (uint8, int8, *tiny),
