@@ -235,3 +235,12 @@ def test_every_class_is_documented_with_its_fix():
             continue
         assert cls.__doc__, name
     assert issubclass(errors.PhloxError, Exception)
+
+
+def test_a_tracer_has_the_methods_of_arrays_until_they_are_called():
+    seen = []
+    phlox.jit(lambda x: (seen.append(hasattr(x, "devices") and hasattr(x, "delete")), x)[1])(1.0)
+    assert seen == [True]
+    for name in ("devices", "delete", "is_deleted", "unsafe_buffer_pointer"):
+        with pytest.raises(phlox.errors.ConcretizationTypeError, match=name):
+            phlox.jit(lambda x, name=name: getattr(x, name)())(1.0)

@@ -54,7 +54,10 @@ def test_same_bits(name):
     function, *arguments = PROGRAMS[name]
     slow, advice = compiled(function, arguments)
     assert advice == QUICK
-    assert np.asarray(phlox.jit(function)(*arguments)).tobytes() == slow
+    quick = np.asarray(phlox.jit(function)(*arguments)).tobytes()
+    if QUICK[0][0] in compiling._refused:
+        pytest.skip("this jaxlib has one way alone")
+    assert quick == slow
 
 
 @pytest.mark.parametrize("function", [lambda x: jnp.sin(x) * jnp.cos(x), jnp.tan, jnp.argmax, jnp.cumsum])

@@ -8,7 +8,7 @@ it. Every operation reaches `Trace.process` through `Primitive.bind`. The trace 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -180,27 +180,19 @@ class Tracer(ArrayLike):
         return self
 
 
-def _of_buffers(name: str) -> property:
-    def refuse(self: Tracer) -> NoReturn:
+def _of_buffers(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: Tracer, *args: Any) -> NoReturn:
+        """Of arrays alone: nothing is computed yet."""
         self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
 
-    return property(refuse, doc="Of arrays alone: nothing is computed yet.")
+    return refuse
 
 
-for _name in (
-    "addressable_data",
-    "addressable_shards",
-    "committed",
-    "delete",
-    "devices",
-    "global_shards",
-    "is_deleted",
-    "is_fully_addressable",
-    "is_fully_replicated",
-    "tobytes",
-    "unsafe_buffer_pointer",
-):
+# Methods are there until they are called, so that `hasattr` has an answer.
+for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "unsafe_buffer_pointer"):
     setattr(Tracer, _name, _of_buffers(_name))
+for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated"):
+    setattr(Tracer, _name, property(_of_buffers(_name)))
 
 
 def check_live(tracer: Tracer) -> None:

@@ -68,7 +68,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     for eqn in jaxpr.eqns:
         operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
         f.outs = [v.aval.physical for v in eqn.outvars]
-        rule = eqn.primitive.lower or eqn.primitive.rule("lower")
+        rule = eqn.primitive.rule("lower")
         # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
         params = eqn.params if eqn.primitive.extend is None else _physical_params(eqn)
         around = f.label

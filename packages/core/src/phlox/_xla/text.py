@@ -206,9 +206,9 @@ class Function:
         """``op`` on operands of one type, with a result of that type."""
         if op.startswith("chlo."):  # this dialect has no short form of its own
             return self.op(op, operands, operands[0].aval)
-        names = ", ".join([x.name for x in operands])
         name = self.fresh()
         aval = operands[0].aval
+        names = ", ".join([x.name for x in operands])
         self.lines.append(f"{self.indent}{name} = {op} {names} : {aval.text}")
         return Value(name, aval)
 

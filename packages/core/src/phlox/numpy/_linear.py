@@ -79,7 +79,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     Array(11., dtype=float32)
     """
     a, b = check("dot", a, b)
-    out = _dot(a, b, precision=precision, preferred_element_type=_preferred(preferred_element_type, "dot"))
+    out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
 
