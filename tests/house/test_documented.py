@@ -5,14 +5,19 @@ part of the module's dotted name begins with an underscore. Constants and dtypes
 are classes of jaxlib that phlox shows as they are.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
+import itertools
+import re
 import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import phlox
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -72,3 +77,41 @@ def test_public_functions_show_an_example(name):
     values = {n: getattr(module, n) for n in public if not n.endswith("_p")}
     bare = [n for n, v in values.items() if needs_example(v) and ">>>" not in (v.__doc__ or "")]
     assert not bare, f"phlox.{name}: no example of {', '.join(bare)}"
+
+
+#: Where a function has its meaning from.
+MIRRORED = re.compile(r"(?<!phlox\.)\b(numpy|scipy|jax)\.\w|StableHLO|CHLO|LAPACK")
+
+
+@pytest.mark.parametrize("name", [n for n in SHOWN if n != "nn"])
+def test_public_functions_name_what_they_mirror(name):
+    module = importlib.import_module(f"phlox.{name}")
+    public = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
+    values = {n: getattr(module, n) for n in public if not n.endswith("_p")}
+    functions = {n: v for n, v in values.items() if needs_example(v) and not isinstance(v, type)}
+    ours = {n: v for n, v in functions.items() if (v.__module__ or "").startswith("phlox")}
+    bare = [n for n, v in ours.items() if not MIRRORED.search((v.__doc__ or "").split(">>>")[0])]
+    assert not bare, f"phlox.{name}: what do these mirror? {', '.join(bare)}"
+
+
+OPERATION = re.compile(r"elementwise \((StableHLO|CHLO)'s ``(\w+)``\)")
+
+
+def elementwise_of_lax():
+    """(function, dialect, operation) of the functions of lax that are said to be one operation."""
+    for name, value in vars(phlox.lax).items():
+        found = OPERATION.search(getattr(value, "__doc__", None) or "")
+        if found:
+            yield name, found[1].lower(), found[2]
+
+
+@pytest.mark.parametrize("name, dialect, operation", list(elementwise_of_lax()))
+def test_elementwise_functions_are_lowered_to_what_they_mirror(name, dialect, operation):
+    function = getattr(phlox.lax, name)
+    for dtype, count in itertools.product(("float32", "int32", "complex64"), (1, 2)):
+        arguments = [np.ones(2, dtype)] * count
+        with contextlib.suppress(phlox.errors.PhloxError, TypeError):
+            text = phlox.jit(function, keep_unused=True).lower(*arguments).as_text()
+            assert f"{dialect}.{operation}" in text
+            return
+    pytest.fail(f"no arguments for lax.{name}")

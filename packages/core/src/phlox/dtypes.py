@@ -24,7 +24,7 @@ __all__ = [
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether element type `a` belongs to the (possibly abstract) type `b`, as `phlox.numpy.issubdtype` says it.
+    """Whether element type `a` belongs to the (possibly abstract) type `b` (as ``numpy.issubdtype``).
 
     >>> issubdtype("bfloat16", jnp.floating), issubdtype(phlox.random.key(0).dtype, prng_key)
     (True, True)
@@ -33,7 +33,7 @@ def issubdtype(a: Any, b: Any) -> bool:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype of an operation on these arrays, numbers and dtypes, as `phlox.numpy.result_type` says it.
+    """The dtype of an operation on these arrays, numbers and dtypes (as ``jax.dtypes.result_type``).
 
     With `return_weak_type_flag`, a pair: that, and whether it gives way to the dtypes of other arrays.
 

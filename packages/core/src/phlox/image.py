@@ -172,7 +172,8 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """An image stretched and moved: what was at ``x`` comes to ``x * scale + translation`` along each axis.
+    """An image stretched and moved: what was at ``x`` comes to ``x * scale + translation`` along each axis (as
+    ``jax.image.scale_and_translate``).
 
     Args:
       shape: the shape of the result; along axes other than `spatial_dims` it is that of the image.
@@ -223,7 +224,7 @@ def resize(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """An image in another size.
+    """An image in another size (as ``jax.image.resize``).
 
     Args:
       shape: the new shape, with all axes; along those that keep their length nothing happens.

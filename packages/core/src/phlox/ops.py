@@ -71,7 +71,7 @@ def segment_sum(
     mode: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of the rows of each segment.
+    """The sum of the rows of each segment (as ``jax.ops.segment_sum``).
 
     Args:
       data: an array; rows are its parts along the first axis.
@@ -100,7 +100,7 @@ def segment_prod(
     mode: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The product of the rows of each segment; arguments as for `segment_sum`.
+    """The product of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_prod``).
 
     >>> import phlox
     >>> phlox.ops.segment_prod(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
@@ -120,7 +120,7 @@ def segment_max(
     mode: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The largest of the rows of each segment; arguments as for `segment_sum`.
+    """The largest of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_max``).
 
     >>> import phlox
     >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
@@ -140,7 +140,7 @@ def segment_min(
     mode: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The smallest of the rows of each segment; arguments as for `segment_sum`.
+    """The smallest of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_min``).
 
     >>> import phlox
     >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))

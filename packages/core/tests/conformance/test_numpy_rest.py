@@ -151,8 +151,11 @@ def test_types_that_have_no_arrays(name):
     limits = "finfo" if name.startswith("float") else "iinfo"
     both(lambda m: getattr(m.numpy, limits)(getattr(m.numpy, name)).bits)
     both(lambda m: float(getattr(m.numpy, limits)(getattr(m.numpy, name)).max))
-    with pytest.raises((ValueError, RuntimeError)):
-        phlox.numpy.zeros(2, getattr(phlox.numpy, name))
+    if name.startswith("float"):
+        both(lambda m: np.asarray(m.numpy.zeros(2, getattr(m.numpy, name))))  # jaxlib 0.12 has that much
+    else:
+        with pytest.raises(ValueError):
+            phlox.numpy.zeros(2, getattr(phlox.numpy, name))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])

@@ -172,7 +172,8 @@ def canonical(dtype: Dtype) -> Dtype:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
-    """The element type that arrays get when `dtype` is asked for under the present 64-bit setting.
+    """The element type that arrays get when `dtype` is asked for under the present 64-bit setting (as
+    ``jax.dtypes.canonicalize_dtype``).
 
     >>> canonicalize_dtype("float64")
     dtype('float32')
@@ -302,7 +303,7 @@ def tangent_dtype(dtype: Dtype) -> Dtype:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """Number of bits that one element takes in memory on a device.
+    """Number of bits that one element takes in memory on a device (as ``jax.dtypes.itemsize_bits``).
 
     >>> itemsize_bits("int4"), itemsize_bits("float32")
     (4, 32)

@@ -156,7 +156,8 @@ def _narrow(dtype: Dtype, x64: bool) -> Dtype:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
-    """The element type in which values of both `a` and `b` are computed, by JAX's promotion lattice.
+    """The element type in which values of both `a` and `b` are computed, by JAX's promotion lattice (as
+    ``numpy.promote_types``).
 
     Python's `int`, `float` and `complex` stand for weak types.
 

@@ -30,7 +30,8 @@ class _PaddingError(OptionError, RuntimeError):
 def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
 ) -> list[tuple[int, int]]:
-    """The (low, high) padding along each axis that 'VALID', 'SAME' or 'SAME_LOWER' means.
+    """The (low, high) padding along each axis that 'VALID', 'SAME' or 'SAME_LOWER' means (as
+    ``jax.lax.padtype_to_pads``).
 
     'VALID' pads nothing. 'SAME' gives as many places as strides fit in the axis, rounded up; an odd element goes to the
     end ('SAME_LOWER': to the start). Raises `OptionError` for other words.

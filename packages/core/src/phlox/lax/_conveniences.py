@@ -27,7 +27,8 @@ from ._structural import (
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array of `shape` with one value everywhere; a Python number without `dtype` stays weakly typed.
+    """An array of `shape` with one value everywhere; a Python number without `dtype` stays weakly typed (as
+    ``numpy.full``).
 
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
@@ -44,7 +45,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
-    """`full` with the shape and dtype of `x`, unless told otherwise.
+    """`full` with the shape and dtype of `x`, unless told otherwise (as ``numpy.full_like``).
 
     >>> full_like(np.ones(2, np.float32), 3)
     Array([3., 3.], dtype=float32)
@@ -61,7 +62,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
 
 @takes_out_sharding
 def empty(shape: Any, dtype: Any) -> Any:
-    """An array of `shape` whose values do not matter; they are zeros.
+    """An array of `shape` whose values do not matter; they are zeros (as ``numpy.empty``).
 
     >>> empty((2,), "int8").dtype
     dtype('int8')
@@ -70,7 +71,7 @@ def empty(shape: Any, dtype: Any) -> Any:
 
 
 def dtype(x: Any) -> Any:
-    """The element type of `x`, as an array.
+    """The element type of `x`, as an array (as ``jax.lax.dtype``).
 
     >>> dtype(1.0)
     dtype('float32')
@@ -82,7 +83,7 @@ def dtype(x: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to, as in NumPy.
+    """The shape that arrays of these shapes broadcast to, as in NumPy (as ``numpy.broadcast_shapes``).
 
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -91,7 +92,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """`x` with axes of length 1 in front until it has at least `rank` axes.
+    """`x` with axes of length 1 in front until it has at least `rank` axes (as ``jax.lax.broadcast_to_rank``).
 
     >>> broadcast_to_rank(np.ones(3), 3).shape
     (1, 1, 3)
@@ -105,7 +106,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """`operand` with the axes from `start_dimension` to before `stop_dimension` made one.
+    """`operand` with the axes from `start_dimension` to before `stop_dimension` made one (StableHLO's ``reshape``).
 
     >>> collapse(np.ones((2, 3, 4)), 1).shape
     (2, 12)
@@ -122,7 +123,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """The part of `operand` at `index`, a Python integer, along `axis`.
+    """The part of `operand` at `index`, a Python integer, along `axis` (StableHLO's ``slice``).
 
     >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1)
     Array([[2],
@@ -141,7 +142,8 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Any:
-    """The part of `operand` at a computed `index` along `axis`; indices outside are moved to the edge.
+    """The part of `operand` at a computed `index` along `axis`; indices outside are moved to the edge (StableHLO's
+    ``dynamic_slice``).
 
     >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
     Array(2, dtype=int32)
@@ -155,7 +157,7 @@ def dynamic_index_in_dim(
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with `update` written from `start_index` on along `axis`.
+    """`operand` with `update` written from `start_index` on along `axis` (StableHLO's ``dynamic_update_slice``).
 
     >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
     Array([0., 1., 1., 0.], dtype=float32)
@@ -170,7 +172,8 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with `update` (which lacks `axis`, or has it) written at `index` along `axis`.
+    """`operand` with `update` (which lacks `axis`, or has it) written at `index` along `axis` (StableHLO's
+    ``dynamic_update_slice``).
 
     >>> dynamic_update_index_in_dim(np.zeros(3), 5.0, 1, 0)
     Array([0., 5., 0.], dtype=float32)
@@ -188,7 +191,7 @@ def dynamic_update_index_in_dim(
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """Matrix products of the last two axes; the axes in front must be the same.
+    """Matrix products of the last two axes; the axes in front must be the same (StableHLO's ``dot_general``).
 
     >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
     (5, 2, 4)
@@ -202,7 +205,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
-    """The `k` largest elements along `axis`, largest first, and where they are; equal ones in order of their place.
+    """The `k` largest elements along `axis`, largest first, and where they are; equal ones in order of their place
+    (CHLO's ``top_k``).
 
     >>> top_k(np.array([3, 1, 2]), 2)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
@@ -241,7 +245,8 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Any]:
-    """About the `k` largest elements along an axis, and where they are; on a TPU much faster than `top_k`.
+    """About the `k` largest elements along an axis, and where they are; on a TPU much faster than `top_k` (as
+    ``jax.lax.approx_max_k``).
 
     Args:
       operand: floats.
@@ -264,7 +269,8 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Any]:
-    """About the `k` smallest elements along an axis, and where they are; options as for `approx_max_k`.
+    """About the `k` smallest elements along an axis, and where they are; options as for `approx_max_k` (as
+    ``jax.lax.approx_min_k``).
 
     >>> approx_min_k(np.array([3.0, 1.0, 2.0], np.float32), 2)
     [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]

@@ -28,7 +28,8 @@ Padding = str | Sequence[tuple[int, int]]
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """What three words like ("NHWC", "HWIO", "NHWC") mean: the axes in the order of a `ConvDimensionNumbers`.
+    """What three words like ("NHWC", "HWIO", "NHWC") mean: the axes in the order of a `ConvDimensionNumbers` (as
+    ``jax.lax.conv_general_permutations``).
 
     >>> from phlox import lax
     >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
@@ -51,7 +52,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
 
 
 def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Any) -> ConvDimensionNumbers:
-    """The `ConvDimensionNumbers` that a user's `dimension_numbers` mean for arrays of these shapes.
+    """The `ConvDimensionNumbers` that a user's `dimension_numbers` mean for arrays of these shapes (as
+    ``jax.lax.conv_dimension_numbers``).
 
     Args:
       dimension_numbers: one of them, which is returned; three words, see `conv_general_permutations`; or None, which
@@ -169,7 +171,8 @@ def conv_general_dilated(
 def conv(
     lhs: Any, rhs: Any, window_strides: Ints, padding: str, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """`conv_general_dilated` of arrays whose axes stand in the usual order, without dilation.
+    """`conv_general_dilated` of arrays whose axes stand in the usual order, without dilation (StableHLO's
+    ``convolution``).
 
     >>> from phlox import lax
     >>> lax.conv(jnp.ones((1, 2, 5, 5)), jnp.ones((3, 2, 3, 3)), (1, 1), "SAME").shape
@@ -190,7 +193,7 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` of arrays whose axes stand in the usual order.
+    """`conv_general_dilated` of arrays whose axes stand in the usual order (StableHLO's ``convolution``).
 
     >>> from phlox import lax
     >>> x = jnp.ones((1, 1, 4))
@@ -241,7 +244,8 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """A convolution with fractional strides, which makes the spatial axes `strides` times longer.
+    """A convolution with fractional strides, which makes the spatial axes `strides` times longer (StableHLO's
+    ``convolution``).
 
     Args:
       padding: 'SAME' or 'VALID' as for the forward convolution; pairs (low, high) pad the dilated input, or with
@@ -301,7 +305,8 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """What a kernel of `filter_shape` would see at each of its places, as features: (features of `lhs`, its window).
+    """What a kernel of `filter_shape` would see at each of its places, as features: (features of `lhs`, its window)
+    (StableHLO's ``convolution``).
 
     The other arguments are those of `conv_general_dilated`.
 
@@ -343,7 +348,8 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """A convolution with a kernel of its own at each place of the output (a locally connected layer).
+    """A convolution with a kernel of its own at each place of the output (a locally connected layer) (StableHLO's
+    ``dot_general``).
 
     Args:
       rhs: the kernels: spatial axes are those of the output; what a kernel sees (see `conv_general_dilated_patches`)
@@ -384,7 +390,8 @@ def conv_general_dilated_local(
 def conv_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Any, batch_group_count: int = 1
 ) -> tuple[int, ...]:
-    """The shape of a convolution of arrays of these shapes, their axes in the usual order.
+    """The shape of a convolution of arrays of these shapes, their axes in the usual order (as
+    ``jax.lax.conv_shape_tuple``).
 
     >>> from phlox import lax
     >>> lax.conv_shape_tuple((8, 3, 10), (4, 3, 3), (2,), "VALID")
@@ -413,7 +420,7 @@ def _unpermuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
 def conv_general_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Any, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """`conv_shape_tuple` for axes in the order that three words say.
+    """`conv_shape_tuple` for axes in the order that three words say (as ``jax.lax.conv_general_shape_tuple``).
 
     >>> from phlox import lax
     >>> lax.conv_general_shape_tuple((8, 10, 3), (3, 3, 4), (1,), "SAME", ("NHC", "HIO", "NHC"))
@@ -427,7 +434,8 @@ def conv_general_shape_tuple(
 def conv_transpose_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Any, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """The shape of a `conv_transpose` for axes in the order that three words say.
+    """The shape of a `conv_transpose` for axes in the order that three words say (as
+    ``jax.lax.conv_transpose_shape_tuple``).
 
     >>> from phlox import lax
     >>> lax.conv_transpose_shape_tuple((8, 10, 3), (3, 4, 3), (2,), "SAME", ("NHC", "HOI", "NHC"))

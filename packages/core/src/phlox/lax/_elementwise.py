@@ -14,12 +14,43 @@ from .._ops import elementwise as e, logic
 from .._ops.families import literal, same_dtype
 from ..numpy._promote import check, to_dtype, type_of
 
+#: What the compiler's operations are called where that is not JAX's name; comparisons and squares are cases of others.
+_OPERATIONS = {
+    "bitwise_and": "and",
+    "bitwise_not": "not",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "clz": "count_leading_zeros",
+    "cos": "cosine",
+    "div": "divide",
+    "exp": "exponential",
+    "exp2": "exponential",
+    "expm1": "exponential_minus_one",
+    "log1p": "log_plus_one",
+    "max": "maximum",
+    "min": "minimum",
+    "neg": "negate",
+    "population_count": "popcnt",
+    "pow": "power",
+    "rem": "remainder",
+    "sin": "sine",
+    "square": "multiply",
+    "sub": "subtract",
+    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
+}
+_CHLO = frozenset(("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erf_inv", "erfc", "sinh"))
+
+
+def _mirrored(name: str) -> str:
+    """The operation of the compiler that a function mirrors."""
+    return f"{'CHLO' if name in _CHLO else 'StableHLO'}'s ``{_OPERATIONS.get(name, name)}``"
+
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
     def function(x: Any) -> Any:
         return primitive.bind(*check(name, x))
 
-    return _named(function, name, f"{what}, elementwise. StableHLO or CHLO operation of that name.", example, result)
+    return _named(function, name, f"{what}, elementwise ({_mirrored(name)}).", example, result)
 
 
 class Tolerance:
@@ -59,8 +90,8 @@ def _accurate(primitive: Primitive, name: str, what: str, example: str, result: 
             )
         return primitive.bind(*check(name, x))
 
-    note = "StableHLO or CHLO operation of that name. `accuracy` may be None or an `AccuracyMode`"
-    return _named(function, name, f"{what}, elementwise. {note}.", example, result)
+    note = "`accuracy` may be None or an `AccuracyMode`"
+    return _named(function, name, f"{what}, elementwise ({_mirrored(name)}). {note}.", example, result)
 
 
 def _binary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
@@ -68,7 +99,7 @@ def _binary(primitive: Primitive, name: str, what: str, example: str, result: st
         return primitive.bind(*check(name, x, y))
 
     note = "Both must have one dtype; shapes must agree, or one of them have no axes"
-    return _named(function, name, f"{what}, elementwise. {note}.", example, result)
+    return _named(function, name, f"{what}, elementwise ({_mirrored(name)}). {note}.", example, result)
 
 
 def _named(function: Callable[..., Any], name: str, what: str, example: str, result: str) -> Callable[..., Any]:
@@ -143,7 +174,8 @@ ne = _binary(logic.ne, "ne", "Where x != y", "1.0, 1.0", _F)
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
-    """The next number after x1 towards x2, elementwise. Both must have one dtype; shapes must agree.
+    """The next number after x1 towards x2, elementwise (as ``numpy.nextafter``). Both must have one dtype; shapes must
+    agree.
 
     >>> nextafter(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -164,7 +196,8 @@ sub = _binary(e.sub, "sub", "x - y", "3.0, 1.0", _f("2."))
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """x * y, elementwise. Both must have one dtype; with `out_dtype` they are converted to that one first.
+    """x * y, elementwise (StableHLO's ``multiply``). Both must have one dtype; with `out_dtype` they are converted to
+    that one first.
 
     >>> mul(2.0, 3.0)
     Array(6., dtype=float32, weak_type=True)
@@ -178,7 +211,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
 
 
 def mulhi(x: Any, y: Any, /) -> Any:
-    """The upper half of the bits of x * y, elementwise, of integers of one dtype.
+    """The upper half of the bits of x * y, elementwise, of integers of one dtype (as ``jax.lax.mulhi``).
 
     >>> mulhi(np.int32(1 << 30), np.int32(8))
     Array(2, dtype=int32)
@@ -187,7 +220,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """x to the power of the Python integer `y`, by repeated multiplication.
+    """x to the power of the Python integer `y`, by repeated multiplication (as ``numpy.power``).
 
     >>> integer_pow(2.0, 3)
     Array(8., dtype=float32, weak_type=True)
@@ -202,7 +235,7 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def conj(x: Any) -> Any:
-    """Complex conjugate, elementwise; real arrays become complex.
+    """Complex conjugate, elementwise; real arrays become complex (as ``numpy.conj``).
 
     >>> conj(1j)
     Array(0.-1.j, dtype=complex64, weak_type=True)
@@ -212,7 +245,7 @@ def conj(x: Any) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """1 / x, elementwise.
+    """1 / x, elementwise (as ``numpy.reciprocal``).
 
     >>> reciprocal(4.0)
     Array(0.25, dtype=float32, weak_type=True)
@@ -232,7 +265,8 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred`, else `on_false`; the two have one shape and dtype, `pred` that shape or none.
+    """`on_true` where `pred`, else `on_false`; the two have one shape and dtype, `pred` that shape or none (StableHLO's
+    ``select``).
 
     >>> select(True, 1.0, 2.0)
     Array(1., dtype=float32, weak_type=True)
@@ -242,7 +276,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """Case number `which`, elementwise; `which` is bool (two cases) or int32.
+    """Case number `which`, elementwise; `which` is bool (two cases) or an integer (StableHLO's ``select``).
 
     >>> select_n(False, 1.0, 2.0)
     Array(1., dtype=float32, weak_type=True)
@@ -251,7 +285,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """A tree of arrays as it is, through which no derivative passes.
+    """A tree of arrays as it is, through which no derivative passes (as ``jax.lax.stop_gradient``).
 
     >>> import phlox
     >>> phlox.grad(lambda x: x * stop_gradient(x))(3.0)

@@ -27,7 +27,7 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """The `x` of all along a mapped axis, which everybody gets.
+    """The `x` of all along a mapped axis, which everybody gets (StableHLO's ``all_gather``).
 
     Args:
       x: array or tree of them.
@@ -67,7 +67,8 @@ def all_gather(
 def psum_scatter(
     x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
-    """`psum`, of which each gets only its own part: that at its own index along `scatter_dimension`.
+    """`psum`, of which each gets only its own part: that at its own index along `scatter_dimension` (StableHLO's
+    ``reduce_scatter``).
 
     Args:
       x: array or tree of them.
@@ -109,7 +110,8 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Everybody cuts `x` into parts along `split_axis`, one for each; what it gets lies along `concat_axis`.
+    """Everybody cuts `x` into parts along `split_axis`, one for each; what it gets lies along `concat_axis`
+    (StableHLO's ``all_to_all``).
 
     Args:
       x: array or tree of them. `split_axis` has the length of the mapped axis.
@@ -156,7 +158,7 @@ def all_to_all(
 
 
 def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """`all_to_all` that leaves the mapped axis where the other one was: it swaps the two.
+    """`all_to_all` that leaves the mapped axis where the other one was: it swaps the two (StableHLO's ``all_to_all``).
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(np.array([[1, 2], [10, 20]]))
@@ -167,7 +169,8 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any 
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """`x` sent along a mapped axis, by pairs of indices (from, to). Who is sent nothing has zeros.
+    """`x` sent along a mapped axis, by pairs of indices (from, to) (StableHLO's ``collective_permute``). Who is sent
+    nothing has zeros.
 
     Raises `OptionError` when an index sends or receives twice.
 
@@ -182,7 +185,8 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """`x` in another order along a mapped axis: at index i what was at ``perm[i]``.
+    """`x` in another order along a mapped axis: at index i what was at ``perm[i]`` (StableHLO's
+    ``collective_permute``).
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3))
@@ -194,7 +198,7 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
-    """The `x` of the one at index `source` along a mapped axis, for everybody.
+    """The `x` of the one at index `source` along a mapped axis, for everybody (as ``jax.lax.pbroadcast``).
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(np.arange(3))
@@ -214,7 +218,8 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """`x`, said to differ along mapped axes ("varying") or not. phlox does not track that: it is `x` as it is.
+    """`x`, said to differ along mapped axes ("varying") or not (as ``jax.lax.pcast``). phlox does not track that: it is
+    `x` as it is.
 
     Raises `AxisNameError` for axes that nothing maps.
 
@@ -233,7 +238,7 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
 
 
 def pvary(x: Any, axis_name: AxisName) -> Any:
-    """The older name of ``pcast(x, axis_name, to="varying")``.
+    """The older name of ``pcast(x, axis_name, to="varying")`` (as ``jax.lax.pvary``).
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pvary(x, "i") + 1, axis_name="i")(np.arange(2))
@@ -253,7 +258,8 @@ def ragged_all_to_all(
     axis_name: AxisName,
     axis_index_groups: Any = None,
 ) -> Any:
-    """`all_to_all` of pieces of different lengths, cut from axis 0 of `operand` and written into axis 0 of `output`.
+    """`all_to_all` of pieces of different lengths, cut from axis 0 of `operand` and written into axis 0 of `output` (as
+    ``jax.lax.ragged_all_to_all``).
 
     It is computed from `all_gather`: everybody sees all operands and picks its pieces out of them.
 

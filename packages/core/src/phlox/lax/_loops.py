@@ -131,7 +131,7 @@ def _as_type(x: Any, aval: ShapedArray) -> Any:
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable[[Any, Carry], Carry], init_val: Carry, *, unroll: Any = None
 ) -> Carry:
-    """``for i in range(lower, upper): val = body_fun(i, val)``, as a loop of the program.
+    """``for i in range(lower, upper): val = body_fun(i, val)``, as a loop of the program (StableHLO's ``while``).
 
     With bounds that are Python numbers (or arrays whose values are known) it is a `scan`, which has derivatives in both
     modes and can be unrolled; otherwise a `while_loop`.
@@ -180,7 +180,8 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Carry, Tree]:
-    """Runs `f` over the slices of `xs` along their first axes, with a carry that goes from step to step.
+    """Runs `f` over the slices of `xs` along their first axes, with a carry that goes from step to step (StableHLO's
+    ``while``).
 
         for x in xs: carry, y = f(carry, x)        ->   (carry, ys), the results stacked
 
@@ -294,7 +295,8 @@ def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
 
 
 def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tree:
-    """``stack([f(x) for x in xs])``, one after the other: less memory than `vmap`, which does all at once.
+    """``stack([f(x) for x in xs])``, one after the other: less memory than `vmap`, which does all at once (as
+    ``jax.lax.map``).
 
     With `batch_size`, so many at once.
 
@@ -325,7 +327,8 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
 @user_call
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Tree:
-    """All prefixes of `elems` along `axis` under an associative `fn`, in a logarithmic number of steps.
+    """All prefixes of `elems` along `axis` under an associative `fn`, in a logarithmic number of steps (as
+    ``jax.lax.associative_scan``).
 
     `fn` takes two trees like `elems`, of equal length along `axis`, and combines them element by element.
 

@@ -50,7 +50,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """`operand` cut into pieces of these lengths along an axis.
+    """`operand` cut into pieces of these lengths along an axis (as ``numpy.split``).
 
     >>> split(np.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
@@ -65,7 +65,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape and dtype along a new axis.
+    """Arrays of one shape and dtype along a new axis (as ``numpy.stack``).
 
     >>> stack([np.arange(2), np.arange(2)], 1).shape
     (2, 2)
@@ -87,7 +87,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The parts of `x` along an axis, which they lack.
+    """The parts of `x` along an axis, which they lack (as ``numpy.unstack``).
 
     >>> unstack(np.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
@@ -101,7 +101,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """`operand` repeated so often along each of its axes.
+    """`operand` repeated so often along each of its axes (as ``numpy.tile``).
 
     >>> tile(np.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
@@ -114,7 +114,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """`arr` repeated to the shape of another array, as in NumPy.
+    """`arr` repeated to the shape of another array, as in NumPy (as ``jax.lax.broadcast_like``).
 
     >>> broadcast_like(np.arange(2), np.zeros((2, 2))).shape
     (2, 2)
@@ -127,7 +127,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as an array of integers.
+    """A shape as an array of integers (as ``jax.lax.shape_as_value``).
 
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)
@@ -200,7 +200,8 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with `func`, a function of one element, applied at computed places: as often as a place occurs.
+    """`operand` with `func`, a function of one element, applied at computed places: as often as a place occurs
+    (StableHLO's ``scatter``).
 
     It has no derivative. ``x.at[i].apply(func)`` is easier to use.
 
@@ -228,7 +229,8 @@ def scatter_apply(
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
-    """The parts of `src` at computed indices along `axes`: a vector of indices for each of them, which wrap around.
+    """The parts of `src` at computed indices along `axes`: a vector of indices for each of them, which wrap around
+    (StableHLO's ``gather``).
 
     >>> index_take(np.arange(6).reshape(2, 3), [np.array([0, -1]), np.array([1, 2])], (0, 1))
     Array([1, 5], dtype=int32)

@@ -40,7 +40,7 @@ def group_size(axis_name: AxisName, groups: ops.Groups) -> int:
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The length of a mapped axis, a Python int; of several axes the product.
+    """The length of a mapped axis, a Python int; of several axes the product (as ``jax.lax.axis_size``).
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: x * axis_size("i"), axis_name="i")(jnp.ones(3))
@@ -50,7 +50,8 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def axis_index(axis_name: AxisName) -> Any:
-    """The position of this example (or device) along a mapped axis, an int32; along several, counted row by row.
+    """The position of this example (or device) along a mapped axis, an int32; along several, counted row by row (as
+    ``jax.lax.axis_index``).
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: axis_index("i"), axis_name="i")(jnp.ones(3))
@@ -74,7 +75,7 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis
 
 
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The sum of `x` over a mapped axis, for each leaf of a tree.
+    """The sum of `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
 
     With `axis_index_groups`, lists of indices along the axis, only those in one list are summed; the other collectives
     take them too. That is for devices: vmap does not know groups.
@@ -93,7 +94,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The mean of `x` over a mapped axis, for each leaf of a tree.
+    """The mean of `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -105,7 +106,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The largest `x` over a mapped axis, for each leaf of a tree.
+    """The largest `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -115,7 +116,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The smallest `x` over a mapped axis, for each leaf of a tree.
+    """The smallest `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))

@@ -128,7 +128,8 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """The polar decomposition ``x = u h``: ``(u, h, steps, converged)``, u with orthonormal columns, h positive.
+    """The polar decomposition ``x = u h``: ``(u, h, steps, converged)``, u with orthonormal columns, h positive (as
+    ``jax.lax.linalg.qdwh``).
 
     Args:
       x: matrix of full rank, with no more columns than rows.

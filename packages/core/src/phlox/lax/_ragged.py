@@ -56,7 +56,7 @@ def ragged_dot(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Rows of `lhs`, in groups, times a matrix for each group.
+    """Rows of `lhs`, in groups, times a matrix for each group (as ``jax.lax.ragged_dot``).
 
     Args:
       lhs: of shape (m, k).
@@ -84,7 +84,8 @@ def ragged_dot_general(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`dot_general` in which an axis of `lhs` is cut into groups of different lengths.
+    """`dot_general` in which an axis of `lhs` is cut into groups of different lengths (as
+    ``jax.lax.ragged_dot_general``).
 
     What that means depends on the axis. One that is kept: each group has its own `rhs`. One that is contracted: each
     group is summed by itself, and the results lie along a new first axis. A batch axis: the groups make no difference.
@@ -182,7 +183,8 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The product of arrays that are stored with fewer bits, each with scales for its blocks, computed in bfloat16.
+    """The product of arrays that are stored with fewer bits, each with scales for its blocks, computed in bfloat16 (as
+    ``jax.lax.scaled_dot``).
 
     Args:
       lhs, rhs: two matrices, or stacks of them.

@@ -25,7 +25,8 @@ Ints = Sequence[int]
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """`operand` rounded to floats with so many bits of exponent and mantissa; its dtype stays.
+    """`operand` rounded to floats with so many bits of exponent and mantissa; its dtype stays (StableHLO's
+    ``reduce_precision``).
 
     >>> reduce_precision(np.float32(0.1), 5, 2)
     Array(0.09375, dtype=float32)
@@ -198,7 +199,7 @@ def reduce_window_shape_tuple(
     base_dilation: Ints | None = None,
     window_dilation: Ints | None = None,
 ) -> tuple[int, ...]:
-    """The shape of a `reduce_window` of an array of this shape.
+    """The shape of a `reduce_window` of an array of this shape (as ``jax.lax.reduce_window_shape_tuple``).
 
     >>> from phlox import lax
     >>> lax.reduce_window_shape_tuple((10, 8), (3, 2), (1, 2), [(1, 1), (0, 0)])

@@ -80,7 +80,8 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """``solve(matvec, b)``, the x with ``matvec(x) = b``, differentiated as the solution of this equation.
+    """``solve(matvec, b)``, the x with ``matvec(x) = b``, differentiated as the solution of this equation (as
+    ``jax.lax.custom_linear_solve``).
 
     The derivative solves with `matvec` again; `solve` may be anything that finds x, a `while_loop` for example. What
     `matvec` closes over has derivatives too.
@@ -123,7 +124,8 @@ def custom_linear_solve(
 def custom_root(
     f: Callable[..., Any], initial_guess: Any, solve: Solver, tangent_solve: Solver, has_aux: bool = False
 ) -> Any:
-    """``solve(f, initial_guess)``, an x with ``f(x) = 0``, differentiated with respect to what `f` closes over.
+    """``solve(f, initial_guess)``, an x with ``f(x) = 0``, differentiated with respect to what `f` closes over (as
+    ``jax.lax.custom_root``).
 
     With ``f(x, a) = 0`` for all a, ``∂f/∂x dx = -∂f/∂a da``: a linear equation for dx, solved by `tangent_solve`.
 

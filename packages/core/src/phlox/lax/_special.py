@@ -10,7 +10,7 @@ from ..numpy._promote import check, type_of
 
 
 def bessel_i0e(x: Any) -> Any:
-    """``exp(-abs(x))`` times the modified Bessel function of order 0, elementwise.
+    """``exp(-abs(x))`` times the modified Bessel function of order 0, elementwise (as ``scipy.special.i0e``).
 
     >>> round(float(bessel_i0e(0.0)), 3)
     1.0
@@ -19,7 +19,7 @@ def bessel_i0e(x: Any) -> Any:
 
 
 def bessel_i1e(x: Any) -> Any:
-    """``exp(-abs(x))`` times the modified Bessel function of order 1, elementwise.
+    """``exp(-abs(x))`` times the modified Bessel function of order 1, elementwise (as ``scipy.special.i1e``).
 
     >>> round(float(bessel_i1e(0.0)), 3)
     0.0
@@ -28,7 +28,7 @@ def bessel_i1e(x: Any) -> Any:
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of `lgamma`, elementwise.
+    """The derivative of `lgamma`, elementwise (CHLO's ``digamma``).
 
     >>> round(float(digamma(1.0)), 3)
     -0.577
@@ -37,7 +37,7 @@ def digamma(x: Any) -> Any:
 
 
 def lgamma(x: Any) -> Any:
-    """``log(abs(gamma(x)))``, elementwise.
+    """``log(abs(gamma(x)))``, elementwise (CHLO's ``lgamma``).
 
     >>> round(float(lgamma(3.0)), 3)
     0.693
@@ -46,7 +46,7 @@ def lgamma(x: Any) -> Any:
 
 
 def igamma(a: Any, x: Any) -> Any:
-    """The regularized lower incomplete gamma function, elementwise.
+    """The regularized lower incomplete gamma function, elementwise (as ``scipy.special.gammainc``).
 
     >>> igamma(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -55,7 +55,7 @@ def igamma(a: Any, x: Any) -> Any:
 
 
 def igammac(a: Any, x: Any) -> Any:
-    """``1 - igamma(a, x)``, elementwise.
+    """``1 - igamma(a, x)``, elementwise (as ``scipy.special.gammaincc``).
 
     >>> igammac(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -64,7 +64,7 @@ def igammac(a: Any, x: Any) -> Any:
 
 
 def igamma_grad_a(a: Any, x: Any) -> Any:
-    """The derivative of ``igamma(a, x)`` by `a`, elementwise.
+    """The derivative of ``igamma(a, x)`` by `a`, elementwise (as ``jax.lax.igamma_grad_a``).
 
     >>> igamma_grad_a(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -73,7 +73,8 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 
 
 def polygamma(m: Any, x: Any) -> Any:
-    """The derivative of order `m` of digamma, elementwise. It has a derivative by `x` alone.
+    """The derivative of order `m` of digamma, elementwise (as ``scipy.special.polygamma``). It has a derivative by `x`
+    alone.
 
     >>> round(float(polygamma(1.0, 1.0)), 3)
     1.645
@@ -82,7 +83,7 @@ def polygamma(m: Any, x: Any) -> Any:
 
 
 def zeta(x: Any, q: Any) -> Any:
-    """Hurwitz' zeta function, elementwise: the sum of ``(q + k)**-x`` over k = 0, 1, …
+    """Hurwitz' zeta function, elementwise: the sum of ``(q + k)**-x`` over k = 0, 1, … (as ``scipy.special.zeta``).
 
     >>> round(float(zeta(2.0, 1.0)), 3)
     1.645
@@ -91,7 +92,8 @@ def zeta(x: Any, q: Any) -> Any:
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularized incomplete beta function, elementwise. It has a derivative by `x` alone.
+    """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``). It has a derivative by `x`
+    alone.
 
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
@@ -100,7 +102,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def random_gamma_grad(a: Any, x: Any) -> Any:
-    """How a sample `x` of the gamma distribution with parameter `a` moves with it, elementwise.
+    """How a sample `x` of the gamma distribution with parameter `a` moves with it, elementwise (as
+    ``jax.lax.random_gamma_grad``).
 
     >>> random_gamma_grad(np.float32(1.0), np.float32(0.0))
     Array(0., dtype=float32)

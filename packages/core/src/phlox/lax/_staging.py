@@ -25,7 +25,8 @@ from ._branches import choice
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """A tree of arrays as it is. In a compiled program, what reads the result begins after all of it is there.
+    """A tree of arrays as it is (StableHLO's ``optimization_barrier``). In a compiled program, what reads the result
+    begins after all of it is there.
 
     It also keeps the compiler from seeing that something is computed twice.
 
@@ -37,7 +38,7 @@ def optimization_barrier(operand: Any, /) -> Any:
 
 
 def stage(x: Any, /) -> Any:
-    """`x` as a value of the program that is being traced, or as an array.
+    """`x` as a value of the program that is being traced, or as an array (as ``jax.lax.stage``).
 
     >>> stage(1.0)
     Array(1., dtype=float32, weak_type=True)
@@ -46,7 +47,8 @@ def stage(x: Any, /) -> Any:
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Makes a tree of arrays count as used, so that transformations do not drop what computes it.
+    """Makes a tree of arrays count as used, so that transformations do not drop what computes it (as
+    ``jax.lax.dce_sink``).
 
     Args:
       val: arrays, a tree.
@@ -65,7 +67,8 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """The result of that function which is meant for the platform that the program is compiled for.
+    """The result of that function which is meant for the platform that the program is compiled for (as
+    ``jax.lax.platform_dependent``).
 
     All of them are traced; only one becomes part of the compiled program. They take the same arguments and return
     results of the same types.
@@ -103,7 +106,8 @@ def platform_dependent(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """`decomposition` as an operation of its own with a name, which a compiler may know and do in another way.
+    """`decomposition` as an operation of its own with a name, which a compiler may know and do in another way
+    (StableHLO's ``composite``).
 
     Args:
       decomposition: function of arrays; keyword arguments are attributes of the operation: Python values.
@@ -146,7 +150,8 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Arrays, said to lie over the devices of a mesh in a certain way; in compiled programs above all.
+    """Arrays, said to lie over the devices of a mesh in a certain way; in compiled programs above all (as
+    ``jax.lax.with_sharding_constraint``).
 
     Args:
       x: arrays, a tree.

@@ -71,7 +71,7 @@ def transpose(operand: Any, permutation: Ints) -> Any:
 
 @takes_out_sharding
 def broadcast(operand: Any, sizes: Ints) -> Any:
-    """`operand` repeated along new axes in front, of these lengths.
+    """`operand` repeated along new axes in front, of these lengths (StableHLO's ``broadcast_in_dim``).
 
     >>> broadcast(1.0, (2,))
     Array([1., 1.], dtype=float32, weak_type=True)
@@ -97,7 +97,7 @@ def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> A
 
 
 def squeeze(array: Any, dimensions: Ints) -> Any:
-    """`array` without these axes, which must have length one.
+    """`array` without these axes, which must have length one (as ``numpy.squeeze``).
 
     >>> squeeze(np.ones((1, 2)), (0,)).shape
     (2,)
@@ -108,7 +108,7 @@ def squeeze(array: Any, dimensions: Ints) -> Any:
 
 
 def expand_dims(array: Any, dimensions: Ints) -> Any:
-    """`array` with new axes of length one at these places.
+    """`array` with new axes of length one at these places (as ``numpy.expand_dims``).
 
     >>> expand_dims(np.ones(2), (0,)).shape
     (1, 2)
@@ -160,7 +160,7 @@ def iota(dtype: Any, size: int) -> Any:
 
 @takes_out_sharding
 def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
-    """An array of `shape` that counts along one axis.
+    """An array of `shape` that counts along one axis (StableHLO's ``iota``).
 
     >>> broadcasted_iota("int32", (2, 2), 1)
     Array([[0, 1],
@@ -189,7 +189,7 @@ def slice(operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints 
 
 
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
-    """`slice` along one axis; None means its ends.
+    """`slice` along one axis; None means its ends (StableHLO's ``slice``).
 
     >>> slice_in_dim(np.arange(4), 1, 3)
     Array([1, 2], dtype=int32)
@@ -249,7 +249,7 @@ def dynamic_slice(
 def dynamic_slice_in_dim(
     operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`dynamic_slice` along one axis.
+    """`dynamic_slice` along one axis (StableHLO's ``dynamic_slice``).
 
     >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
     Array([1, 2], dtype=int32)
@@ -309,7 +309,8 @@ def gather(
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """An array in ascending order along an axis; a tuple of arrays is sorted by its first `num_keys`.
+    """An array in ascending order along an axis; a tuple of arrays is sorted by its first `num_keys` (StableHLO's
+    ``sort``).
 
     >>> sort(np.array([2, 1]))
     Array([1, 2], dtype=int32)
@@ -321,7 +322,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
-    """`keys` in ascending order, and `values` in the same order.
+    """`keys` in ascending order, and `values` in the same order (StableHLO's ``sort``).
 
     >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
     (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
@@ -330,7 +331,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The position of the first largest element along `axis`.
+    """The position of the first largest element along `axis` (as ``numpy.argmax``).
 
     >>> argmax(np.array([1, 3, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -340,7 +341,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The position of the first smallest element along `axis`.
+    """The position of the first smallest element along `axis` (as ``numpy.argmin``).
 
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -349,7 +350,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
-def _cumulative(primitive: Any, name: str, what: str, result: str) -> Any:
+def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str) -> Any:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         (operand,) = check(name, operand)
         return primitive(operand, axis=axis, reverse=reverse)
@@ -357,20 +358,21 @@ def _cumulative(primitive: Any, name: str, what: str, result: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"Running {what} along an axis, from the end with `reverse`.\n\n"
+        f"Running {what} along an axis, from the end with `reverse` (as ``numpy.{mirrored}``).\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array([1, 3, 2]))\nArray({result}, dtype=int32)\n"
     )
     return function
 
 
-cumsum = _cumulative(_running.cumsum, "cumsum", "sums", "[1, 4, 6]")
-cumprod = _cumulative(_running.cumprod, "cumprod", "products", "[1, 3, 6]")
-cummax = _cumulative(_running.cummax, "cummax", "maxima", "[1, 3, 3]")
-cummin = _cumulative(_running.cummin, "cummin", "minima", "[1, 1, 1]")
+cumsum = _cumulative(_running.cumsum, "cumsum", "sums", "cumsum", "[1, 4, 6]")
+cumprod = _cumulative(_running.cumprod, "cumprod", "products", "cumprod", "[1, 3, 6]")
+cummax = _cumulative(_running.cummax, "cummax", "maxima", "maximum.accumulate", "[1, 3, 3]")
+cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", "[1, 1, 1]")
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow.
+    """Running sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow (as
+    ``numpy.logaddexp.accumulate``).
 
     >>> cumlogsumexp(np.zeros(2, np.float32))
     Array([0.       , 0.6931472], dtype=float32)
@@ -386,7 +388,7 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str) 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"{what} of the elements over `axes`.\n\n"
+        f"{what} of the elements over `axes` (StableHLO's ``reduce``).\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
     return function
@@ -441,7 +443,8 @@ def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
 def dot(
     lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs`. Promotes dtypes.
+    """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs` (as ``numpy.dot``). Promotes
+    dtypes.
 
     With `dimension_numbers` it is `dot_general`.
 

@@ -39,7 +39,7 @@ pytree.register_pytree_node(Token, lambda token: ((token._order,), None), lambda
 
 
 def create_token(_: Any = None) -> Token:
-    """A token that comes after nothing.
+    """A token that comes after nothing (StableHLO's ``create_token``).
 
     >>> create_token()
     Token()
@@ -48,7 +48,7 @@ def create_token(_: Any = None) -> Token:
 
 
 def after_all(*operands: Token) -> Token:
-    """A token that comes after all of these. Raises `ArgumentError` for what is no token.
+    """A token that comes after all of these (StableHLO's ``after_all``). Raises `ArgumentError` for what is no token.
 
     With `optimization_barrier` other values are put in order by it:
 
@@ -69,7 +69,8 @@ def after_all(*operands: Token) -> Token:
 
 
 def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Sends `x` along a mapped axis to a receiver that `precv` makes. No platform that phlox knows can do it.
+    """Sends `x` along a mapped axis to a receiver that `precv` makes (StableHLO's ``send``). No platform that phlox
+    knows can do it.
 
     Raises `AxisNameError` where nothing maps the axis, and `UnsupportedError`, as JAX does but on GPUs.
 
@@ -81,7 +82,7 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def precv(token: Token, out_shape: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Receives an array of the type `out_shape` that `psend` sent. Raises as `psend` does.
+    """Receives an array of the type `out_shape` that `psend` sent (StableHLO's ``recv``). Raises as `psend` does.
 
     >>> phlox.vmap(lambda x: precv(create_token(), x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
     Traceback (most recent call last):

@@ -81,7 +81,7 @@ triangular_solve_p = _tri.triangular_solve
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangle L with ``x = L Lᴴ``, for positive definite `x`; nan for others.
+    """The lower triangle L with ``x = L Lᴴ``, for positive definite `x`; nan for others (as ``numpy.linalg.cholesky``).
 
     Args:
       x: stack of square matrices of floats or complex numbers.
@@ -98,7 +98,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper triangle R' with ``R'ᵀ R' = Rᵀ R + w wᵀ``, in quadratic time.
+    """The upper triangle R' with ``R'ᵀ R' = Rᵀ R + w wᵀ``, in quadratic time (as ``jax.lax.linalg.cholesky_update``).
 
     >>> import phlox.numpy as jnp
     >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
@@ -110,7 +110,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 def symmetric_product(
     a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Any:
-    """``alpha a aᵀ + beta c`` for symmetric `c`.
+    """``alpha a aᵀ + beta c`` for symmetric `c` (as ``jax.lax.linalg.symmetric_product``).
 
     With `symmetrize_output` the upper triangle is the mirror of the lower one; without, platforms may leave it open.
 
@@ -132,7 +132,8 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> Any:
-    """Eigenvalues and eigenvectors of general square matrices, as complex numbers: ``[w, left, right]``.
+    """Eigenvalues and eigenvectors of general square matrices, as complex numbers: ``[w, left, right]`` (as
+    ``numpy.linalg.eig``).
 
     Args:
       compute_left_eigenvectors, compute_right_eigenvectors: whether they are in the list.
@@ -165,7 +166,8 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
-    """Eigenvectors, in columns, and eigenvalues, ascending, of Hermitian matrices: ``(v, w)``.
+    """Eigenvectors, in columns, and eigenvalues, ascending, of Hermitian matrices: ``(v, w)`` (as
+    ``numpy.linalg.eigh``).
 
     Args:
       lower: which triangle is read when `symmetrize_input` is False.
@@ -189,7 +191,7 @@ def eigh(
 
 
 def hessenberg(a: Any) -> Any:
-    """Square matrices brought to Hessenberg form, and factors ``taus``.
+    """Square matrices brought to Hessenberg form, and factors ``taus`` (LAPACK's ``gehrd``).
 
     What lies below the first subdiagonal of the result are Householder vectors; see `householder_product`.
 
@@ -201,7 +203,8 @@ def hessenberg(a: Any) -> Any:
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The product of Householder reflections, whose vectors are below the diagonal of `a`: its first columns.
+    """The product of Householder reflections, whose vectors are below the diagonal of `a`: its first columns (LAPACK's
+    ``orgqr``).
 
     >>> import phlox.numpy as jnp
     >>> householder_product(jnp.array([[1.0], [1.0]]), jnp.array([1.0]))
@@ -212,7 +215,8 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """``Q c`` (or ``c Q`` with ``left=False``) for the Q whose reflections `a` and `taus` hold, without making Q.
+    """``Q c`` (or ``c Q`` with ``left=False``) for the Q whose reflections `a` and `taus` hold, without making Q
+    (LAPACK's ``ormqr``).
 
     With `transpose` it is Qᴴ.
 
@@ -225,7 +229,8 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 def lu(x: Any) -> list[Any]:
-    """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``.
+    """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``
+    (LAPACK's ``getrf``).
 
     Both triangles are in one matrix; the diagonal of L is one. Row i was exchanged with row ``pivots[i]``.
 
@@ -237,7 +242,8 @@ def lu(x: Any) -> list[Any]:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation that exchanging i and ``pivots[i]``, one i after the other, amounts to.
+    """The permutation that exchanging i and ``pivots[i]``, one i after the other, amounts to (as
+    ``jax.lax.linalg.lu_pivots_to_permutation``).
 
     >>> import phlox.numpy as jnp
     >>> lu_pivots_to_permutation(jnp.array([2, 2, 2]), 3)
@@ -247,7 +253,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
-    """Orthonormal columns times upper triangle: ``(q, r)`` with ``x = q r``.
+    """Orthonormal columns times upper triangle: ``(q, r)`` with ``x = q r`` (as ``numpy.linalg.qr``).
 
     Args:
       pivoting: exchange columns so that the diagonal of r decreases: ``(q, r, p)`` with ``x[:, p] = q r``.
@@ -268,7 +274,7 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> Any:
-    """Schur form and Schur vectors: ``[t, q]`` with ``x = q t qᴴ``.
+    """Schur form and Schur vectors: ``[t, q]`` with ``x = q t qᴴ`` (LAPACK's ``gees``).
 
     t is an upper triangle; of real matrices with complex eigenvalues it has blocks of two rows on the diagonal.
 
@@ -293,7 +299,8 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """Singular values, descending, between orthonormal columns: ``(u, s, vh)`` with ``x = u diag(s) vh``.
+    """Singular values, descending, between orthonormal columns: ``(u, s, vh)`` with ``x = u diag(s) vh`` (as
+    ``numpy.linalg.svd``).
 
     Args:
       full_matrices: u and vh are square; such have no derivatives unless `x` is square.
@@ -325,7 +332,7 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a`.
+    """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a` (StableHLO's ``triangular_solve``).
 
     Args:
       a: stack of square matrices, of which one triangle is read.
@@ -354,7 +361,7 @@ def triangular_solve(
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> Any:
-    """Hermitian matrices brought to tridiagonal form: ``[a, d, e, taus]``.
+    """Hermitian matrices brought to tridiagonal form: ``[a, d, e, taus]`` (LAPACK's ``sytrd``).
 
     d is the diagonal, e the one next to it (below it with `lower`). What lies beyond in `a` are Householder vectors.
 
@@ -366,7 +373,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> Any:
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """The x with ``A x = b`` for the matrix with the diagonals `dl` (below), `d` and `du` (above).
+    """The x with ``A x = b`` for the matrix with the diagonals `dl` (below), `d` and `du` (above) (LAPACK's ``gtsv``).
 
     All three have one length: ``A[i, i - 1] = dl[i]`` and ``A[i, i + 1] = du[i]``; the first of `dl` and the last of
     `du` are without meaning. With `perturb_singular` tiny pivots are moved away from zero, so that x is finite.

@@ -113,7 +113,7 @@ def rint(x: Any, /) -> Any:
 
 @jit(inline=True)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers.
+    """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers (as ``numpy.nan_to_num``).
 
     >>> import phlox.numpy as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))

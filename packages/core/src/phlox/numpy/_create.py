@@ -46,7 +46,8 @@ def array(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack.
+    """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack (as
+    ``numpy.array``).
 
     Args:
       object: the data.
@@ -94,7 +95,8 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Like `array`, but an array that is one already is returned as it is.
+    """Like `array`, but an array that is one already is returned as it is (as ``numpy.asarray``) (as
+    ``numpy.fft.asarray``).
 
     >>> asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -203,7 +205,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 
 def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of another library, through the DLPack protocol.
+    """An array of another library, through the DLPack protocol (as ``numpy.from_dlpack``).
 
     The memory is shared where the device allows it (for CPU arrays, when it is aligned), unless `copy` is true: then
     writing to the original afterwards shows here too.
@@ -231,7 +233,7 @@ def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """`x` with its elements converted to `dtype`. Complex to real drops the imaginary part.
+    """`x` with its elements converted to `dtype` (as ``numpy.astype``). Complex to real drops the imaginary part.
 
     >>> astype(array([1.7, -1.7]), "int32")
     Array([ 1, -1], dtype=int32)

@@ -147,7 +147,8 @@ def common_type(*args: Any) -> tuple[Any, bool]:
 
 
 def result_type(*args: Any) -> Any:
-    """The dtype of an operation on these arrays, numbers and dtypes, by JAX's promotion rules.
+    """The dtype of an operation on these arrays, numbers and dtypes, by JAX's promotion rules (as
+    ``numpy.result_type``).
 
     >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
     (dtype('float32'), dtype('float16'))
@@ -156,7 +157,8 @@ def result_type(*args: Any) -> Any:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type of numbers like those in an array or of a dtype: bool, int, float or complex.
+    """The Python type of numbers like those in an array or of a dtype: bool, int, float or complex (as
+    ``jax.dtypes.scalar_type_of``).
 
     >>> scalar_type_of(np.ones(2)), scalar_type_of("int4")
     (<class 'float'>, <class 'int'>)

@@ -336,7 +336,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """The name of `concatenate` in the array API standard.
+    """The name of `concatenate` in the array API standard (as ``numpy.concat``).
 
     >>> import phlox.numpy as jnp
     >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])

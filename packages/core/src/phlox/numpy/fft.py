@@ -129,7 +129,8 @@ def _over_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The discrete Fourier transform along an axis: entry k is the sum of ``a[m] * exp(-2j * pi * m * k / n)`` over m.
+    """The discrete Fourier transform along an axis: entry k is the sum of ``a[m] * exp(-2j * pi * m * k / n)`` over m
+    (as ``numpy.fft.fft``).
 
     Args:
       n: the axis is cut, or filled with zeros, to this length first.
@@ -144,7 +145,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `fft`, with the same options.
+    """The inverse of `fft`, with the same options (as ``numpy.fft.ifft``).
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -153,7 +154,8 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """`fft` of real numbers: its first ``n // 2 + 1`` entries, of which the others are the mirror image.
+    """`fft` of real numbers: its first ``n // 2 + 1`` entries, of which the others are the mirror image (as
+    ``numpy.fft.rfft``).
 
     >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -162,7 +164,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `rfft`; `n` is the length of the result, an even one by default.
+    """The inverse of `rfft`; `n` is the length of the result, an even one by default (as ``numpy.fft.irfft``).
 
     >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
     Array([1., 0.], dtype=float32)
@@ -171,7 +173,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """`fft` of a signal of which the mirror image is left out, so that its spectrum is real.
+    """`fft` of a signal of which the mirror image is left out, so that its spectrum is real (as ``numpy.fft.hfft``).
 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
     Array([2., 0.], dtype=float32)
@@ -182,7 +184,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `hfft`.
+    """The inverse of `hfft` (as ``numpy.fft.ihfft``).
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -196,7 +198,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 def fftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
-    """`fft` along several axes, all of them by default; `s` are their lengths.
+    """`fft` along several axes, all of them by default; `s` are their lengths (as ``numpy.fft.fftn``).
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j],
@@ -206,7 +208,7 @@ def fftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | No
 
 
 def ifftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
-    """The inverse of `fftn`.
+    """The inverse of `fftn` (as ``numpy.fft.ifftn``).
 
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -216,7 +218,7 @@ def ifftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | N
 
 
 def rfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
-    """`rfft` along the last of several axes, then `fft` along the others.
+    """`rfft` along the last of several axes, then `fft` along the others (as ``numpy.fft.rfftn``).
 
     >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
     (2, 2)
@@ -225,7 +227,7 @@ def rfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | N
 
 
 def irfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
-    """The inverse of `rfftn`; `s` are the lengths of the result.
+    """The inverse of `rfftn`; `s` are the lengths of the result (as ``numpy.fft.irfftn``).
 
     >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -234,7 +236,7 @@ def irfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | 
 
 
 def fft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
-    """`fftn` along two axes.
+    """`fftn` along two axes (as ``numpy.fft.fft2``).
 
     >>> jnp.fft.fft2(jnp.ones((2, 2))).real
     Array([[4., 0.],
@@ -244,7 +246,7 @@ def fft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None 
 
 
 def ifft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
-    """`ifftn` along two axes.
+    """`ifftn` along two axes (as ``numpy.fft.ifft2``).
 
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -254,7 +256,7 @@ def ifft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None
 
 
 def rfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
-    """`rfftn` along two axes.
+    """`rfftn` along two axes (as ``numpy.fft.rfft2``).
 
     >>> jnp.fft.rfft2(jnp.ones((2, 3))).shape
     (2, 2)
@@ -263,7 +265,7 @@ def rfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None
 
 
 def irfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
-    """`irfftn` along two axes.
+    """`irfftn` along two axes (as ``numpy.fft.irfft2``).
 
     >>> jnp.fft.irfft2(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -281,7 +283,8 @@ def _plain_number(function: str, n: Any, d: Any) -> None:
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of the entries of an `fft` of length `n` over samples at distances `d`.
+    """The frequencies of the entries of an `fft` of length `n` over samples at distances `d` (as
+    ``numpy.fft.fftfreq``).
 
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
@@ -294,7 +297,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of the entries of an `rfft` of length `n` over samples at distances `d`.
+    """The frequencies of the entries of an `rfft` of length `n` over samples at distances `d` (as
+    ``numpy.fft.rfftfreq``).
 
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
@@ -312,7 +316,8 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 def fftshift(x: Any, axes: int | Ints | None = None) -> Any:
-    """`x` turned so that frequency 0 comes to the middle of the axes, all of them by default.
+    """`x` turned so that frequency 0 comes to the middle of the axes, all of them by default (as
+    ``numpy.fft.fftshift``).
 
     >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
     Array([-2, -1,  0,  1,  2], dtype=int32)
@@ -321,7 +326,7 @@ def fftshift(x: Any, axes: int | Ints | None = None) -> Any:
 
 
 def ifftshift(x: Any, axes: int | Ints | None = None) -> Any:
-    """The inverse of `fftshift`.
+    """The inverse of `fftshift` (as ``numpy.fft.ifftshift``).
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
     Array([ 0,  1,  2, -2, -1], dtype=int32)

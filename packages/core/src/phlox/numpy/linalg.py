@@ -91,7 +91,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The matrix product, as `phlox.numpy.matmul`.
+    """The matrix product, as `phlox.numpy.matmul` (as ``numpy.linalg.matmul``).
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -110,7 +110,7 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of products over some axes, as `phlox.numpy.tensordot`.
+    """The sum of products over some axes, as `phlox.numpy.tensordot` (as ``numpy.linalg.tensordot``).
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
