@@ -4,8 +4,9 @@ A case is a function of a namespace: ``lambda m, x: m.numpy.sin(x)`` is run with
 same NumPy arrays, and the results are compared. `agree` runs it eagerly and under jit; `agree_grad` compares
 gradients, with numeric ones as a second opinion; `agree_vmap` compares a batch with a loop over its examples.
 
-How many cases there are is one knob: PHLOX_TEST_CASES, a factor. Above 1 more random inputs are drawn; below 1 only
-that share of the conformance tests is run.
+How many cases there are is one knob: PHLOX_TEST_CASES, a factor. At 1 every second case that the tables of the
+conformance tests list is run; from 2 on all are, and so many times more random inputs are drawn; below 1 it is a share
+of that half.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import numpy as np
 import phlox
 import phlox.numpy
 
-SHARE = float(os.environ.get("PHLOX_TEST_CASES", "1"))
-CASES = max(1, int(SHARE))
+FACTOR = float(os.environ.get("PHLOX_TEST_CASES", "1"))
+CASES = max(1, int(FACTOR))
 
 BOOL = ["bool"]
 INTS = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]

@@ -17,6 +17,7 @@ PROGRAMS = 2000 * judge.CASES
 CHUNK = 50
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("start", range(0, PROGRAMS, CHUNK))
 def test_programs(start):
     """The programs agree. Few of them may be refused by both libraries: those compare nothing but the error."""
