@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config, items):
             continue
         i = seen[item.path, item.originalname]
         seen[item.path, item.originalname] += 1
-        share = judge.FACTOR if item.get_closest_marker("whole") else judge.FACTOR / 2
+        share = judge.FACTOR if item.get_closest_marker("whole") else judge.FACTOR / 3
         if share < 1 and math.floor(i * share) == math.floor((i - 1) * share):
             dropped.add(item)
     config.hook.pytest_deselected(items=list(dropped))
