@@ -48,7 +48,7 @@ class Caches:
         self.traces: dict[Any, Any] = {}
         self.entries: dict[Any, Entry | Threaded] = {}
         self.fast: dict[Any, Entry] = {}
-        self.layouts: dict[tuple[Any, ...], Layout] = {}
+        self.layouts: dict[Any, Layout] = {}
         self.threads: dict[Any, Threaded] = {}
         self.account = monitoring.Account()
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._base import pytree
-from .._base.pytree import PyTreeDef
-from .._ir.avals import typeof_value
+from .._base.native import native
+from .._base.pytree import PyTreeDef, flatten
+from .._ir.avals import ShapedArray, scalar_aval
 from .._xla.array import Array, wrap
+from .._xla.compile import JaxRuntimeError
 from .._xla.hosts import scalar
-from .._xla.program import Program
+from .._xla.placement import aval_of
+from .._xla.program import Program, explain_failure
 from .._xla.sharding import default_sharding
-from .._xla.transfer import put_buffer
+from .._xla.transfer import way_in
 from .options import Options
 
-_NUMBERS = frozenset((float, int, bool, complex))
+#: classes of numbers, which are their own keys
+NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
+_Buffer = native.ArrayImpl
+#: stands for an argument that was not given
+NOTHING: Any = object()
 
 
 class Layout(NamedTuple):
@@ -48,28 +55,43 @@ def _getter(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...
     return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
 
-def gather(key: list[Any], values: Sequence[Any], bufs: list[Any]) -> bool | None:
-    """Adds to `key` what each value is, and to `bufs` the buffers of arrays. None has no leaf, so no buffer either.
+def aval_of_leaf(key: Any) -> ShapedArray:
+    """The type of leaves that are filed under this key."""
+    return scalar_aval(key) if key in NUMBERS else aval_of(key)
 
-    True if there are buffers for all, False if numbers or NumPy arrays have none yet, None (and both lists incomplete)
-    if a value is no array at all.
+
+def gather(key: list[Any], values: Iterable[Any], given: list[Any]) -> bool | None:
+    """Adds to `key` what each value is, and to `given` its leaves: the buffers of arrays, and numbers and NumPy arrays
+    as they are.
+
+    True if all of `given` are buffers; None (and both lists incomplete) if something else is among the values.
     """
     ready = True
     for x in values:
         kind = type(x)
         if kind is Array:
             key.append(x._key)
-            bufs.append(x._buf)
+            given.append(x._buf)
+        elif kind in NUMBERS:
+            key.append(kind)
+            given.append(x)
+            ready = False
+        elif kind is np.ndarray:
+            key.append(x.dtype)
+            key.append(x.shape)
+            given.append(x)
+            ready = False
         elif x is None:
             key.append(None)
-        elif kind in _NUMBERS:
-            key.append(kind)
-            ready = False
-        elif kind is np.ndarray and (aval := typeof_value(x)) is not None:
-            key.append(aval)
-            ready = False
         else:
-            return None
+            leaves, tree = flatten(x)
+            if tree == _LEAF:
+                return None
+            key.append(tree)
+            inner = gather(key, leaves, given)
+            if inner is None:
+                return None
+            ready = ready and inner
     return ready
 
 
@@ -77,48 +99,87 @@ class Entry:
     """A compiled call: the program, the arrays hidden in it, and which leaves it reads.
 
     Attributes:
+      keys: what its leaves are: types, places, classes of numbers.
       whole: whether the leaves are the arguments of the program as they stand.
       single: whether the result is one array.
+      arranges: whether arrays are moved before the program runs, or watched around it.
+      direct: whether `execute`, `handlers`, `aval` and `key` are all it takes.
       calls: how often it ran.
-      direct: both, so that `execute`, `handlers`, `aval` and `key` are all it takes.
     """
 
     __slots__ = (
-        "aval", "calls", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "out_tree", "program",
-        "single", "whole",
+        "arranges", "aval", "calls", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "keys",
+        "out_tree", "program", "single", "ways", "whole",
     )  # fmt: skip
 
     def __init__(
-        self, program: Program, consts: list[Array], kept: list[int], count: int, out_tree: PyTreeDef, donates: bool
+        self,
+        program: Program,
+        consts: list[Array],
+        kept: list[int],
+        keys: Sequence[Any],
+        out_tree: PyTreeDef,
+        donates: bool,
     ):
         self.program = program
         self.calls = 0
         self.consts = consts
         self.kept = kept
+        self.keys = keys
+        self.ways: list[Callable[[Any], Any] | None] | None = None  # made when a leaf needs one
         self.out_tree = out_tree
         self.donates = donates
-        self.whole = not consts and len(kept) == count and not program.arrange and program.watch is None
+        self.arranges = bool(program.arrange) or program.watch is not None
+        self.whole = not consts and len(kept) == len(keys)
         self.single = len(program.out_avals) == 1 and out_tree == _LEAF
-        self.direct = self.whole and self.single
+        self.direct = self.whole and self.single and not self.arranges
         self.execute, self.handlers = program.execute, program.handlers
         self.aval: Any = program.out_avals[0] if self.single else None
         self.key: Any = program.out_keys[0] if self.single else None
 
-    def run(self, leaves: Sequence[Any], bufs: Sequence[Any] | None = None) -> list[Array]:
-        """Executes on flat arguments, some of which may be numbers or NumPy arrays; `bufs` are theirs if at hand."""
+    def placed(self, given: Sequence[Any]) -> list[Any]:
+        """What `gather` found, with buffers for those numbers and NumPy arrays that the program reads as they are;
+        numbers share theirs, unless it may be given away.
+        """
+        if self.ways is None:
+            self.ways = self._ways()
+        bufs = []
+        for x, way in zip(given, self.ways, strict=True):
+            if way is None or type(x) is _Buffer:
+                bufs.append(x)
+            elif type(x) in NUMBERS and not self.donates:
+                bufs.append(scalar(x)._buf)
+            else:
+                bufs.append(way(x))
+        return bufs
+
+    def _ways(self) -> list[Callable[[Any], Any] | None]:
+        """For each leaf what makes a buffer of it; None for those that are not read, or moved elsewhere."""
+        read = () if self.arranges else self.kept
+        ways: list[Callable[[Any], Any] | None] = [None] * len(self.keys)
+        for i in read:
+            ways[i] = way_in(aval_of_leaf(self.keys[i]).physical, default_sharding())
+        return ways
+
+    def run(self, given: Sequence[Any]) -> list[Array]:
+        """Executes on what `gather` found, `placed`."""
         self.calls += 1
         program = self.program
-        if not self.whole:
+        if self.arranges:
+            found = zip(given, self.keys, strict=True)
+            leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
             leaves = [*self.consts, *[leaves[i] for i in self.kept]]
-            arrays = [x if type(x) is Array else program.adopt(x, i, self.donates) for i, x in enumerate(leaves)]
-            return program.run(arrays)
-        if bufs is None:
-            bufs = [x._buf if type(x) is Array else self._buffer(x) for x in leaves]
-        outs = self.execute(bufs).consume_with_handlers(self.handlers)
+            adopt, donates = program.adopt, self.donates
+            return program.run([x if type(x) is Array else adopt(x, i, donates) for i, x in enumerate(leaves)])
+        if not self.whole:
+            given = [*[x._buf for x in self.consts], *[given[i] for i in self.kept]]
+        try:
+            outs = self.execute(given).consume_with_handlers(self.handlers)
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            explain_failure(self.consts)
+            raise
         return list(map(wrap, outs, program.out_avals, program.out_keys))
 
-    def _buffer(self, x: Any) -> Any:
-        """A buffer for a number or a NumPy array; numbers share theirs, unless it may be given away."""
-        if type(x) in _NUMBERS and not self.donates:
-            return scalar(x)._buf
-        return put_buffer(x, typeof_value(x).physical, default_sharding())  # type: ignore[union-attr]
+    def run_leaves(self, leaves: Sequence[Any]) -> list[Array]:
+        """Executes on leaves of any kind: arrays, numbers, NumPy arrays."""
+        return self.run(self.placed([x._buf if type(x) is Array else x for x in leaves]))

@@ -36,7 +36,7 @@ from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
-from .entry import Entry, gather, layout
+from .entry import NOTHING, NUMBERS, Entry, aval_of_leaf, gather, layout
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .stage_out import ShapeDtypeStruct, eval_shape
@@ -44,8 +44,6 @@ from .threaded import Threaded
 
 if TYPE_CHECKING:
     from . import stages
-
-_NUMBERS = (float, int, bool, complex)
 
 
 class Traced(NamedTuple):
@@ -61,10 +59,15 @@ class LoweredCall(NamedTuple):
 
     lowering: Lowering
     traced: Traced
+    keys: Sequence[Any]
     consts: list[Array]
     kept: list[int]
     donated: frozenset[int]
     donates: bool
+
+    def entry(self, program: Program) -> Entry:
+        """The call of the compiled program."""
+        return Entry(program, self.consts, self.kept, self.keys, self.traced.out_tree, self.donates)
 
 
 class Prepared(NamedTuple):
@@ -97,38 +100,45 @@ class JitFunction:
         self._options = options
         self._store: Caches = caches_for(fun, options)
         self._fast = self._store.fast
+        self._layouts = self._store.layouts
         self._resolved: Options | None = None
         self._plain = not (options.static_argnums or options.static_argnames)
 
     #: whether references that the function uses are passed in and out of it
     _threads = True
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, first: Any = NOTHING, /, *rest: Any, **kwargs: Any) -> Any:
         if current_trace.get() is not None:
-            return self._guarded(self._call_traced, args, kwargs)
-        key: list[Any] = [config.current().called]
-        values: Sequence[Any] = args
-        if kwargs or not self._plain:
-            values = self._dynamic(key, args, kwargs)
-        bufs: list[Any] = []
-        ready = gather(key, values, bufs)
-        if ready is None:  # keys of the first values that are there already do no harm
-            values, tree = self._guarded(flatten, values)
-            key.append(tree)
-            bufs.clear()
-            ready = gather(key, values, bufs)
+            return self._guarded(self._call_traced, () if first is NOTHING else (first, *rest), kwargs)
+        mark = config.current().called
+        if type(first) is Array and not rest and not kwargs:
+            # one array, as most operations of eager code have: the same as below, without lists
+            entry = self._fast.get((mark, first._key))
+            if entry is not None and entry.direct:
+                entry.calls += 1
+                try:
+                    (out,) = entry.execute([first._buf]).consume_with_handlers(entry.handlers)
+                except (JaxRuntimeError, ValueError, RuntimeError):
+                    self._explain_failure((first,), kwargs)
+                    raise
+                return wrap(out, entry.aval, entry.key)
+        args = () if first is NOTHING else (first, *rest)
+        key: list[Any] = [mark]
+        given: list[Any] = []
         try:
+            ready = gather(key, args if self._plain and not kwargs else self._dynamic(key, args, kwargs), given)
             entry = None if ready is None else self._fast.get(tuple(key))
-        except TypeError:  # a static argument that is not hashable
+        except Exception:  # an argument that is not hashable, or no tree: the general path finds it, and says so
             entry = ready = None
         if entry is None:
             return self._guarded(self._call_flat, args, kwargs, None if ready is None else tuple(key))
         try:
-            if entry.direct and ready:
+            if not ready:
+                given = entry.placed(given)
+            if entry.direct:
                 entry.calls += 1
-                return wrap(entry.execute(bufs).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
-            leaves = values if ready else [x for x in values if x is not None]
-            outs = entry.run(leaves, bufs if ready else None)
+                return wrap(entry.execute(given).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
+            outs = entry.run(given)
         except (JaxRuntimeError, ValueError, RuntimeError):
             self._explain_failure(args, kwargs)
             raise
@@ -136,10 +146,10 @@ class JitFunction:
 
     def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments that are not static, in the order of the leaves; what the others are is added to `key`."""
-        where = (len(args), *kwargs)
-        found = self._store.layouts.get(where)
+        where = (len(args), *kwargs) if kwargs else len(args)
+        found = self._layouts.get(where)
         if found is None:
-            found = bounded(self._store.layouts)[where] = layout(self.options, len(args), list(kwargs))
+            found = bounded(self._layouts)[where] = layout(self.options, len(args), list(kwargs))
         values = (*args, *kwargs.values()) if kwargs else args
         key.append(where)
         if found.static is not None:
@@ -178,12 +188,12 @@ class JitFunction:
         key = (in_tree, statics, settings.called, *keys)
         entry = self._store.entries.get(key)
         if entry is None:
-            entry = self._compile(args, kwargs, statics, leaves, in_tree, keys)
+            entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
         if fast is not None and type(entry) is Entry:
             bounded(self._fast)[fast] = entry
         try:
-            outs = entry.run(leaves)
+            outs = entry.run_leaves(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
             self._explain_failure(*given)
             raise
@@ -191,7 +201,7 @@ class JitFunction:
 
     def _leaf_key(self, x: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
         kind = type(x)
-        if kind in _NUMBERS:
+        if kind in NUMBERS:
             return kind
         if isinstance(x, Tracer):
             check_live(x)
@@ -282,7 +292,7 @@ class JitFunction:
         return traced
 
     def _compile(
-        self, args: Any, kwargs: Any, statics: Any, leaves: Sequence[Any], in_tree: PyTreeDef, keys: Sequence[Any]
+        self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
     ) -> Entry | Threaded:
         mine = tuple(i for i, key in enumerate(keys) if key is Ref)
         if mine:
@@ -295,7 +305,7 @@ class JitFunction:
             if not self._threads:
                 raise
             return self._thread(in_tree, statics, mine)
-        return _entry(lowered, len(leaves), program)
+        return lowered.entry(program)
 
     def _thread(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> Threaded:
         key = (in_tree, statics, mine)
@@ -313,8 +323,7 @@ class JitFunction:
         return _PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
-        avals = [scalar_aval(k) if k in _NUMBERS else k if type(k) is ShapedArray else k.aval for k in keys]
-        traced = self._trace(args, kwargs, statics, in_tree, avals)
+        traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
         options = self._options
         asked_in, asked_out = options.in_shardings, options.out_shardings
         ins = asked_in.spread((args, kwargs)) if asked_in is not None else None
@@ -332,14 +341,14 @@ class JitFunction:
         lowering = lower(
             jaxpr.replace(invars=invars),
             jaxpr.name,
-            [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in _NUMBERS else keys[i] for i in kept]],
+            [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in kept]],
             device=options.device,
             donated=usable,
             results=_result_paths(traced.out_tree),
             in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
             out_shardings=outs,
         )
-        return LoweredCall(lowering, traced, kept_consts, kept, donated, bool(usable))
+        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, bool(usable))
 
     def _usable(
         self, donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
@@ -424,14 +433,14 @@ class JitFunction:
 
     def _lowered(self, made: Prepared) -> stages.Lowered:
         lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
-        traced, count = lowered.traced, len(made.keys)
+        traced = lowered.traced
         avals = traced.closed.out_avals
         hidden = len(lowered.consts)
         stages = _stages()
         call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, lowered.kept, hidden)
 
         def run(program: Program) -> Callable[..., list[Array]]:
-            return _entry(lowered, count, program).run
+            return lowered.entry(program).run_leaves
 
         return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
 
@@ -466,11 +475,6 @@ def _stages() -> Any:
     from . import stages
 
     return stages
-
-
-def _entry(lowered: LoweredCall, count: int, program: Program) -> Entry:
-    """The call of a compiled program with `count` leaves."""
-    return Entry(program, lowered.consts, lowered.kept, count, lowered.traced.out_tree, lowered.donates)
 
 
 def _key_of(x: Any, aval: ShapedArray) -> Key:

@@ -53,10 +53,10 @@ class Threaded:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The result for flat arguments."""
-        outs = self.run(leaves)
+        outs = self.run_leaves(leaves)
         return self.out_tree.unflatten(outs)
 
-    def run(self, leaves: Sequence[Any]) -> list[Any]:
+    def run_leaves(self, leaves: Sequence[Any]) -> list[Any]:
         """Flat results for flat arguments; what the references hold is replaced."""
         passed = [leaves[i] for i in self.mine]
         rest = [x for i, x in enumerate(leaves) if i not in self.mine]

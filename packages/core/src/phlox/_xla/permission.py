@@ -37,14 +37,19 @@ def asked() -> Iterator[None]:
         _explicit.reset(token)
 
 
+def free(direction: str) -> bool:
+    """Whether the settings let all transfers in this direction pass."""
+    return _FLAG[direction](config.current()) in (None, "allow")
+
+
 def check(direction: str, aval: ShapedArray, there: Sharding | None = None, here: Sharding | None = None) -> None:
     """Asks the guard of `direction` ("host_to_device" …) for a transfer of an array of this type.
 
     Raises `TransferError` where it is forbidden.
     """
-    level = _FLAG[direction](config.current())
-    if level is None or level == "allow":
+    if free(direction):
         return
+    level = _FLAG[direction](config.current())
     explicit = _explicit.get()
     if explicit and not level.endswith("_explicit"):
         return

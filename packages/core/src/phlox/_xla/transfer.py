@@ -6,6 +6,7 @@ Knows buffers and their physical types; arrays are made of them in `array.py`.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jaxlib.xla_client as xla_client
@@ -26,6 +27,7 @@ _HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from ja
 _CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
 _UNCHECKED = {"_skip_checks": True} if _CHECKS else {}
 _batched_device_put = xla_client.batched_device_put
+_asarray = np.asarray
 
 
 def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
@@ -38,17 +40,32 @@ def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
 
 def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     """Copies host data to where `sharding` says. Never aliases the caller's memory."""
-    permission.check("host_to_device", aval, sharding)
-    devices = sharding.devices
-    native_sharding = sharding.native(aval.ndim)
-    host = np.asarray(x, aval.dtype)
-    if len(devices) == 1:
-        parts = [host]
-    else:
+    return way_in(aval, sharding)(x)
+
+
+def way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], Any]:
+    """What copies host data of this physical type there, for use under the settings that are in force now."""
+    dtype, native_sharding, single = aval.dtype, sharding.native(aval.ndim), list(sharding.devices)
+
+    def put_one(x: Any) -> Any:
+        return _batched_device_put(aval, native_sharding, [_asarray(x, dtype)], single, True, False, _COPY, True)
+
+    def put_parts(x: Any) -> Any:
+        host = _asarray(x, dtype)
         devices, indices = _local_parts(sharding, aval.shape)
         # A copy for each device: jaxlib fails when two of them are given the same memory.
         parts = [host[index].copy() for index in indices]
-    return _batched_device_put(aval, native_sharding, parts, list(devices), True, False, _COPY, True)
+        return _batched_device_put(aval, native_sharding, parts, list(devices), True, False, _COPY, True)
+
+    put = put_one if len(single) == 1 else put_parts
+    if permission.free("host_to_device"):
+        return put
+
+    def put_if_permitted(x: Any) -> Any:
+        permission.check("host_to_device", aval, sharding)
+        return put(x)
+
+    return put_if_permitted
 
 
 @functools.lru_cache(4096)

@@ -90,10 +90,11 @@ class ufunc(JitFunction):
     # -- calls with keywords: they are refused, or nothing, and then it is a call without them
 
     def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        self._guarded(self._check_options, kwargs)
+        self._check_options(kwargs)
         return args
 
     def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
+        self._check_options(kwargs)
         return super()._call_flat(args, {}, fast)
 
     def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
