@@ -1,4 +1,4 @@
-"""Processes that take turns: for each case a sample of one library, then one of the next, and again."""
+"""Processes that take turns: for each case some samples of one library, then of the next, and again."""
 
 from __future__ import annotations
 
@@ -121,18 +121,18 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
                             continue
                         try:
                             if case.process:
-                                sample = _run_process(python, case, library, folder)
+                                samples = [_run_process(python, case, library, folder)]
                             else:
                                 worker = workers.get(library) or workers.setdefault(library, Worker(python, library))
-                                reply = worker.ask("sample", case.name)
+                                reply = worker.ask("turn", case.name)
                                 if "error" in reply:
                                     raise RuntimeError(reply["error"])
-                                sample = reply["sample"]
+                                samples = reply["samples"]
                         except RuntimeError as error:
                             result.errors[library] = str(error)
                             continue
                         if turn or not case.process:
-                            result.samples.setdefault(library, []).append(sample)
+                            result.samples.setdefault(library, []).extend(samples)
             for worker in workers.values():
                 worker.ask("forget", case.name)
             yield result

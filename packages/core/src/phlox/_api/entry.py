@@ -95,13 +95,20 @@ def gather(key: list[Any], values: Iterable[Any], given: list[Any]) -> bool | No
     return ready
 
 
+def _packing(tree: PyTreeDef) -> Callable[[list[Any]], Any]:
+    """`tree.unflatten`, or what does the same sooner."""
+    if tree == _LEAF:
+        return itemgetter(0)
+    return tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
+
+
 class Entry:
     """A compiled call: the program, the arrays hidden in it, and which leaves it reads.
 
     Attributes:
       keys: what its leaves are: types, places, classes of numbers.
       whole: whether the leaves are the arguments of the program as they stand.
-      single: whether the result is one array.
+      pack: makes the result of the list of arrays.
       arranges: whether arrays are moved before the program runs, or watched around it.
       direct: whether `execute`, `handlers`, `aval` and `key` are all it takes.
       calls: how often it ran.
@@ -109,7 +116,7 @@ class Entry:
 
     __slots__ = (
         "arranges", "aval", "calls", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "keys",
-        "out_tree", "program", "single", "ways", "whole",
+        "pack", "program", "ways", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -127,15 +134,15 @@ class Entry:
         self.kept = kept
         self.keys = keys
         self.ways: list[Callable[[Any], Any] | None] | None = None  # made when a leaf needs one
-        self.out_tree = out_tree
+        self.pack = _packing(out_tree)
         self.donates = donates
         self.arranges = bool(program.arrange) or program.watch is not None
         self.whole = not consts and len(kept) == len(keys)
-        self.single = len(program.out_avals) == 1 and out_tree == _LEAF
-        self.direct = self.whole and self.single and not self.arranges
+        single = out_tree == _LEAF
+        self.direct = self.whole and single and not self.arranges
         self.execute, self.handlers = program.execute, program.handlers
-        self.aval: Any = program.out_avals[0] if self.single else None
-        self.key: Any = program.out_keys[0] if self.single else None
+        self.aval: Any = program.out_avals[0] if single else None
+        self.key: Any = program.out_keys[0] if single else None
 
     def placed(self, given: Sequence[Any]) -> list[Any]:
         """What `gather` found, with buffers for those numbers and NumPy arrays that the program reads as they are;

@@ -142,7 +142,7 @@ class JitFunction:
         except (JaxRuntimeError, ValueError, RuntimeError):
             self._explain_failure(args, kwargs)
             raise
-        return outs[0] if entry.single else entry.out_tree.unflatten(outs)
+        return entry.pack(outs)
 
     def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments that are not static, in the order of the leaves; what the others are is added to `key`."""
@@ -197,7 +197,7 @@ class JitFunction:
         except (JaxRuntimeError, ValueError, RuntimeError):
             self._explain_failure(*given)
             raise
-        return outs[0] if entry.single else entry.out_tree.unflatten(outs)
+        return entry.pack(outs)
 
     def _leaf_key(self, x: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
         kind = type(x)

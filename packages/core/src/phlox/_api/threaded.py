@@ -22,7 +22,6 @@ class Threaded:
       mine: the numbers of the leaves that are references. Those that `fun` closes over are found by tracing it.
     """
 
-    single = whole = False
     out_tree: PyTreeDef
 
     def __init__(
@@ -54,6 +53,10 @@ class Threaded:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The result for flat arguments."""
         outs = self.run_leaves(leaves)
+        return self.pack(outs)
+
+    def pack(self, outs: list[Any]) -> Any:
+        """Makes the result of the list of arrays."""
         return self.out_tree.unflatten(outs)
 
     def run_leaves(self, leaves: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ immutable once built; every transformation makes a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,16 +192,14 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live: set[Atom] = {v for v in outvars if type(v) is Var}
+    live: set[Atom] = set(outvars)  # literals among them do no harm
     kept: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
         if eqn.effects or not live.isdisjoint(eqn.outvars):
             if eqn.primitive.narrow is not None:
                 eqn = eqn.primitive.narrow(eqn, [v in live for v in eqn.outvars])
             kept.append(eqn)
-            for v in eqn.invars:
-                if type(v) is Var:
-                    live.add(v)
+            live.update(eqn.invars)
     kept.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
     if kept == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):
@@ -209,14 +207,17 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     return jaxpr.replace(eqns=kept, outvars=outvars), used
 
 
-def jaxprs_in(params: dict[str, Any]) -> Iterable[Jaxpr]:
+def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
     """Jaxprs among the parameters of an equation, also those in tuples."""
+    found = []
     for value in params.values():
         for item in value if isinstance(value, tuple) else (value,):
-            if type(item) is ClosedJaxpr:
-                yield item.jaxpr
-            elif type(item) is Jaxpr:
-                yield item
+            kind = type(item)
+            if kind is ClosedJaxpr:
+                found.append(item.jaxpr)
+            elif kind is Jaxpr:
+                found.append(item)
+    return found
 
 
 def effects_inside(params: dict[str, Any]) -> Effects:

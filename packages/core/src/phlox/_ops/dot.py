@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -117,19 +118,33 @@ def _dot_text(
     precision: Any,
     preferred_element_type: Any,
 ) -> Value:
-    (lc, rc), (lb, rb) = dimension_numbers
-    batch = f"batching_dims = {ints(lb)} x {ints(rb)}, " if lb else ""
     out, algorithm = f.out, ""
-    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+    if isinstance(precision, _ALGORITHMS):
         lhs, rhs, kept, algorithm = prepared(f, lhs, rhs, precision)
         out, precision = shaped(out.shape, kept), None
+    end = _dot_end(dimension_numbers, precision, algorithm, lhs.aval, rhs.aval, out)
+    return f.convert(f.ending("stablehlo.dot_general", f"{lhs.name}, {rhs.name}", end, out), f.out.dtype)
+
+
+_ALGORITHMS = (DotAlgorithm, DotAlgorithmPreset)
+
+
+@functools.lru_cache(4096)
+def _dot_end(
+    numbers: DotDimensionNumbers,
+    precision: Any,
+    algorithm: str,
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    out: ShapedArray,
+) -> str:
+    (lc, rc), (lb, rb) = numbers
+    batch = f", batching_dims = {ints(lb)} x {ints(rb)}" if lb else ""
     first, second = precision or (Precision.DEFAULT, Precision.DEFAULT)
-    name = f.fresh()
-    f.line(
-        f"{name} = stablehlo.dot_general {lhs}, {rhs}, {batch}contracting_dims = {ints(lc)} x {ints(rc)}, "
-        f"precision = [{first.name}, {second.name}]{algorithm} : ({lhs.aval.text}, {rhs.aval.text}) -> {out.text}"
+    return (
+        f"{batch}, contracting_dims = {ints(lc)} x {ints(rc)}, precision = [{first.name}, {second.name}]{algorithm}"
+        f" : ({lhs.text}, {rhs.text}) -> {out.text}"
     )
-    return f.convert(Value(name, out), f.out.dtype)
 
 
 def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:

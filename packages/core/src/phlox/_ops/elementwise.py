@@ -194,7 +194,7 @@ def _integer_pow_text(f: Function, x: Value, y: int) -> Value:
     assert result is not None
     if y > 0:
         return result
-    return f.same("stablehlo.divide", f.constant(1, x.aval), result)
+    return f.same("stablehlo.divide", f.number(1, x.aval), result)
 
 
 def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:

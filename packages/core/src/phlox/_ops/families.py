@@ -150,6 +150,16 @@ ZERO: Any = "zero"
 LINEAR: Any = "linear"
 
 
+def has_short_form(lower: Lower) -> bool:
+    """Whether this is the name of a StableHLO operation; those of CHLO are written in the generic form."""
+    return isinstance(lower, str) and not lower.startswith("chlo.")
+
+
+def rule_for(lower: Lower) -> Callable[..., Value]:
+    """The rule itself, or the one that writes the operation of this name in the generic form."""
+    return lower if callable(lower) else lambda f, *operands: f.op(lower, operands, f.out)
+
+
 def unary(
     name: str,
     lower: Lower,
@@ -173,10 +183,8 @@ def unary(
         check_kind(name, x, accepts)
         return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type)
 
-    def write(f: Function, x: Value, **params: Any) -> Value:
-        if callable(lower):
-            return lower(f, x, **params)
-        return f.same(lower, x) if x.aval.text == f.out.text else f.unlike(lower, x, f.out)
+    def write(f: Function, x: Value) -> Value:
+        return f.same(lower, x) if x.aval.text == f.out.text else f.unlike(lower, x, f.out)  # type: ignore[arg-type]
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -195,7 +203,7 @@ def unary(
     made = Primitive(
         name,
         types=types,
-        lower=write,
+        lower=write if has_short_form(lower) else rule_for(lower),
         jvp=None if derivative is None and tangent is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
@@ -231,13 +239,15 @@ def binary(
             dtype = result(dtype)
         return shaped(shape, dtype, x.weak_type and y.weak_type)
 
+    short, rule = has_short_form(lower), rule_for(lower)
+
     def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
         shape = f.outs[0].shape
         if x.aval.shape != shape:
             x = fit(f, x, shape)
         if y.aval.shape != shape:
             y = fit(f, y, shape)
-        return lower(f, x, y, **params) if callable(lower) else f.same(lower, x, y)
+        return f.same(lower, x, y) if short else rule(f, x, y, **params)  # type: ignore[arg-type]
 
     def jvp(primals: Sequence[Any], given: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         x, y = primals

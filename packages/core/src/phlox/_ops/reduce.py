@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,14 +114,15 @@ def reduce_text(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out:
     """The text of a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
     if isinstance(op, str) and op.startswith("stablehlo."):
-        name, initial = f.fresh(), f.number(start, scalar)
-        f.line(
-            f"{name} = stablehlo.reduce({x} init: {initial}) applies {op} across dimensions = {ints(axes)} : "
-            f"({x.aval.text}, {scalar.text}) -> {out.text}"
-        )
-        return Value(name, out)
+        operands = f"({x.name} init: {f.number(start, scalar).name})"
+        return f.ending("stablehlo.reduce", operands, _reduce_end(op, tuple(axes), x.aval, scalar, out), out)
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
     return f.op("stablehlo.reduce", [x, f.constant(start, scalar)], out, f"dimensions = {i64_array(axes)}", [body])
+
+
+@functools.lru_cache(4096)
+def _reduce_end(op: str, axes: Axes, x: ShapedArray, scalar: ShapedArray, out: ShapedArray) -> str:
+    return f" applies {op} across dimensions = {ints(axes)} : ({x.text}, {scalar.text}) -> {out.text}"
 
 
 def lowest(dtype: Any) -> Any:

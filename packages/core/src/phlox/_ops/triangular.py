@@ -36,7 +36,7 @@ def _text(
     unit_diagonal: bool,
 ) -> Value:
     if conjugate_a and not transpose_a:
-        a = f.same("chlo.conj", a)
+        a = f.op("chlo.conj", [a], a.aval)
     if not has_routines(a.aval):  # XLA writes out the substitution for narrow floats
         how = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
         flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}

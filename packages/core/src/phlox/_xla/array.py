@@ -198,8 +198,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     def block_until_ready(self) -> Array:
         """Waits until the elements are computed; returns the array. Raises what the computation raised."""
-        self._check_alive()
-        self._buf.block_until_ready()
+        try:
+            self._buf.block_until_ready()
+        except RuntimeError:
+            self._check_alive()
+            raise
         return self
 
     def is_ready(self) -> bool:
@@ -312,9 +315,12 @@ def logical(array: Array, aval: ShapedArray) -> Array:
 
 def block_until_ready(arrays: list[Array]) -> None:
     """Waits for several arrays at once."""
-    for array in arrays:
-        array._check_alive()
-    native.batched_block_until_ready([array._buf for array in arrays])
+    try:
+        native.batched_block_until_ready([array._buf for array in arrays])
+    except RuntimeError:
+        for array in arrays:
+            array._check_alive()
+        raise
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

@@ -66,11 +66,13 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
 
     locate = f.module.locations
     for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
         operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
-        f.outs = [v.aval.physical for v in eqn.outvars]
-        rule = eqn.primitive.rule("lower")
+        outvars = eqn.outvars
+        f.outs = [v.aval.physical for v in outvars] if primitive.multiple_results else [outvars[0].aval.physical]
+        rule = primitive.lower or primitive.rule("lower")
         # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
-        params = eqn.params if eqn.primitive.extend is None else _physical_params(eqn)
+        params = eqn.params if primitive.extend is None else _physical_params(eqn)
         around = f.label
         if locate:
             f.label = _path(around, eqn)
@@ -78,10 +80,10 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         if locate:
             f.locate(_location(f.label, eqn.source_info))
             f.label = around
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, results, strict=True))
+        if primitive.multiple_results:
+            env.update(zip(outvars, results, strict=True))
         else:
-            env[eqn.outvars[0]] = results
+            env[outvars[0]] = results
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -102,9 +102,12 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
 
     def find() -> Mesh | None:
         for eqn in jaxpr.eqns:
-            if "mesh" in eqn.params:
-                return eqn.params["mesh"]
-            for inner in jaxprs_in(eqn.params):
+            params = eqn.params
+            if not params:  # most equations
+                continue
+            if "mesh" in params:
+                return params["mesh"]
+            for inner in jaxprs_in(params):
                 found = mesh_of(inner)
                 if found is not None:
                     return found

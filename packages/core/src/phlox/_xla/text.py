@@ -7,6 +7,7 @@ for operations whose operands and result have one type, `op` for everything else
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -203,14 +204,19 @@ class Function:
         self.located = len(self.lines)
 
     def same(self, op: str, *operands: Value) -> Value:
-        """``op`` on operands of one type, with a result of that type."""
-        if op.startswith("chlo."):  # this dialect has no short form of its own
-            return self.op(op, operands, operands[0].aval)
-        name = self.fresh()
+        """``op`` on operands of one type, with a result of that type, in the short form that StableHLO has for it."""
         aval = operands[0].aval
+        # Names come first: a number writes itself when it is asked for its name.
         names = ", ".join([x.name for x in operands])
+        name = self.fresh()
         self.lines.append(f"{self.indent}{name} = {op} {names} : {aval.text}")
         return Value(name, aval)
+
+    def ending(self, op: str, operands: str, end: str, out: ShapedArray) -> Value:
+        """``op`` on operands of these names, in a short form whose `end` names no values, so that rules can keep it."""
+        name = self.fresh()
+        self.lines.append(f"{self.indent}{name} = {op} {operands}{end}")
+        return Value(name, out)
 
     def op(
         self,
@@ -294,11 +300,8 @@ class Function:
             return x
         if type(x) is Number:
             return self.number(x.value, shaped(shape, x.aval.dtype))
-        name = self.fresh()
         aval = shaped(shape, x.aval.dtype)
-        where = ", ".join(map(str, dims))
-        self.line(f"{name} = stablehlo.broadcast_in_dim {x}, dims = [{where}] : ({x.aval.text}) -> {aval.text}")
-        return Value(name, aval)
+        return self.ending("stablehlo.broadcast_in_dim", x.name, _broadcast_end(tuple(dims), x.aval, aval), aval)
 
     def convert(self, x: Value, dtype: Any) -> Value:
         """`x` with another element type."""
@@ -308,9 +311,7 @@ class Function:
 
     def unlike(self, op: str, x: Value, out: ShapedArray, extra: str = "") -> Value:
         """``op`` on one operand, with a result of another type."""
-        name = self.fresh()
-        self.line(f"{name} = {op} {x}{extra} : ({x.aval.text}) -> {out.text}")
-        return Value(name, out)
+        return self.ending(op, x.name, f"{extra} : ({x.aval.text}) -> {out.text}", out)
 
     def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
         """``x <direction> y`` elementwise: EQ, NE, LT, LE, GT or GE."""
@@ -319,14 +320,16 @@ class Function:
         name = self.fresh()
         out = shaped(x.aval.shape, dtypes.bool_)
         self.line(
-            f"{name} = stablehlo.compare {direction}, {x}, {y}, {how} : ({x.aval.text}, {y.aval.text}) -> {out.text}"
+            f"{name} = stablehlo.compare {direction}, {x.name}, {y.name}, {how}"
+            f" : ({x.aval.text}, {y.aval.text}) -> {out.text}"
         )
         return Value(name, out)
 
     def select(self, which: Value, yes: Value, no: Value) -> Value:
         """`yes` where `which`, else `no`; `which` has no axes or those of the others."""
         name = self.fresh()
-        self.line(f"{name} = stablehlo.select {which}, {yes}, {no} : {which.aval.text}, {yes.aval.text}")
+        names = f"{which.name}, {yes.name}, {no.name}"
+        self.line(f"{name} = stablehlo.select {names} : {which.aval.text}, {yes.aval.text}")
         return Value(name, yes.aval)
 
     def region(
@@ -341,6 +344,11 @@ class Function:
         last = f"{inner.indent}{end}" + (f" {', '.join(map(str, results))} : {types}" if results else "")
         block = f"{self.indent}^bb0({head}):\n" if arguments else ""
         return "{\n" + block + "\n".join([*inner.lines, last]) + f"\n{self.indent}}}"
+
+
+@functools.lru_cache(4096)
+def _broadcast_end(dims: tuple[int, ...], x: ShapedArray, out: ShapedArray) -> str:
+    return f", dims = {ints(dims)} : ({x.text}) -> {out.text}"
 
 
 def ints(values: Iterable[int]) -> str:
