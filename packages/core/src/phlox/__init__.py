@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING
 
 from . import dtypes, errors, numpy, tree, tree_util
 from ._api import memory
-from ._api.assemble import (
-    device_put_replicated,
-    device_put_sharded,
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
 from ._api.caches import clear_caches
-from ._api.callbacks import pure_callback
-from ._api.closures import closure_convert, custom_gradient, linear_transpose
-from ._api.compile_time import ensure_compile_time_eval
 from ._api.configuration import (
     allow_f16_reductions,
     array_garbage_collection_guard,
@@ -60,17 +50,12 @@ from ._api.configuration import (
 from ._api.custom import custom_jvp, custom_vjp
 from ._api.devices import block_until_ready, copy_to_host_async, device_get, device_put
 from ._api.differentiate import jvp, linearize, vjp
-from ._api.environment import print_environment_info
 from ._api.grad import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from ._api.jit import jit
 from ._api.meshes import make_mesh, reshard, set_mesh
-from ._api.naming import named_call, named_scope
-from ._api.pmap import pmap
-from ._api.remat import checkpoint, checkpoint as remat
-from ._api.shard_map import shard_map, smap
 from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
 from ._api.vmap import vmap
-from ._base.later import submodules
+from ._base.later import on_demand
 from ._ir.dtypes import float0
 from ._trace.refs import Ref
 from ._xla import disk as cache
@@ -128,37 +113,41 @@ if TYPE_CHECKING:
         stages,
         typing,
     )
+    from ._api.assemble import (
+        device_put_replicated,
+        device_put_sharded,
+        make_array_from_callback,
+        make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )
+    from ._api.callbacks import pure_callback
+    from ._api.closures import closure_convert, custom_gradient, linear_transpose
+    from ._api.compile_time import ensure_compile_time_eval
+    from ._api.environment import print_environment_info
+    from ._api.naming import named_call, named_scope
+    from ._api.pmap import pmap
+    from ._api.remat import checkpoint, remat
+    from ._api.shard_map import shard_map, smap
 
-__getattr__ = submodules(
+__getattr__, __dir__ = on_demand(
     __name__,
-    "ad",
-    "ad_checkpoint",
-    "api_util",
-    "checkpoint_policies",
-    "core",
-    "custom_batching",
-    "custom_derivatives",
-    "debug",
-    "distributed",
-    "dlpack",
-    "example_libraries",
-    "experimental",
-    "export",
-    "extend",
-    "ffi",
-    "flatten_util",
-    "image",
-    "interpreters",
-    "lax",
-    "monitoring",
-    "nn",
-    "ops",
-    "random",
-    "ref",
-    "scipy",
-    "sharding",
-    "stages",
-    "typing",
+    "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
+    "distributed dlpack example_libraries experimental export extend ffi flatten_util image interpreters "
+    "lax monitoring nn ops random ref scipy sharding stages typing",
+    {
+        "_api.assemble": (
+            "device_put_replicated device_put_sharded make_array_from_callback make_array_from_process_local_data "
+            "make_array_from_single_device_arrays"
+        ),
+        "_api.callbacks": "pure_callback",
+        "_api.closures": "closure_convert custom_gradient linear_transpose",
+        "_api.compile_time": "ensure_compile_time_eval",
+        "_api.environment": "print_environment_info",
+        "_api.naming": "named_call named_scope",
+        "_api.pmap": "pmap",
+        "_api.remat": "checkpoint remat",
+        "_api.shard_map": "shard_map smap",
+    },
 )
 
 __all__ = [
@@ -301,7 +290,3 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -48,6 +49,25 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], bool, bool] | None:
+    """The names of arguments that can be given by position, and by name; whether there are ``*args``, ``**kwargs``."""
+    if type(fun) is types.FunctionType and not fun.__dict__:  # what a signature would say, without making one
+        code = fun.__code__
+        names, many = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], code.co_flags
+        variadic, takes_any_name = bool(many & inspect.CO_VARARGS), bool(many & inspect.CO_VARKEYWORDS)
+        return names[: code.co_argcount], names[code.co_posonlyargcount :], variadic, takes_any_name
+    signature = signature_of(fun)
+    if signature is None:
+        return None
+    parameters = list(signature.parameters.values())
+    return (
+        [p.name for p in parameters if p.kind in _POSITIONAL],
+        [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)],
+        any(p.kind is p.VAR_POSITIONAL for p in parameters),
+        any(p.kind is p.VAR_KEYWORD for p in parameters),
+    )
+
+
 def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str) -> tuple[Ints, tuple[str, ...]]:
     """Argument numbers and names that mean the same arguments, each completed by the other.
 
@@ -55,14 +75,10 @@ def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: 
     """
     if not nums and not names:
         return nums, names
-    signature = signature_of(fun)
-    if signature is None:
+    parameters = _parameters(fun)
+    if parameters is None:
         return nums, names
-    parameters = list(signature.parameters.values())
-    positional = [p.name for p in parameters if p.kind in _POSITIONAL]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    positional, by_name, variadic, takes_any_name = parameters
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise OptionError(

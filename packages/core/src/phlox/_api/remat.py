@@ -112,6 +112,10 @@ def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: lis
     return fun(*args, **dict(zip(names, given[len(given) - len(names) :], strict=True)))
 
 
+#: the name that it had first
+remat = checkpoint
+
+
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x` (a tree) under a name by which policies of `checkpoint` speak of it.
 

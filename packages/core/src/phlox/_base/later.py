@@ -1,19 +1,35 @@
-"""Submodules that are imported when they are first asked for, so that `import phlox` does not wait for all of them."""
+"""What is imported when it is first asked for, so that `import phlox` does not wait for all that few programs need."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
-from types import ModuleType
+from typing import Any
 
 
-def submodules(package: str, *names: str) -> Callable[[str], ModuleType]:
-    """The ``__getattr__`` of a package with these submodules."""
-    known = frozenset(names)
+def on_demand(
+    package: str, submodules: str, members: dict[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package with these submodules, and with these members of further ones.
 
-    def __getattr__(name: str) -> ModuleType:
-        if name in known:
-            return importlib.import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+    Names are separated by blanks. The package states them again under ``if TYPE_CHECKING``, for those who read types;
+    tests/house/test_doors.py compares.
+    """
+    homes = {name: name for name in submodules.split()}
+    for home, names in (members or {}).items():
+        homes.update(dict.fromkeys(names.split(), home))
 
-    return __getattr__
+    def __getattr__(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+        module = importlib.import_module(f"{package}.{home}")
+        value = module if home == name else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return __getattr__, __dir__

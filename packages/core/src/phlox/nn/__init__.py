@@ -1,6 +1,8 @@
 """``phlox.nn``: activation functions, normalised exponentials, and initializers, as in ``jax.nn``."""
 
-from . import initializers
+from typing import TYPE_CHECKING
+
+from .._base.later import on_demand
 from ._activations import (
     celu,
     hard_sigmoid,
@@ -14,7 +16,6 @@ from ._activations import (
     sparse_sigmoid,
     squareplus,
 )
-from ._attention import dot_product_attention
 from ._functions import (
     elu,
     gelu,
@@ -37,7 +38,20 @@ from ._functions import (
     swish,
     tanh,
 )
-from ._scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
+
+if TYPE_CHECKING:
+    from . import initializers
+    from ._attention import dot_product_attention
+    from ._scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
+
+__getattr__, __dir__ = on_demand(
+    __name__,
+    "initializers",
+    {
+        "_attention": "dot_product_attention",
+        "_scaled": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
+    },
+)
 
 __all__ = [
     "celu",

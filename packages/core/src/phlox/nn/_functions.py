@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import lax, numpy as jnp
+from .. import numpy as jnp
 from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ops import elementwise as e, logic
 from .._ops.shape import own
 from ..numpy._promote import canonical_axes, canonical_axis, check, promote_inexact, promoted_inexact, type_of
 
@@ -30,7 +31,7 @@ def relu(x: Any) -> Any:
 @relu.defjvp
 def _relu_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
-    return relu(x), lax.select(x > 0, t, jnp.zeros_like(t))
+    return relu(x), logic.select_n(x > 0, jnp.zeros_like(t), t)
 
 
 @custom_jvp
@@ -47,7 +48,7 @@ def relu6(x: Any) -> Any:
 @relu6.defjvp
 def _relu6_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
-    return relu6(x), lax.select((x > 0) & (x < 6), t, jnp.zeros_like(t))
+    return relu6(x), logic.select_n((x > 0) & (x < 6), jnp.zeros_like(t), t)
 
 
 @jit
@@ -86,7 +87,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
         root = np.sqrt(2 / np.pi).astype(dtype)
         return x * (0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
     half_root = np.sqrt(0.5).astype(dtype)
-    return 0.5 * x * lax.erfc(-x * half_root)
+    return 0.5 * x * e.erfc(-x * half_root)
 
 
 @functools.partial(jit, inline=True)
@@ -96,7 +97,7 @@ def sigmoid(x: Any) -> Any:
     >>> sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
-    return lax.logistic(*promote_inexact(*check("sigmoid", x)))
+    return e.logistic(*promote_inexact(*check("sigmoid", x)))
 
 
 @functools.partial(jit, inline=True)
@@ -179,7 +180,7 @@ def identity(x: Any) -> Any:
 def _shifted(x: Any, axis: Any, where: Any) -> Any:
     """x minus its largest element, which keeps exponentials from overflowing and has no derivative."""
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
+    return (x if where is None else jnp.where(where, x, -jnp.inf)) - e.stop_gradient(top)
 
 
 def _prepared(x: Any, axis: Any, function: str) -> Any:
@@ -232,7 +233,7 @@ def logsumexp(
         a = jnp.where(b != 0, a, -jnp.inf)
     a, axes = _prepared(a, axis, "logsumexp")
     top = jnp.max(jnp.real(a), axes, keepdims=True, where=where, initial=-jnp.inf)
-    top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    top = e.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
     terms = jnp.exp(a - top)
     terms = terms if b is None else terms * b
     total = jnp.sum(terms, axes, keepdims=keepdims, where=where)
@@ -295,7 +296,7 @@ def standardize(
         # Rounding may bring the difference below zero.
         variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
         variance = jnp.maximum(variance, 0)
-    return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance) + epsilon)
+    return jnp.subtract(x, mean) * e.rsqrt(jnp.asarray(variance) + epsilon)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)

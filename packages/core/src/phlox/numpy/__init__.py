@@ -4,27 +4,10 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np
 
-from .._base.later import submodules as _submodules
+from .._base.later import on_demand as _on_demand
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from . import _methods as _methods
-from ._angles import (
-    angle as angle,
-    deg2rad as deg2rad,
-    degrees as degrees,
-    rad2deg as rad2deg,
-    radians as radians,
-    sinc as sinc,
-    unwrap as unwrap,
-)
-from ._apply import (
-    apply_along_axis as apply_along_axis,
-    apply_over_axes as apply_over_axes,
-    choose as choose,
-    fromfunction as fromfunction,
-    piecewise as piecewise,
-    select as select,
-)
 from ._binary import (
     arctan2 as arctan2,
     atan2 as atan2,
@@ -50,13 +33,6 @@ from ._binary import (
     right_shift as right_shift,
     true_divide as true_divide,
 )
-from ._calculus import (
-    diff as diff,
-    ediff1d as ediff1d,
-    gradient as gradient,
-    interp as interp,
-    trapezoid as trapezoid,
-)
 from ._choose import (
     around as around,
     clip as clip,
@@ -65,25 +41,12 @@ from ._choose import (
     round as round,
     where as where,
 )
-from ._compare import allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, isclose as isclose
-from ._convolve import (
-    convolve as convolve,
-    correlate as correlate,
-)
-from ._covariance import (
-    corrcoef as corrcoef,
-    cov as cov,
-)
 from ._create import (
     array as array,
     asarray as asarray,
     astype as astype,
     copy as copy,
     from_dlpack as from_dlpack,
-)
-from ._cumulative import (
-    cumulative_prod as cumulative_prod,
-    cumulative_sum as cumulative_sum,
 )
 from ._dtypes import (
     bfloat16 as bfloat16,
@@ -148,21 +111,6 @@ from ._dtypes import (
     uint64 as uint64,
     unsignedinteger as unsignedinteger,
 )
-from ._edit import (
-    append as append,
-    delete as delete,
-    insert as insert,
-    resize as resize,
-    trim_zeros as trim_zeros,
-)
-from ._einsum import einsum_path as einsum_path
-from ._files import (
-    frombuffer as frombuffer,
-    fromfile as fromfile,
-    fromiter as fromiter,
-    fromstring as fromstring,
-    load as load,
-)
 from ._fill import (
     empty_like as empty_like,
     eye as eye,
@@ -173,53 +121,7 @@ from ._fill import (
 from ._flat_places import (
     ravel_multi_index as ravel_multi_index,
 )
-from ._floats import (
-    copysign as copysign,
-    fix as fix,
-    fmax as fmax,
-    fmin as fmin,
-    frexp as frexp,
-    heaviside as heaviside,
-    iscomplex as iscomplex,
-    isneginf as isneginf,
-    isposinf as isposinf,
-    isreal as isreal,
-    ldexp as ldexp,
-    modf as modf,
-    spacing as spacing,
-)
-from ._grids import (
-    geomspace as geomspace,
-    indices as indices,
-    ix_ as ix_,
-    logspace as logspace,
-    meshgrid as meshgrid,
-    mgrid as mgrid,
-    ogrid as ogrid,
-)
-from ._histogram import (
-    histogram as histogram,
-    histogram2d as histogram2d,
-    histogram_bin_edges as histogram_bin_edges,
-    histogramdd as histogramdd,
-)
-from ._index_tricks import (
-    c_ as c_,
-    index_exp as index_exp,
-    mask_indices as mask_indices,
-    r_ as r_,
-    s_ as s_,
-    unravel_index as unravel_index,
-)
 from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
-from ._integers import (
-    bitwise_count as bitwise_count,
-    divmod as divmod,
-    gcd as gcd,
-    lcm as lcm,
-    packbits as packbits,
-    unpackbits as unpackbits,
-)
 from ._laid_out import (
     arange as arange,
     bincount as bincount,
@@ -246,40 +148,11 @@ from ._linear import (
     trace as trace,
     vdot as vdot,
 )
-from ._matrices import (
-    diag_indices as diag_indices,
-    diag_indices_from as diag_indices_from,
-    diagflat as diagflat,
-    fill_diagonal as fill_diagonal,
-    tril as tril,
-    tril_indices as tril_indices,
-    tril_indices_from as tril_indices_from,
-    triu as triu,
-    triu_indices as triu_indices,
-    triu_indices_from as triu_indices_from,
-    vander as vander,
-)
-from ._nan import (
-    nanargmax as nanargmax,
-    nanargmin as nanargmin,
-    nancumprod as nancumprod,
-    nancumsum as nancumsum,
-    nanmax as nanmax,
-    nanmean as nanmean,
-    nanmin as nanmin,
-    nanprod as nanprod,
-    nanstd as nanstd,
-    nansum as nansum,
-    nanvar as nanvar,
-)
 from ._orders import (
     argpartition as argpartition,
     lexsort as lexsort,
     partition as partition,
     sort_complex as sort_complex,
-)
-from ._pad import (
-    pad as pad,
 )
 from ._places import (
     argwhere as argwhere,
@@ -290,32 +163,6 @@ from ._places import (
     place as place,
     put as put,
     put_along_axis as put_along_axis,
-)
-from ._polyfit import polyfit as polyfit
-from ._polynomials import (
-    poly as poly,
-    polyadd as polyadd,
-    polyder as polyder,
-    polydiv as polydiv,
-    polyint as polyint,
-    polymul as polymul,
-    polysub as polysub,
-    polyval as polyval,
-    roots as roots,
-)
-from ._products import (
-    cross as cross,
-    kron as kron,
-    matvec as matvec,
-    vecdot as vecdot,
-    vecmat as vecmat,
-)
-from ._quantile import (
-    median as median,
-    nanmedian as nanmedian,
-    nanpercentile as nanpercentile,
-    nanquantile as nanquantile,
-    quantile as quantile,
 )
 from ._reductions import (
     all as all,
@@ -338,24 +185,6 @@ from ._reductions import (
     var as var,
 )
 from ._repeat import roll as roll, tile as tile
-from ._searching import (
-    digitize as digitize,
-    searchsorted as searchsorted,
-)
-from ._setops import (
-    intersect1d as intersect1d,
-    setdiff1d as setdiff1d,
-    setxor1d as setxor1d,
-)
-from ._sets import (
-    isin as isin,
-    union1d as union1d,
-    unique as unique,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
-)
 from ._shapes import (
     array_split as array_split,
     atleast_1d as atleast_1d,
@@ -381,20 +210,6 @@ from ._shapes import (
     vstack as vstack,
 )
 from ._sorting import argsort as argsort, sort as sort
-from ._stacks import (
-    atleast_3d as atleast_3d,
-    block as block,
-    column_stack as column_stack,
-    dsplit as dsplit,
-    dstack as dstack,
-    fliplr as fliplr,
-    flipud as flipud,
-    hsplit as hsplit,
-    rollaxis as rollaxis,
-    rot90 as rot90,
-    unstack as unstack,
-    vsplit as vsplit,
-)
 from ._ufunc import frompyfunc as frompyfunc, ufunc as ufunc
 from ._ufuncs import (
     add as add,
@@ -464,14 +279,6 @@ from ._unary import (
     trunc as trunc,
 )
 from ._vectorize import vectorize as vectorize
-from ._windows import (
-    bartlett as bartlett,
-    blackman as blackman,
-    hamming as hamming,
-    hanning as hanning,
-    i0 as i0,
-    kaiser as kaiser,
-)
 
 # What says how arrays are printed, saved and indexed is NumPy's own.
 ComplexWarning = _np.exceptions.ComplexWarning
@@ -490,5 +297,240 @@ ndarray = _Array
 
 if _TYPE_CHECKING:
     from . import fft as fft, linalg as linalg
+    from ._angles import (
+        angle as angle,
+        deg2rad as deg2rad,
+        degrees as degrees,
+        rad2deg as rad2deg,
+        radians as radians,
+        sinc as sinc,
+        unwrap as unwrap,
+    )
+    from ._apply import (
+        apply_along_axis as apply_along_axis,
+        apply_over_axes as apply_over_axes,
+        choose as choose,
+        fromfunction as fromfunction,
+        piecewise as piecewise,
+        select as select,
+    )
+    from ._calculus import (
+        diff as diff,
+        ediff1d as ediff1d,
+        gradient as gradient,
+        interp as interp,
+        trapezoid as trapezoid,
+    )
+    from ._compare import (
+        allclose as allclose,
+        array_equal as array_equal,
+        array_equiv as array_equiv,
+        isclose as isclose,
+    )
+    from ._convolve import (
+        convolve as convolve,
+        correlate as correlate,
+    )
+    from ._covariance import (
+        corrcoef as corrcoef,
+        cov as cov,
+    )
+    from ._cumulative import (
+        cumulative_prod as cumulative_prod,
+        cumulative_sum as cumulative_sum,
+    )
+    from ._edit import (
+        append as append,
+        delete as delete,
+        insert as insert,
+        resize as resize,
+        trim_zeros as trim_zeros,
+    )
+    from ._einsum import einsum_path as einsum_path
+    from ._files import (
+        frombuffer as frombuffer,
+        fromfile as fromfile,
+        fromiter as fromiter,
+        fromstring as fromstring,
+        load as load,
+    )
+    from ._floats import (
+        copysign as copysign,
+        fix as fix,
+        fmax as fmax,
+        fmin as fmin,
+        frexp as frexp,
+        heaviside as heaviside,
+        iscomplex as iscomplex,
+        isneginf as isneginf,
+        isposinf as isposinf,
+        isreal as isreal,
+        ldexp as ldexp,
+        modf as modf,
+        spacing as spacing,
+    )
+    from ._grids import (
+        geomspace as geomspace,
+        indices as indices,
+        ix_ as ix_,
+        logspace as logspace,
+        meshgrid as meshgrid,
+        mgrid as mgrid,
+        ogrid as ogrid,
+    )
+    from ._histogram import (
+        histogram as histogram,
+        histogram2d as histogram2d,
+        histogram_bin_edges as histogram_bin_edges,
+        histogramdd as histogramdd,
+    )
+    from ._index_tricks import (
+        c_ as c_,
+        index_exp as index_exp,
+        mask_indices as mask_indices,
+        r_ as r_,
+        s_ as s_,
+        unravel_index as unravel_index,
+    )
+    from ._integers import (
+        bitwise_count as bitwise_count,
+        divmod as divmod,
+        gcd as gcd,
+        lcm as lcm,
+        packbits as packbits,
+        unpackbits as unpackbits,
+    )
+    from ._matrices import (
+        diag_indices as diag_indices,
+        diag_indices_from as diag_indices_from,
+        diagflat as diagflat,
+        fill_diagonal as fill_diagonal,
+        tril as tril,
+        tril_indices as tril_indices,
+        tril_indices_from as tril_indices_from,
+        triu as triu,
+        triu_indices as triu_indices,
+        triu_indices_from as triu_indices_from,
+        vander as vander,
+    )
+    from ._nan import (
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
+        nancumprod as nancumprod,
+        nancumsum as nancumsum,
+        nanmax as nanmax,
+        nanmean as nanmean,
+        nanmin as nanmin,
+        nanprod as nanprod,
+        nanstd as nanstd,
+        nansum as nansum,
+        nanvar as nanvar,
+    )
+    from ._pad import (
+        pad as pad,
+    )
+    from ._polyfit import polyfit as polyfit
+    from ._polynomials import (
+        poly as poly,
+        polyadd as polyadd,
+        polyder as polyder,
+        polydiv as polydiv,
+        polyint as polyint,
+        polymul as polymul,
+        polysub as polysub,
+        polyval as polyval,
+        roots as roots,
+    )
+    from ._products import (
+        cross as cross,
+        kron as kron,
+        matvec as matvec,
+        vecdot as vecdot,
+        vecmat as vecmat,
+    )
+    from ._quantile import (
+        median as median,
+        nanmedian as nanmedian,
+        nanpercentile as nanpercentile,
+        nanquantile as nanquantile,
+        quantile as quantile,
+    )
+    from ._searching import (
+        digitize as digitize,
+        searchsorted as searchsorted,
+    )
+    from ._setops import (
+        intersect1d as intersect1d,
+        setdiff1d as setdiff1d,
+        setxor1d as setxor1d,
+    )
+    from ._sets import (
+        isin as isin,
+        union1d as union1d,
+        unique as unique,
+        unique_all as unique_all,
+        unique_counts as unique_counts,
+        unique_inverse as unique_inverse,
+        unique_values as unique_values,
+    )
+    from ._stacks import (
+        atleast_3d as atleast_3d,
+        block as block,
+        column_stack as column_stack,
+        dsplit as dsplit,
+        dstack as dstack,
+        fliplr as fliplr,
+        flipud as flipud,
+        hsplit as hsplit,
+        rollaxis as rollaxis,
+        rot90 as rot90,
+        unstack as unstack,
+        vsplit as vsplit,
+    )
+    from ._windows import (
+        bartlett as bartlett,
+        blackman as blackman,
+        hamming as hamming,
+        hanning as hanning,
+        i0 as i0,
+        kaiser as kaiser,
+    )
 
-__getattr__ = _submodules(__name__, "fft", "linalg")
+__getattr__, __dir__ = _on_demand(
+    __name__,
+    "fft linalg",
+    {
+        "_angles": "angle deg2rad degrees rad2deg radians sinc unwrap",
+        "_apply": "apply_along_axis apply_over_axes choose fromfunction piecewise select",
+        "_calculus": "diff ediff1d gradient interp trapezoid",
+        "_compare": "allclose array_equal array_equiv isclose",
+        "_convolve": "convolve correlate",
+        "_covariance": "corrcoef cov",
+        "_cumulative": "cumulative_prod cumulative_sum",
+        "_edit": "append delete insert resize trim_zeros",
+        "_einsum": "einsum_path",
+        "_files": "frombuffer fromfile fromiter fromstring load",
+        "_floats": "copysign fix fmax fmin frexp heaviside iscomplex isneginf isposinf isreal ldexp modf spacing",
+        "_grids": "geomspace indices ix_ logspace meshgrid mgrid ogrid",
+        "_histogram": "histogram histogram2d histogram_bin_edges histogramdd",
+        "_index_tricks": "c_ index_exp mask_indices r_ s_ unravel_index",
+        "_integers": "bitwise_count divmod gcd lcm packbits unpackbits",
+        "_matrices": (
+            "diag_indices diag_indices_from diagflat fill_diagonal tril tril_indices tril_indices_from triu "
+            "triu_indices triu_indices_from vander"
+        ),
+        "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+        "_pad": "pad",
+        "_polyfit": "polyfit",
+        "_polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval roots",
+        "_products": "cross kron matvec vecdot vecmat",
+        "_quantile": "median nanmedian nanpercentile nanquantile quantile",
+        "_searching": "digitize searchsorted",
+        "_setops": "intersect1d setdiff1d setxor1d",
+        "_sets": "isin union1d unique unique_all unique_counts unique_inverse unique_values",
+        "_stacks": "atleast_3d block column_stack dsplit dstack fliplr flipud hsplit rollaxis rot90 unstack vsplit",
+        "_windows": "bartlett blackman hamming hanning i0 kaiser",
+    },
+)
+
+__all__ = [name for name in __dir__() if not name.startswith("_")]

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from .._base.later import submodules
+from .._base.later import on_demand
 
 if TYPE_CHECKING:
     from . import linalg, special, stats
 
-__getattr__ = submodules(__name__, "linalg", "special", "stats")
+__getattr__, __dir__ = on_demand(__name__, "linalg special stats")
 
 __all__ = ["linalg", "special", "stats"]

@@ -1,0 +1,38 @@
+"""What packages import on demand is stated twice, for Python and for those who read types: both must say the same."""
+
+import ast
+import importlib
+import pathlib
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).parents[2] / "packages" / "core" / "src"
+DOORS = [path for path in sorted(SOURCE.rglob("__init__.py")) if "on_demand(" in path.read_text()]
+
+
+def calls(tree):
+    for node in tree.body:
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "").endswith("on_demand"):
+            yield value
+
+
+def blocks(tree):
+    for node in tree.body:
+        if isinstance(node, ast.If) and getattr(node.test, "id", "").endswith("TYPE_CHECKING"):
+            yield node
+
+
+@pytest.mark.parametrize("path", DOORS, ids=lambda path: str(path.parent.relative_to(SOURCE)))
+def test_what_is_imported_on_demand_is_stated_for_readers_of_types(path):
+    tree = ast.parse(path.read_text())
+    (call,), (block,) = calls(tree), blocks(tree)
+    submodules, members = ast.literal_eval(call.args[1]), ast.literal_eval(call.args[2]) if len(call.args) > 2 else {}
+    stated = {line.module or "": sorted(a.asname or a.name for a in line.names) for line in block.body}
+    assert stated.pop("", []) == sorted(submodules.split())
+    assert stated == {home: sorted(names.split()) for home, names in members.items()}
+    package = importlib.import_module(".".join(path.parent.relative_to(SOURCE).parts))
+    for name in dir(package):
+        assert getattr(package, name, None) is not None or name in vars(package), name
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = package.nothing
