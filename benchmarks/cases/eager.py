@@ -130,3 +130,9 @@ def first_sin(m: Any) -> Any:
         return m.device_put(np.zeros(next(lengths), np.float32))
 
     return fresh, m.numpy.sin
+
+
+@case("eager/first zeros of a shape", budget=1.0)
+def first_zeros(m: Any) -> Any:
+    lengths = itertools.count(1000)
+    return lambda: next(lengths), m.numpy.zeros

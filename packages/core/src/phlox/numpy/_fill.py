@@ -11,11 +11,13 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
-from .._ir.avals import typeof_value
+from .._ir.avals import shaped, typeof_value
+from .._ir.primitive import current_trace
 from .._ir.promotion import promote
 from .._ops import shape as ops
 from .._trace.trace import Tracer
-from .._xla.array import Array, move
+from .._xla import permission
+from .._xla.array import Array, move, put
 from ._binary import add, divide, multiply, subtract
 from ._create import asarray, place, refuse_complex
 from ._promote import canonical_axis, check, to_dtype, type_of
@@ -35,7 +37,21 @@ def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = Non
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
     refuse_complex(function, value, dtype)
-    return _placed(_full(value, shape=_lengths(function, shape), dtype=dtype, weak=weak), device)
+    lengths = _lengths(function, shape)
+    # Numbers that need rounding are left to the program, which rounds as it does everywhere.
+    if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
+        made = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
+    else:
+        made = _full(value, shape=lengths, dtype=dtype, weak=weak)
+    return _placed(made, device)
+
+
+def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether a new array is better copied from the host: that takes no longer while it is small, and nothing has to be
+    compiled for its shape.
+    """
+    small = math.prod(shape) <= 1 << 16
+    return small and dtype.isbuiltin == 1 and current_trace.get() is None and permission.free("host_to_device")
 
 
 def _placed(x: Any, device: Any) -> Any:
@@ -173,7 +189,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         raise DtypeError("arange: bools cannot be counted", instead="dtype=int")
     n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
     if parts[0] == 0 and parts[2] == 1:
-        made = _iota(size=n, dtype=wanted)
+        host = _sooner_from_host((n,), wanted)
+        made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)
     else:
         made = asarray(np.arange(*parts, dtype=wanted)[:n])
     return _placed(made, device)
@@ -255,7 +272,11 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
            [0., 1.]], dtype=float32)
     """
     rows, columns = _lengths("eye", (N, N if M is None else M))
-    made = _eye(rows=rows, columns=columns, k=k.__index__(), dtype=_default(dtype, "eye"))
+    wanted, k = _default(dtype, "eye"), k.__index__()
+    if _sooner_from_host((rows, columns), wanted):
+        made = put(np.eye(rows, columns, k, wanted), shaped((rows, columns), wanted))
+    else:
+        made = _eye(rows=rows, columns=columns, k=k, dtype=wanted)
     return _placed(made, device)
 
 
