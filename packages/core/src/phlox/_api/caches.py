@@ -57,6 +57,7 @@ class Caches:
         self.threads.clear()
         self.entries.clear()
         self.fast.clear()
+        self.layouts.clear()
 
     def stats(self) -> Stats:
         """See `Stats`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -25,17 +26,16 @@ from .options import Options
 NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl
-#: stands for an argument that was not given
-NOTHING: Any = object()
 
 
 class Layout(NamedTuple):
     """Takes from the values of a call, positional ones first, the dynamic ones (in the order of its leaves) and the
-    static ones; None where there are no static ones.
+    static ones; and finds what was compiled for the static ones (1, 1.0 and True are different, though equal).
     """
 
     dynamic: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    static: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
+    static: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    lane: Callable[..., dict[Any, Any]]
 
 
 def layout(options: Options, count: int, names: Sequence[str]) -> Layout:
@@ -45,7 +45,11 @@ def layout(options: Options, count: int, names: Sequence[str]) -> Layout:
     dynamic = [i for i in range(count) if i not in chosen]
     for name in sorted(names):
         (static if name in options.static_argnames else dynamic).append(count + names.index(name))
-    return Layout(_getter(dynamic), _getter(static) if static else None)
+    return Layout(_getter(dynamic), _getter(static), functools.lru_cache(4096, typed=True)(_no_entries))
+
+
+def _no_entries(*statics: Any) -> dict[Any, Any]:
+    return {}
 
 
 def _getter(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
@@ -85,7 +89,7 @@ def gather(key: list[Any], values: Iterable[Any], given: list[Any]) -> bool | No
             key.append(None)
         else:
             leaves, tree = flatten(x)
-            if tree == _LEAF:
+            if len(leaves) == 1 and leaves[0] is x:  # no tree
                 return None
             key.append(tree)
             inner = gather(key, leaves, given)

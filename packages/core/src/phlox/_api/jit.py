@@ -36,7 +36,7 @@ from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
-from .entry import NOTHING, NUMBERS, Entry, aval_of_leaf, gather, layout
+from .entry import NUMBERS, Entry, aval_of_leaf, gather, layout
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .stage_out import ShapeDtypeStruct, eval_shape
@@ -107,56 +107,53 @@ class JitFunction:
     #: whether references that the function uses are passed in and out of it
     _threads = True
 
-    def __call__(self, first: Any = NOTHING, /, *rest: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is not None:
-            return self._guarded(self._call_traced, () if first is NOTHING else (first, *rest), kwargs)
+            return self._guarded(self._call_traced, args, kwargs)
         mark = config.current().called
-        if type(first) is Array and not rest and not kwargs:
-            # one array, as most operations of eager code have: the same as below, without lists
-            entry = self._fast.get((mark, first._key))
+        fast, values = self._fast, args
+        if kwargs or not self._plain:
+            try:
+                fast, values = self._lane(args, kwargs)
+            except Exception:  # a static argument that is not hashable: the general path finds it, and says so
+                return self._guarded(self._call_flat, args, kwargs, None)
+        if len(values) == 1 and type(x := values[0]) is Array:  # as below, without lists
+            entry = fast.get((mark, x._key))
             if entry is not None and entry.direct:
                 entry.calls += 1
                 try:
-                    (out,) = entry.execute([first._buf]).consume_with_handlers(entry.handlers)
+                    return wrap(entry.execute([x._buf]).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
                 except (JaxRuntimeError, ValueError, RuntimeError):
-                    self._explain_failure((first,), kwargs)
+                    self._explain_failure(args, kwargs)
                     raise
-                return wrap(out, entry.aval, entry.key)
-        args = () if first is NOTHING else (first, *rest)
         key: list[Any] = [mark]
         given: list[Any] = []
         try:
-            ready = gather(key, args if self._plain and not kwargs else self._dynamic(key, args, kwargs), given)
-            entry = None if ready is None else self._fast.get(tuple(key))
-        except Exception:  # an argument that is not hashable, or no tree: the general path finds it, and says so
-            entry = ready = None
+            ready = gather(key, values, given)
+        except Exception:  # no tree: the same
+            ready = None
+        entry = None if ready is None else fast.get(tuple(key))
         if entry is None:
-            return self._guarded(self._call_flat, args, kwargs, None if ready is None else tuple(key))
+            return self._guarded(self._call_flat, args, kwargs, None if ready is None else (fast, tuple(key)))
         try:
             if not ready:
                 given = entry.placed(given)
             if entry.direct:
                 entry.calls += 1
                 return wrap(entry.execute(given).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
-            outs = entry.run(given)
+            return entry.pack(entry.run(given))
         except (JaxRuntimeError, ValueError, RuntimeError):
             self._explain_failure(args, kwargs)
             raise
-        return entry.pack(outs)
 
-    def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments that are not static, in the order of the leaves; what the others are is added to `key`."""
+    def _lane(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[Any, Entry], tuple[Any, ...]]:
+        """What was compiled for these static arguments, and the other arguments in the order of the leaves."""
         where = (len(args), *kwargs) if kwargs else len(args)
         found = self._layouts.get(where)
         if found is None:
             found = bounded(self._layouts)[where] = layout(self.options, len(args), list(kwargs))
         values = (*args, *kwargs.values()) if kwargs else args
-        key.append(where)
-        if found.static is not None:
-            statics = found.static(values)
-            key += statics
-            key += map(type, statics)  # 1, 1.0 and True are equal as keys and must not share a program
-        return found.dynamic(values)
+        return found.lane(*found.static(values)), found.dynamic(values)
 
     def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """The slow paths, which run the user's function: its errors come without our frames in between."""
@@ -191,7 +188,8 @@ class JitFunction:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
         if fast is not None and type(entry) is Entry:
-            bounded(self._fast)[fast] = entry
+            lane, filed = fast
+            bounded(lane)[filed] = entry
         try:
             outs = entry.run_leaves(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):

@@ -89,9 +89,9 @@ class ufunc(JitFunction):
 
     # -- calls with keywords: they are refused, or nothing, and then it is a call without them
 
-    def _dynamic(self, key: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _lane(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[Any, Any], tuple[Any, ...]]:
         self._check_options(kwargs)
-        return args
+        return self._fast, args
 
     def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
         self._check_options(kwargs)
