@@ -83,8 +83,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
 
-@_static
-def _matmul(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
+def _matmul(a: Any, b: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
     a, b = promote_dtypes(a, b)
     sa, sb = type_of(a).shape, type_of(b).shape
     if not sa or not sb:
@@ -130,6 +129,10 @@ def _matmul(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 
+#: Most products have no options, and are called the sooner.
+_matmul_with, _matmul_alone = _static(_matmul), jit(_matmul, inline=True)
+
+
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -143,7 +146,10 @@ def matmul(
     Array([3., 4.], dtype=float32)
     """
     a, b = check("matmul", a, b)
-    out = _matmul(a, b, precision, _preferred(preferred_element_type, "matmul"))
+    if precision is None and preferred_element_type is None:
+        out = _matmul_alone(a, b)
+    else:
+        out = _matmul_with(a, b, precision, _preferred(preferred_element_type, "matmul"))
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
 

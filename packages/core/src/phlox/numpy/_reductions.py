@@ -71,7 +71,6 @@ def no_out(function: str, out: Any) -> None:
 class _Total(NamedTuple):
     """What sums and products differ in."""
 
-    name: str
     reduce: Callable[..., Any]
     reduce_bools: Callable[..., Any]
     combine: Callable[..., Any]
@@ -79,20 +78,23 @@ class _Total(NamedTuple):
     neutral: int
 
 
-_SUM = _Total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
-_PRODUCT = _Total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1)
+_TOTALS = {
+    "sum": _Total(ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0),
+    "prod": _Total(ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1),
+}
 
 
-@functools.partial(jit, inline=True, static_argnames=("kind", *_STATIC))
-def _total(a: Any, kind: _Total, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, kind.name)
+@functools.partial(jit, inline=True, static_argnames=("name", *_STATIC))
+def _total(a: Any, name: str, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
+    kind = _TOTALS[name]
+    axes = canonical_axes(axis, type_of(a).ndim, name)
     result = accumulator(type_of(a).dtype) if dtype is None else dtype
     a = _keep(to_dtype(a, _wide(result) if dtype is None else dtype), where, kind.neutral)
     truth = type_of(a).dtype == dtypes.bool_
     out = (kind.reduce_bools if truth else kind.reduce)(a, axes=axes)
     if initial is not None:
         combine = kind.combine_bools if truth else kind.combine
-        out = combine(_initial(kind.name, initial, type_of(out).dtype), out)
+        out = combine(_initial(name, initial, type_of(out).dtype), out)
     return to_dtype(restore_axes(out, axes, keepdims), result)
 
 
@@ -104,15 +106,17 @@ def _initial(function: str, initial: Any, dtype: Any) -> Any:
 
 
 def _sum_or_product(
-    kind: _Total, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
+    name: str, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
 ) -> Any:
-    (a,) = check(kind.name, a)
+    (a,) = check(name, a)
     if out is not None:
-        no_out(kind.name, out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, kind.name)
+        no_out(name, out)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
     if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
-    return _total(a, kind, _hashable(axis), wanted, keepdims, initial, where)
+    if initial is None and where is None:  # a call with one array, which is the shortest
+        return _total(a, name, _hashable(axis), wanted, keepdims)
+    return _total(a, name, _hashable(axis), wanted, keepdims, initial, where)
 
 
 def sum(
@@ -138,7 +142,7 @@ def sum(
     >>> jnp.sum(jnp.ones((2, 3)), axis=1)
     Array([3., 3.], dtype=float32)
     """
-    return _sum_or_product(_SUM, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _sum_or_product("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def prod(
@@ -157,7 +161,7 @@ def prod(
     >>> jnp.prod(jnp.array([2.0, 3.0]))
     Array(6., dtype=float32)
     """
-    return _sum_or_product(_PRODUCT, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _sum_or_product("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 # --- extrema and truth ----------------------------------------------------------------------------------
