@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .case import PROGRAMS, Case, load
-from .measure import ROOT, measure, modules, told
+from .measure import ROOT, counts, measure, told
 from .picture import draw
 from .report import Report, console, gross
 
@@ -40,10 +40,11 @@ def main(arguments: list[str] | None = None) -> None:
     report.growth()
     names = [name for name in PROGRAMS if any(c.name == f"run/{name}" for c in cases)]
     compiled, sizes = told("program", names, given.python), told("structure", names, given.python)
-    if names:
-        sizes["import"] = {library: {"modules": n} for library, n in modules(given.python).items()}
+    counted = counts(given.python) if names else {}
     report.beside("compiled programs", compiled)
-    report.beside("sizes of programs", {name: by for name, by in sizes.items() if name != "import"})
+    report.beside("sizes of programs", sizes)
+    report.counted(counted)
+    sizes |= counted
     path = report.write(given.out, programs=compiled, sizes=sizes)
     draw(report.done, given.out / "bench.png")
     over = [m.case.name for m in report.done if m.over]

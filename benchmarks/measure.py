@@ -156,8 +156,32 @@ def told(order: str, names: list[str], python: str = sys.executable) -> dict[str
             worker.close()
 
 
-def modules(python: str = sys.executable) -> dict[str, float]:
-    """How many modules a process has after importing each library."""
-    program = "import sys, LIBRARY, LIBRARY.numpy; print(len(sys.modules))"
-    case = Case("start/modules", program, process=True)
-    return {library: _run_process(python, case, library, "") for library in ("jax", "phlox")}
+#: what is counted in a fresh process: name of the row -> (what, program that prints it)
+_COUNTED = {
+    "import": ("modules", "import sys, LIBRARY, LIBRARY.numpy; print(len(sys.modules))"),
+    "an eager session": (
+        "programs",
+        """
+import LIBRARY as m, LIBRARY.numpy, LIBRARY.random
+compiled = []
+m.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: compiled.append(event) if event.endswith("backend_compile_duration") else None
+)
+x = m.random.normal(m.random.key(0), (8, 8)) + m.numpy.arange(8.0)
+loss = lambda w: (m.numpy.where(x @ w > 0, x @ w, m.numpy.exp(x @ w) - 1) ** 2).mean()
+w = m.numpy.zeros((8, 3)) + m.numpy.ones(3)
+for _ in range(3):
+    w = w - 0.1 * m.grad(loss)(w)
+print(float(m.vmap(lambda row: (row[1:3] * row[0]).sum())(w).max()) and len(compiled))
+""",
+    ),
+}
+
+
+def counts(python: str = sys.executable) -> dict[str, dict[str, dict[str, float]]]:
+    """How many modules a process has after importing each library; how many programs eager code makes."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, (what, program) in _COUNTED.items():
+        case = Case(f"counts/{name}", program, process=True)
+        found[name] = {library: {what: _run_process(python, case, library, "")} for library in ("jax", "phlox")}
+    return found

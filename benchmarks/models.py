@@ -101,3 +101,13 @@ def scan_of(m: Any, length: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return c, c
 
     return lambda c, xs: m.lax.scan(step, c, xs), (m.numpy.zeros(8), m.numpy.asarray(array(length, 8)))
+
+
+def layers_by_scan(m: Any, count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The gradient of a network of `count` alike layers that is written as a scan over their weights."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        x, _ = m.lax.scan(lambda x, w: (m.numpy.tanh(x @ w), None), x, weights)
+        return (x**2).mean()
+
+    return m.grad(loss), (m.numpy.asarray(array(count, 64, 64, scale=0.1)), m.numpy.asarray(array(32, 64)))

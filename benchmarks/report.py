@@ -29,7 +29,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 #: phlox's sizes divided by jax's: what is more than this has gone wrong, however busy the machine
-GROSS = {"modules": 0.75, "equations": 1.3, "bytes of StableHLO": 1.3, "bytes of HLO": 1.3}
+GROSS = {"modules": 0.75, "programs": 1.0, "equations": 1.3, "bytes of StableHLO": 1.3, "bytes of HLO": 1.3}
 
 
 def gross(sizes: dict[str, dict[str, dict[str, float]]]) -> list[str]:
@@ -111,6 +111,12 @@ class Report:
             table.add_row(name, *cells)
         console.print()
         console.print(table)
+
+    def counted(self, found: dict[str, dict[str, dict[str, float]]]) -> None:
+        """One line for each thing that was counted."""
+        for name, by in found.items():
+            words = ", ".join(f"{what} {n:.0f} in {x}" for x, counts in by.items() for what, n in counts.items())
+            console.print(f"{name}: {words}")
 
     def write(self, folder: Path, **found: Any) -> Path:
         """Everything that was measured, and what else was `found`, as JSON."""

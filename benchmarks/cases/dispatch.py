@@ -94,11 +94,35 @@ def tree_map(m: Any) -> Any:
     return lambda: m.tree.map(abs, tree)
 
 
+# What no Python in front of jaxlib can go below: its call, and the buffers of the results.
+
+
+def _bare(f: Any, *args: Any) -> tuple[Any, Any]:
+    """The one program of a jitted function: what executes it, and what takes its results."""
+    f(*args)
+    (entry,) = f._store.entries.values()
+    return entry, lambda bufs: entry.execute(bufs).consume_with_handlers(entry.handlers)
+
+
 @case("dispatch/floor: bare execute_sharded", libraries=("phlox",))
 def floor(m: Any) -> Any:
-    """What no Python in front of jaxlib can go below: its call, and the buffers of the result."""
-    f, x = m.jit(lambda x: x + 1), m.numpy.ones(8)
-    f(x)
-    (entry,) = f._store.entries.values()
-    execute, handlers, bufs = entry.program.execute, entry.program.handlers, [x._buf]
-    return lambda: execute(bufs).consume_with_handlers(handlers)
+    x = m.numpy.ones(8)
+    _, execute = _bare(m.jit(lambda x: x + 1), x)
+    bufs = [x._buf]
+    return lambda: execute(bufs)
+
+
+@case("dispatch/floor: the same with 20 leaves", libraries=("phlox",))
+def floor_of_leaves(m: Any) -> Any:
+    xs = [m.numpy.ones(8) for _ in range(20)]
+    _, execute = _bare(m.jit(lambda xs: [x + 1 for x in xs]), xs)
+    bufs = [x._buf for x in xs]
+    return lambda: execute(bufs)
+
+
+@case("dispatch/floor: the same with a NumPy argument", libraries=("phlox",))
+def floor_of_numpy(m: Any) -> Any:
+    x = np.ones(8, np.float32)
+    entry, execute = _bare(m.jit(lambda x: x + 1), x)
+    (put,) = entry.ways
+    return lambda: execute([put(x)])

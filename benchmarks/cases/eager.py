@@ -88,6 +88,13 @@ def to_numpy(m: Any) -> Any:
     return lambda: np.asarray(x)
 
 
+@case("eager/floor: np.asarray of a bare buffer", libraries=("phlox",))
+def as_numpy_floor(m: Any) -> Any:
+    """What jax's arrays are: NumPy asks C code for their memory. An object of Python's is asked by a method besides."""
+    buf = m.numpy.ones(8)._buf
+    return lambda: np.asarray(buf)
+
+
 @case("eager/SELU op by op", libraries=ALL, budget=0.9)
 def selu(m: Any) -> Any:
     x = _vector(m)

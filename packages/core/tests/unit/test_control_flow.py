@@ -144,3 +144,17 @@ def test_collectives_inside_of_loops():
     f = lambda x: lax.fori_loop(0, 3, lambda i, c: c + lax.psum(x, "i"), x)
     np.testing.assert_array_equal(vmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
     np.testing.assert_array_equal(phlox.pmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
+
+
+def test_a_scan_over_layers_is_compiled_as_one_layer():
+    def step(weights, x):
+        def loss(weights):
+            return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0].sum()
+
+        return grad(loss)(weights)
+
+    def lengths(layers):
+        lowered = jit(step).lower(jnp.ones((layers, 4, 4)), jnp.ones((2, 4)))
+        return [text.count("\n") for text in (lowered.as_text(), lowered.compile().as_text())]
+
+    assert lengths(3) == lengths(64)
