@@ -130,9 +130,9 @@ class JitFunction:
         given: list[Any] = []
         try:
             ready = gather(key, values, given)
-        except Exception:  # no tree: the same
-            ready = None
-        entry = None if ready is None else fast.get(tuple(key))
+            entry = None if ready is None else fast.get(tuple(key))
+        except Exception:  # no tree, or one whose structure is not hashable: the same
+            entry = ready = None
         if entry is None:
             return self._guarded(self._call_flat, args, kwargs, None if ready is None else (fast, tuple(key)))
         try:
