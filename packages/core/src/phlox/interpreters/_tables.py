@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from .._ir.primitive import Primitive, primitives
+from .._ir.primitive import Primitive
+from .._ops import all_primitives
 
 
 class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
@@ -34,7 +35,7 @@ class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
         setattr(primitive, self._slot, None)
 
     def __iter__(self) -> Iterator[Primitive]:
-        return (p for p in primitives().values() if getattr(p, self._slot) is not None)
+        return (p for p in all_primitives().values() if getattr(p, self._slot) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
