@@ -50,8 +50,8 @@ def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
     """Whether a new array is better copied from the host: that takes no longer while it is small, and nothing has to be
     compiled for its shape.
     """
-    small = math.prod(shape) <= 1 << 16
-    return small and dtype.isbuiltin == 1 and current_trace.get() is None and permission.free("host_to_device")
+    simple = math.prod(shape) <= 1 << 16 and (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16)
+    return simple and current_trace.get() is None and permission.free("host_to_device")
 
 
 def _placed(x: Any, device: Any) -> Any:
