@@ -47,7 +47,7 @@ def test_gradients_of_each_example():
     loss = lambda params, x: jnp.sum(predict(params, x) ** 2)
     each = vmap(grad(loss), in_axes=(None, 0))(params, X)
     assert each["W"].shape == (10, 3, 4)
-    np.testing.assert_allclose(each["b"], naively_batched(lambda x: grad(loss)(params, x)["b"], X), rtol=1e-4)
-    np.testing.assert_allclose(
-        each["W"].sum(0), grad(lambda p: jnp.sum(vmap(partial(loss, p))(X)))(params)["W"], rtol=1e-4
-    )
+    # The derivative 1 - tanh(x)**2 cancels where tanh is near 1: there only digits of 1 itself are right.
+    close = partial(np.testing.assert_allclose, rtol=1e-4, atol=2e-6)
+    close(each["b"], naively_batched(lambda x: grad(loss)(params, x)["b"], X))
+    close(each["W"].sum(0), grad(lambda p: jnp.sum(vmap(partial(loss, p))(X)))(params)["W"])
