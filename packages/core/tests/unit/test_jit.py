@@ -96,8 +96,9 @@ def test_static_arguments():
     assert phlox.jit(lambda *xs: xs[0] + xs[1], static_argnums=1)(1, 2) == 3
     # Equal, but not the same kind of number: 1 == 1.0 == True.
     h = phlox.jit(lambda x, n: x + type(n)(1), static_argnums=1)
-    assert h(1, 1).dtype == np.int32
-    assert h(1, 1.0).dtype == np.float32
+    for _ in range(2):
+        assert h(1, 1).dtype == np.int32
+        assert h(1, 1.0).dtype == np.float32
 
 
 def test_partial_application_as_decorator():
@@ -273,6 +274,55 @@ def test_the_first_and_later_calls_agree_on_all_kinds_of_leaves():
     for x, a, b in zip(leaves, first, second, strict=True):
         assert a.aval is b.aval, x
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_trees_with_the_same_leaves_are_told_apart():
+    f = phlox.jit(lambda *args: {"given": args})
+    a, b, host = jnp.ones(2), jnp.zeros(2), np.zeros(2, np.float32)
+    calls = [(a, b), ((a, b),), ((a,), b), (a, (b,)), ([a], b), (a, None, b), (a, host), ({"x": a}, 1), ({"y": a}, 1)]
+    for _ in range(2):
+        for args in calls:
+            assert phlox.tree.structure(f(*args)) == phlox.tree.structure({"given": args}), args
+
+
+def test_later_calls_move_arguments_as_the_first_does():
+    devices = phlox.devices()
+    mesh = phlox.make_mesh((len(devices),), ("d",))
+    x = phlox.device_put(jnp.arange(8.0), phlox.NamedSharding(mesh, phlox.P("d")))
+    f = phlox.jit(lambda x, y, z: (x * y + z, y))
+    for _ in range(3):
+        out, y = f(x, 2.0, np.ones(8, np.float32))
+        assert out.sharding.device_set == y.sharding.device_set == set(devices)
+        np.testing.assert_array_equal(out, np.arange(8) * 2 + 1)
+
+
+def test_later_calls_ask_for_permission_as_the_first_does():
+    f = phlox.jit(lambda x: x + 1)
+    host = np.ones(2, np.float32)
+    f(host)
+    for _ in range(2):
+        with phlox.transfer_guard("disallow"), pytest.raises(phlox.errors.TransferError):
+            f(host)
+        np.testing.assert_array_equal(f(host), [2, 2])
+
+
+def test_small_new_arrays_wait_for_no_compiler():
+    def make():
+        return [jnp.zeros((3, 17)), jnp.ones(17, "bfloat16"), jnp.arange(17), jnp.eye(17, 3), jnp.full(17, 1)]
+
+    compiled = []
+    listen = lambda event, seconds, **_: compiled.append(event)
+    phlox.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        copied = make()
+        assert not compiled
+        computed = phlox.jit(make)()
+        assert compiled
+    finally:
+        phlox.monitoring.unregister_event_duration_listener(listen)
+    for x, y in zip(copied, computed, strict=True):
+        assert x.aval is y.aval
+        np.testing.assert_array_equal(np.asarray(x, np.float32), np.asarray(y, np.float32))
 
 
 def test_arrays_in_big_endian_and_strided_memory():
