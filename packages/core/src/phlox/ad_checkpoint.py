@@ -1,7 +1,7 @@
 """``phlox.ad_checkpoint``: what `checkpoint` keeps for the derivative, as in ``jax.ad_checkpoint``."""
 
 from . import checkpoint_policies
-from ._api.remat import checkpoint, checkpoint as remat, checkpoint_name, print_saved_residuals
+from ._api.remat import checkpoint, checkpoint_name, print_saved_residuals, remat
 from ._ops.remat import Offloadable, Recompute, Saveable
 
 __all__ = [

@@ -146,7 +146,7 @@ def test_collectives_inside_of_loops():
     np.testing.assert_array_equal(phlox.pmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
 
 
-def test_a_scan_over_layers_is_compiled_as_one_layer():
+def test_programs_of_scans_do_not_grow_with_their_length():
     def step(weights, x):
         def loss(weights):
             return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0].sum()

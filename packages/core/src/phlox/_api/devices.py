@@ -110,7 +110,7 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(jnp.ones(1))
     Array([1.], dtype=float32)
     """
-    arrays = [leaf for leaf in pytree.flatten(x)[0] if type(leaf) is Array]
+    arrays = [leaf for leaf in pytree.tree_leaves(x) if type(leaf) is Array]
     if arrays:
         wait(arrays)
     return x

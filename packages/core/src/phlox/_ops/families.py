@@ -150,14 +150,17 @@ ZERO: Any = "zero"
 LINEAR: Any = "linear"
 
 
-def has_short_form(lower: Lower) -> bool:
-    """Whether this is the name of a StableHLO operation; those of CHLO are written in the generic form."""
-    return isinstance(lower, str) and not lower.startswith("chlo.")
+def _written(lower: Lower) -> Callable[..., Value]:
+    """The rule itself, or the one that writes the operation of this name."""
+    if callable(lower):
+        return lower
+    if lower.startswith("chlo."):  # this dialect has no short forms
+        return lambda f, *operands: f.op(lower, operands, f.out)
 
+    def short(f: Function, x: Value, *more: Value) -> Value:
+        return f.same(lower, x, *more) if x.aval.text == f.out.text else f.unlike(lower, x, f.out)
 
-def rule_for(lower: Lower) -> Callable[..., Value]:
-    """The rule itself, or the one that writes the operation of this name in the generic form."""
-    return lower if callable(lower) else lambda f, *operands: f.op(lower, operands, f.out)
+    return short
 
 
 def unary(
@@ -183,9 +186,6 @@ def unary(
         check_kind(name, x, accepts)
         return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type)
 
-    def write(f: Function, x: Value) -> Value:
-        return f.same(lower, x) if x.aval.text == f.out.text else f.unlike(lower, x, f.out)  # type: ignore[arg-type]
-
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = made.bind(x, **params)
@@ -203,7 +203,7 @@ def unary(
     made = Primitive(
         name,
         types=types,
-        lower=write if has_short_form(lower) else rule_for(lower),
+        lower=_written(lower),
         jvp=None if derivative is None and tangent is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
@@ -239,7 +239,7 @@ def binary(
             dtype = result(dtype)
         return shaped(shape, dtype, x.weak_type and y.weak_type)
 
-    short, rule = has_short_form(lower), rule_for(lower)
+    rule = _written(lower)
 
     def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
         shape = f.outs[0].shape
@@ -247,7 +247,7 @@ def binary(
             x = fit(f, x, shape)
         if y.aval.shape != shape:
             y = fit(f, y, shape)
-        return f.same(lower, x, y) if short else rule(f, x, y, **params)  # type: ignore[arg-type]
+        return rule(f, x, y, **params)
 
     def jvp(primals: Sequence[Any], given: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         x, y = primals

@@ -27,7 +27,6 @@ _HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from ja
 _CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
 _UNCHECKED = {"_skip_checks": True} if _CHECKS else {}
 _batched_device_put = xla_client.batched_device_put
-_asarray = np.asarray
 
 
 def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
@@ -44,28 +43,23 @@ def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
 
 
 def way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], Any]:
-    """What copies host data of this physical type there, for use under the settings that are in force now."""
-    dtype, native_sharding, single = aval.dtype, sharding.native(aval.ndim), list(sharding.devices)
+    """What copies host data of this physical type there: `put_buffer` for callers who do so again and again."""
+    native_sharding, devices = sharding.native(aval.ndim), list(sharding.devices)
 
     def put_one(x: Any) -> Any:
-        return _batched_device_put(aval, native_sharding, [_asarray(x, dtype)], single, True, False, _COPY, True)
+        permission.check("host_to_device", aval, sharding)
+        host = np.asarray(x, aval.dtype)
+        return _batched_device_put(aval, native_sharding, [host], devices, True, False, _COPY, True)
 
     def put_parts(x: Any) -> Any:
-        host = _asarray(x, dtype)
-        devices, indices = _local_parts(sharding, aval.shape)
+        permission.check("host_to_device", aval, sharding)
+        host = np.asarray(x, aval.dtype)
+        local, indices = _local_parts(sharding, aval.shape)
         # A copy for each device: jaxlib fails when two of them are given the same memory.
         parts = [host[index].copy() for index in indices]
-        return _batched_device_put(aval, native_sharding, parts, list(devices), True, False, _COPY, True)
+        return _batched_device_put(aval, native_sharding, parts, list(local), True, False, _COPY, True)
 
-    put = put_one if len(single) == 1 else put_parts
-    if permission.free("host_to_device"):
-        return put
-
-    def put_if_permitted(x: Any) -> Any:
-        permission.check("host_to_device", aval, sharding)
-        return put(x)
-
-    return put_if_permitted
+    return put_one if len(devices) == 1 else put_parts
 
 
 @functools.lru_cache(4096)

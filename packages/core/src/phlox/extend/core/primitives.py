@@ -12,9 +12,9 @@ _OTHER = {"remat_p": "remat2", "add_jaxvals_p": "add_any", "linear_solve_p": "cu
 
 def __getattr__(name: str) -> Any:
     plain = _OTHER.get(name, name.removesuffix("_p"))
-    known = all_primitives()
+    known = all_primitives() if name.endswith("_p") else {}
     found = known.get(plain) or known.get(plain.replace("scatter_", "scatter-"))
-    if found is None or not name.endswith("_p"):
+    if found is None:
         raise AttributeError(f"phlox has no primitive {name!r}", name=name)
     return found
 
