@@ -98,7 +98,7 @@ def tree_map(m: Any) -> Any:
 
 
 def _bare(f: Any, *args: Any) -> tuple[Any, Any]:
-    """The one program of a jitted function: what executes it, and what takes its results."""
+    """The one program of a jitted function, and a function that runs it on buffers."""
     f(*args)
     (entry,) = f._store.entries.values()
     return entry, lambda bufs: entry.execute(bufs).consume_with_handlers(entry.handlers)
@@ -124,5 +124,6 @@ def floor_of_leaves(m: Any) -> Any:
 def floor_of_numpy(m: Any) -> Any:
     x = np.ones(8, np.float32)
     entry, execute = _bare(m.jit(lambda x: x + 1), x)
-    (put,) = entry.ways
+    (filed,) = entry.others.values()
+    ((_, put),) = filed.ways
     return lambda: execute([put(x)])

@@ -1,6 +1,8 @@
 """jit: caching, static and donated arguments, placement, closures, methods, and what stays in Python."""
 
+import collections
 import functools
+import itertools
 import warnings
 
 import numpy as np
@@ -85,6 +87,13 @@ def test_settings_are_part_of_the_key():
         assert g(np.float64(2.0)).dtype == np.float64
     assert g(np.float64(2.0)).dtype == np.float32
     assert f.runs == 2
+    h, x = phlox.jit(lambda x: x + jnp.ones(3, float)), jnp.ones(3)
+    for wide in (False, True, True, False, False, True):
+        phlox.config.update("enable_x64", wide)
+        assert h(x).dtype == (np.float64 if wide else np.float32)
+        with phlox.enable_x64(not wide):
+            assert h(x).dtype == (np.float32 if wide else np.float64)
+    assert h.stats().entries == 2
 
 
 def test_static_arguments():
@@ -277,12 +286,44 @@ def test_the_first_and_later_calls_agree_on_all_kinds_of_leaves():
 
 
 def test_trees_with_the_same_leaves_are_told_apart():
-    f = phlox.jit(lambda *args: {"given": args})
+    f = phlox.jit(lambda *args, **kwargs: (args, kwargs))
     a, b, host = jnp.ones(2), jnp.zeros(2), np.zeros(2, np.float32)
     calls = [(a, b), ((a, b),), ((a,), b), (a, (b,)), ([a], b), (a, None, b), (a, host), ({"x": a}, 1), ({"y": a}, 1)]
+    named = [((a,), {"x": b}), ((a, b), {"x": b}), ((), {"x": a, "y": b}), ((), {"x": {"y": a}}), ((a, {"x": b}), {})]
     for _ in range(2):
-        for args in calls:
-            assert phlox.tree.structure(f(*args)) == phlox.tree.structure({"given": args}), args
+        for args, kwargs in [(args, {}) for args in calls] + named:
+            assert phlox.tree.structure(f(*args, **kwargs)) == phlox.tree.structure((args, kwargs)), (args, kwargs)
+
+
+def test_names_may_come_in_any_order():
+    """Dicts are equal in whatever order their items were put in, and later calls look at them in that order."""
+    hidden, unused = jnp.arange(2.0), jnp.ones(7)
+    Pair = collections.namedtuple("Pair", "left right")
+    traced = Counted(lambda state, *, scale, shift: {k: v[1] * scale + shift + hidden for k, v in state.items()})
+    f = phlox.jit(traced)
+    values = {"b": jnp.ones(2), "a": np.full(2, 2, np.float32), "c": 3.0}
+    inner = {"z": unused, "y": None}
+    for rounds in range(1, 4):
+        for names in itertools.permutations(values):
+            state = {k: [inner, values[k], Pair({"q": unused, "p": unused}, ())] for k in names}
+            for out in f(state, scale=5.0, shift=-1.0), f(state, shift=-1.0, scale=5.0):
+                assert list(out) == ["a", "b", "c"]
+                for k in names:
+                    np.testing.assert_array_equal(out[k], np.asarray(values[k]) * 5 - 1 + [0, 1])
+            inner = dict(reversed(inner.items()))
+        assert f.stats().calls == 12 * rounds
+    assert traced.runs == 1
+    assert f.stats().entries == 1
+
+
+def test_donated_names_in_any_order():
+    f = phlox.jit(lambda old, new: {k: old[k] + new[k] for k in old}, donate_argnums=0)
+    for _ in range(2):
+        for names in ("ab", "ba"):
+            old, new = {k: jnp.full(3, ord(k)) for k in names}, {k: jnp.ones(3, "int32") for k in "ba"}
+            out = f(old, new)
+            assert all(old[k].is_deleted() and not new[k].is_deleted() for k in names)
+            assert {k: int(v[0]) for k, v in out.items()} == {"a": ord("a") + 1, "b": ord("b") + 1}
 
 
 def test_later_calls_move_arguments_as_the_first_does():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._base import monitoring
-from .entry import Entry, Layout
+from .entry import Entry, Lane, Layout
 from .options import Options
 from .threaded import Threaded
 
@@ -42,12 +42,12 @@ class Stats(NamedTuple):
 class Caches:
     """What was traced and compiled for one function with one set of options."""
 
-    __slots__ = ("__weakref__", "account", "entries", "fast", "layouts", "threads", "traces")
+    __slots__ = ("__weakref__", "account", "entries", "lane", "layouts", "threads", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
         self.entries: dict[Any, Entry | Threaded] = {}
-        self.fast: dict[Any, Entry] = {}
+        self.lane = Lane()
         self.layouts: dict[Any, Layout] = {}
         self.threads: dict[Any, Threaded] = {}
         self.account = monitoring.Account()
@@ -56,7 +56,7 @@ class Caches:
         self.traces.clear()
         self.threads.clear()
         self.entries.clear()
-        self.fast.clear()
+        self.lane.clear()
         self.layouts.clear()
 
     def stats(self) -> Stats:
@@ -64,7 +64,7 @@ class Caches:
         found, seconds = [e for e in list(self.entries.values()) if type(e) is Entry], self.account.seconds
         return Stats(
             len(found),
-            sum(entry.calls for entry in found),
+            sum(entry.runs() for entry in found),
             len(self.traces),
             self.account.events.get(monitoring.CACHE_HIT, 0),
             *[seconds.get(event, 0.0) for event in _STAGES],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .._base import pytree
 from .._base.native import native
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray, scalar_aval
-from .._xla.array import Array, wrap
+from .._xla.array import Array, wrap, wrap_each
 from .._xla.compile import JaxRuntimeError
 from .._xla.hosts import scalar
 from .._xla.placement import aval_of
@@ -28,35 +28,48 @@ _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl
 
 
-class Layout(NamedTuple):
-    """Takes from the values of a call, positional ones first, the dynamic ones (in the order of its leaves) and the
-    static ones; and finds what was compiled for the static ones (1, 1.0 and True are different, though equal).
+class Lane:
+    """What was compiled for some static arguments.
+
+    Attributes:
+      one: by the key of the array, for calls with that alone, in settings that no scope changes.
+      fast: by the mark of the settings, and what `gather` finds.
     """
 
-    dynamic: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    static: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    lane: Callable[..., dict[Any, Any]]
+    __slots__ = ("fast", "one")
+
+    def __init__(self, *_statics: Any) -> None:
+        self.one: dict[Any, Entry] = {}
+        self.fast: dict[Any, Entry] = {}
+
+    def clear(self) -> None:
+        self.one.clear()
+        self.fast.clear()
 
 
-def layout(options: Options, count: int, names: Sequence[str]) -> Layout:
-    """The layout of calls with `count` positional arguments and keyword arguments of these names, in this order."""
-    chosen = {n if n >= 0 else n + count for n in options.static_argnums}
-    static = [i for i in range(count) if i in chosen]
-    dynamic = [i for i in range(count) if i not in chosen]
-    for name in sorted(names):
-        (static if name in options.static_argnames else dynamic).append(count + names.index(name))
-    return Layout(_getter(dynamic), _getter(static), functools.lru_cache(4096, typed=True)(_no_entries))
+class Layout:
+    """Which values of a call are static, and the lanes of these; for `count` positional arguments and then keyword
+    arguments of these `names`.
 
+    Attributes:
+      arrange: puts the values where `static` and `dynamic` find them; None where they are there already.
+      static, dynamic: where the static ones are, and the others.
+      lane: of the static ones; 1, 1.0 and True are different, though equal.
+    """
 
-def _no_entries(*statics: Any) -> dict[Any, Any]:
-    return {}
+    __slots__ = ("arrange", "dynamic", "lane", "static")
 
-
-def _getter(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Takes these places out of a tuple, as a tuple."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
+    def __init__(self, options: Options, count: int, names: Sequence[str]):
+        everything = range(count + len(names))
+        chosen = {n if n >= 0 else n + count for n in options.static_argnums}
+        chosen |= {count + i for i, name in enumerate(names) if name in options.static_argnames}
+        static, dynamic = [i for i in everything if i in chosen], [i for i in everything if i not in chosen]
+        first, second = (dynamic, static) if dynamic[:1] == [0] else (static, dynamic)
+        order = [*first, *second]
+        self.arrange = itemgetter(*order) if order != sorted(order) else None
+        front, back = slice(0, len(first)), slice(len(first), len(order))
+        self.static, self.dynamic = (back, front) if first is dynamic else (front, back)
+        self.lane = functools.lru_cache(4096, typed=True)(Lane)
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
@@ -64,39 +77,49 @@ def aval_of_leaf(key: Any) -> ShapedArray:
     return scalar_aval(key) if key in NUMBERS else aval_of(key)
 
 
-def gather(key: list[Any], values: Iterable[Any], given: list[Any]) -> bool | None:
+def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
     """Adds to `key` what each value is, and to `given` its leaves: the buffers of arrays, and numbers and NumPy arrays
-    as they are.
+    as they are. Dicts are read in their own order, see `call_order`.
 
-    True if all of `given` are buffers; None (and both lists incomplete) if something else is among the values.
+    Raises `TypeError`, and leaves both incomplete, if something else is there.
     """
-    ready = True
     for x in values:
         kind = type(x)
         if kind is Array:
             key.append(x._key)
             given.append(x._buf)
+        elif kind is dict:
+            key.append(tuple(x))
+            gather(key, given, x.values())
+        elif kind is tuple or kind is list:
+            key.append(kind)
+            key.append(len(x))
+            gather(key, given, x)
         elif kind in NUMBERS:
             key.append(kind)
             given.append(x)
-            ready = False
         elif kind is np.ndarray:
             key.append(x.dtype)
             key.append(x.shape)
             given.append(x)
-            ready = False
         elif x is None:
             key.append(None)
         else:
             leaves, tree = flatten(x)
-            if len(leaves) == 1 and leaves[0] is x:  # no tree
-                return None
+            if len(leaves) == 1 and leaves[0] is x:
+                raise TypeError("no tree")
             key.append(tree)
-            inner = gather(key, leaves, given)
-            if inner is None:
-                return None
-            ready = ready and inner
-    return ready
+            gather(key, given, leaves)
+
+
+def call_order(x: Any, numbered: Any) -> list[int]:
+    """The numbers of the leaves of `x` in the order in which `gather` finds them; `numbered` is `x` with numbers."""
+    kind = type(x)
+    if kind is dict:
+        return [i for name in x for i in call_order(x[name], numbered[name])]
+    if kind is tuple or kind is list:
+        return [i for inner, same in zip(x, numbered, strict=True) for i in call_order(inner, same)]
+    return flatten(numbered)[0]
 
 
 def _packing(tree: PyTreeDef) -> Callable[[list[Any]], Any]:
@@ -106,21 +129,33 @@ def _packing(tree: PyTreeDef) -> Callable[[list[Any]], Any]:
     return tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
 
 
+def _reading(hidden: list[Any], kept: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
+    """Takes the arguments of a program, which are those `hidden` and those of these numbers, from the leaves."""
+    if hidden:
+        return lambda given: [*hidden, *[given[i] for i in kept]]
+    if len(kept) > 1:
+        return itemgetter(*kept)
+    return lambda given: [given[i] for i in kept]
+
+
 class Entry:
     """A compiled call: the program, the arrays hidden in it, and which leaves it reads.
 
     Attributes:
       keys: what its leaves are: types, places, classes of numbers.
-      whole: whether the leaves are the arguments of the program as they stand.
+      ways: which leaves are no buffers, and what makes buffers of them; see `filed`.
+      reads: takes the arguments of the program from the buffers of the leaves.
       pack: makes the result of the list of arrays.
+      mark: of the settings that it is for, once it is filed by one array alone.
       arranges: whether arrays are moved before the program runs, or watched around it.
       direct: whether `execute`, `handlers`, `aval` and `key` are all it takes.
       calls: how often it ran.
+      others: the same for leaves in other orders, or of other kinds.
     """
 
     __slots__ = (
         "arranges", "aval", "calls", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "keys",
-        "pack", "program", "ways", "whole",
+        "mark", "others", "out_tree", "pack", "program", "reads", "ways",
     )  # fmt: skip
 
     def __init__(
@@ -137,43 +172,48 @@ class Entry:
         self.consts = consts
         self.kept = kept
         self.keys = keys
-        self.ways: list[Callable[[Any], Any] | None] | None = None  # made when a leaf needs one
+        self.ways: list[tuple[int, Callable[[Any], Any]]] = []
+        self.others: dict[Any, Entry] = {}
+        self.out_tree = out_tree
         self.pack = _packing(out_tree)
         self.donates = donates
+        self.mark: Any = None
         self.arranges = bool(program.arrange) or program.watch is not None
-        self.whole = not consts and len(kept) == len(keys)
-        single = out_tree == _LEAF
-        self.direct = self.whole and single and not self.arranges
+        self.reads = _reading([x._buf for x in consts], kept)
+        single, whole = out_tree == _LEAF, not consts and list(kept) == list(range(len(keys)))
+        self.direct = whole and single and not self.arranges
         self.execute, self.handlers = program.execute, program.handlers
         self.aval: Any = program.out_avals[0] if single else None
         self.key: Any = program.out_keys[0] if single else None
 
-    def placed(self, given: Sequence[Any]) -> list[Any]:
-        """What `gather` found, with buffers for those numbers and NumPy arrays that the program reads as they are;
-        numbers share theirs, unless it may be given away.
-        """
-        if self.ways is None:
-            self.ways = self._ways()
-        bufs = []
-        for x, way in zip(given, self.ways, strict=True):
-            if way is None or type(x) is _Buffer:
-                bufs.append(x)
-            elif type(x) in NUMBERS and not self.donates:
-                bufs.append(scalar(x)._buf)
-            else:
-                bufs.append(way(x))
-        return bufs
+    def filed(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
+        """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""
+        kinds = [None if type(x) is Array else x.dtype if type(x) is np.ndarray else type(x) for x in leaves]
+        if list(order) == list(range(len(leaves))) and not any(kinds):
+            return self
+        where = (*order, *kinds)
+        found = self.others.get(where)
+        if found is None:
+            kept = [order.index(i) for i in self.kept]
+            found = Entry(self.program, self.consts, kept, [self.keys[i] for i in order], self.out_tree, self.donates)
+            if not self.arranges:
+                read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
+                found.ways = [(place, found._way(place, kind)) for place, kind in read]
+            self.others[where] = found
+        return found
 
-    def _ways(self) -> list[Callable[[Any], Any] | None]:
-        """For each leaf what makes a buffer of it; None for those that are not read, or moved elsewhere."""
-        read = () if self.arranges else self.kept
-        ways: list[Callable[[Any], Any] | None] = [None] * len(self.keys)
-        for i in read:
-            ways[i] = way_in(aval_of_leaf(self.keys[i]).physical, default_sharding())
-        return ways
+    def _way(self, place: int, kind: Any) -> Callable[[Any], Any]:
+        """What makes a buffer of a leaf of this kind; numbers share theirs, unless it may be given away."""
+        if kind in NUMBERS and not self.donates:
+            return _buffer_of_number
+        return way_in(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
 
-    def run(self, given: Sequence[Any]) -> list[Array]:
-        """Executes on what `gather` found, `placed`."""
+    def runs(self) -> int:
+        """How often it was called, whatever the order and kinds of leaves."""
+        return self.calls + sum(other.calls for other in list(self.others.values()))
+
+    def run(self, given: list[Any]) -> list[Array]:
+        """Executes on what `gather` found, where `ways` have led in already."""
         self.calls += 1
         program = self.program
         if self.arranges:
@@ -182,15 +222,21 @@ class Entry:
             leaves = [*self.consts, *[leaves[i] for i in self.kept]]
             adopt, donates = program.adopt, self.donates
             return program.run([x if type(x) is Array else adopt(x, i, donates) for i, x in enumerate(leaves)])
-        if not self.whole:
-            given = [*[x._buf for x in self.consts], *[given[i] for i in self.kept]]
         try:
-            outs = self.execute(given).consume_with_handlers(self.handlers)
+            outs = self.execute(self.reads(given)).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(self.consts)
             raise
-        return list(map(wrap, outs, program.out_avals, program.out_keys))
+        return wrap_each(outs, program.out_avals, program.out_keys)
 
     def run_leaves(self, leaves: Sequence[Any]) -> list[Array]:
         """Executes on leaves of any kind: arrays, numbers, NumPy arrays."""
-        return self.run(self.placed([x._buf if type(x) is Array else x for x in leaves]))
+        given = [x._buf if type(x) is Array else x for x in leaves]
+        for i in () if self.arranges else self.kept:
+            if type(given[i]) is not _Buffer:
+                given[i] = self._way(i, type(given[i]))(given[i])
+        return self.run(given)
+
+
+def _buffer_of_number(x: Any) -> Any:
+    return scalar(x)._buf

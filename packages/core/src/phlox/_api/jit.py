@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base import config, pytree
+from .._base.config import overridden
 from .._base.errors import RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
-from .._ir.primitive import current_trace
+from .._ir.primitive import tracing
 from .._ops.call import jit_p
 from .._ops.shape import own
 from .._trace.axes import axis_env
@@ -36,7 +37,7 @@ from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
-from .entry import NUMBERS, Entry, aval_of_leaf, gather, layout
+from .entry import NUMBERS, Entry, Lane, Layout, aval_of_leaf, call_order, gather
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .stage_out import ShapeDtypeStruct, eval_shape
@@ -99,45 +100,47 @@ class JitFunction:
         self._fun = fun
         self._options = options
         self._store: Caches = caches_for(fun, options)
-        self._fast = self._store.fast
+        self._lane = self._store.lane
         self._layouts = self._store.layouts
         self._resolved: Options | None = None
-        self._plain = not (options.static_argnums or options.static_argnames)
+        self._chooses = bool(options.static_argnums or options.static_argnames)
 
     #: whether references that the function uses are passed in and out of it
     _threads = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current_trace.get() is not None:
+        if tracing() is not None:
             return self._guarded(self._call_traced, args, kwargs)
-        mark = config.current().called
-        fast, values = self._fast, args
-        if kwargs or not self._plain:
-            try:
-                fast, values = self._lane(args, kwargs)
-            except Exception:  # a static argument that is not hashable: the general path finds it, and says so
-                return self._guarded(self._call_flat, args, kwargs, None)
-        if len(values) == 1 and type(x := values[0]) is Array:  # as below, without lists
-            entry = fast.get((mark, x._key))
-            if entry is not None and entry.direct:
-                entry.calls += 1
-                try:
-                    return wrap(entry.execute([x._buf]).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
-                except (JaxRuntimeError, ValueError, RuntimeError):
-                    self._explain_failure(args, kwargs)
-                    raise
-        key: list[Any] = [mark]
-        given: list[Any] = []
+        lane, values, named = self._lane, args, kwargs
+        entry = filed = None
         try:
-            ready = gather(key, values, given)
-            entry = None if ready is None else fast.get(tuple(key))
-        except Exception:  # no tree, or one whose structure is not hashable: the same
-            entry = ready = None
+            if self._chooses:
+                layout = self._layouts.get((len(args), *kwargs) if kwargs else len(args)) or self._layout(args, kwargs)
+                if kwargs:
+                    values, named = (*args, *kwargs.values()), {}
+                if layout.arrange is not None:
+                    values = layout.arrange(values)
+                lane, values = layout.lane(*values[layout.static]), values[layout.dynamic]
+            if len(values) == 1 and not named and type(x := values[0]) is Array and overridden() is None:
+                entry = lane.one.get(x._key)
+            if entry is not None and entry.mark is config.everywhere.called:
+                given = [x._buf]
+            else:
+                key: list[Any] = [config.current().called]
+                given = []
+                gather(key, given, values)
+                if named:
+                    key += named
+                    gather(key, given, named.values())
+                filed = tuple(key)
+                entry = lane.fast.get(filed)
+        except Exception:  # a static argument that is not hashable, or no tree: the general path finds it, and says so
+            entry = None
         if entry is None:
-            return self._guarded(self._call_flat, args, kwargs, None if ready is None else (fast, tuple(key)))
+            return self._guarded(self._call_flat, args, kwargs, lane, filed)
         try:
-            if not ready:
-                given = entry.placed(given)
+            for place, way in entry.ways:
+                given[place] = way(given[place])
             if entry.direct:
                 entry.calls += 1
                 return wrap(entry.execute(given).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
@@ -146,14 +149,10 @@ class JitFunction:
             self._explain_failure(args, kwargs)
             raise
 
-    def _lane(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[Any, Entry], tuple[Any, ...]]:
-        """What was compiled for these static arguments, and the other arguments in the order of the leaves."""
+    def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
         where = (len(args), *kwargs) if kwargs else len(args)
-        found = self._layouts.get(where)
-        if found is None:
-            found = bounded(self._layouts)[where] = layout(self.options, len(args), list(kwargs))
-        values = (*args, *kwargs.values()) if kwargs else args
-        return found.lane(*found.static(values)), found.dynamic(values)
+        made = bounded(self._layouts)[where] = Layout(self.options, len(args), list(kwargs))
+        return made
 
     def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """The slow paths, which run the user's function: its errors come without our frames in between."""
@@ -171,12 +170,15 @@ class JitFunction:
 
     # -- the general path
 
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
+    def _call_flat(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Lane, filed: tuple[Any, ...] | None
+    ) -> Any:
+        """Calls, compiles if need be, and files what was called in `lane` for the next time."""
         settings = config.current()
         if settings.disable_jit:
             return owned(self._fun(*args, **kwargs))
         given = args, kwargs
-        if not self._plain or kwargs:
+        if self._chooses or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
             statics = ()
@@ -187,9 +189,12 @@ class JitFunction:
         if entry is None:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
-        if fast is not None and type(entry) is Entry:
-            lane, filed = fast
-            bounded(lane)[filed] = entry
+        if filed is not None and filed[0] is settings.called and type(entry) is Entry:
+            order = call_order((args, kwargs), _numbered(in_tree))
+            bounded(lane.fast)[filed] = entry.filed(leaves, order)
+            if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is Array and entry.direct:
+                entry.mark = settings.called
+                bounded(lane.one)[keys[0]] = entry
         try:
             outs = entry.run_leaves(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -388,7 +393,7 @@ class JitFunction:
     def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.inline or config.current().disable_jit:
             return owned(self._fun(*args, **kwargs))
-        if not self._plain or kwargs:
+        if self._chooses or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
             statics = ()

@@ -250,39 +250,37 @@ class _Scope:
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
         #: the process-wide values, and these with the overrides
-        self.known = _process, _process.replace(overrides)
+        self.known = everywhere, everywhere.replace(overrides)
 
     def settings(self) -> Settings:
         base, merged = self.known
-        if base is not _process:
-            base = _process
+        if base is not everywhere:
+            base = everywhere
             merged = base.replace(self.overrides)
             self.known = base, merged  # in one assignment: threads may share a scope
         return merged
 
 
-_process = _from_environment()
+#: the settings outside of all scopes
+everywhere = _from_environment()
 _updating = threading.Lock()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
-
-
-def process() -> Settings:
-    """The settings outside of all scopes."""
-    return _process
+#: None where the settings in force are `everywhere`, which the hot path asks without a call of Python
+overridden = _scope.get
 
 
 def current() -> Settings:
     """The settings in force here and now."""
     scope = _scope.get()
-    return _process if scope is None else scope.settings()
+    return everywhere if scope is None else scope.settings()
 
 
 def update(name: str, value: Any) -> None:
     """Sets a flag for the whole process."""
-    global _process
+    global everywhere
     checked = _checked({name: value})
     with _updating:
-        _process = _process.replace(checked)
+        everywhere = everywhere.replace(checked)
 
 
 def read(name: str) -> Any:

@@ -34,6 +34,7 @@ from .avals import ShapedArray
 
 #: The interpreter that operations go to; None means "run them now".
 current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
+tracing = current_trace.get
 
 _registry: dict[str, Primitive] = {}
 _RULES = (

@@ -7,6 +7,7 @@ The buffer is never handed to anyone: the real jax, if it is in the process, wou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -271,6 +272,18 @@ def wrap(buf: Any, aval: ShapedArray, key: Key) -> Array:
     return array
 
 
+def wrap_each(bufs: Sequence[Any], avals: Sequence[ShapedArray], keys: Sequence[Key]) -> list[Array]:
+    """`wrap` for each."""
+    arrays = []
+    for buf, aval, key in zip(bufs, avals, keys, strict=False):
+        array = _new(Array)
+        array._buf = buf
+        array.aval = aval
+        array._key = key
+        arrays.append(array)
+    return arrays
+
+
 def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:
     """The error for a use of an array whose buffer is gone."""
     return errors.DeletedArrayError(
@@ -335,9 +348,10 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """
     found = []
     for buf in client(platform).live_arrays():
-        placed = buf._sharding
-        if isinstance(placed, NativeSharding):
-            found.append(wrap(buf, buf.aval, key_for(buf.aval, placed.public, True)))
+        if type(buf.aval) is ShapedArray:  # not the real jax's
+            placed = buf._sharding
+            where = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
+            found.append(wrap(buf, buf.aval, key_for(buf.aval, where, True)))
     return found
 
 

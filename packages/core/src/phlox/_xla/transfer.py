@@ -39,27 +39,36 @@ def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
 
 def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     """Copies host data to where `sharding` says. Never aliases the caller's memory."""
-    return way_in(aval, sharding)(x)
+    permission.check("host_to_device", aval, sharding)
+    return _way_in(aval, sharding)(np.asarray(x, aval.dtype))
 
 
-def way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], Any]:
-    """What copies host data of this physical type there: `put_buffer` for callers who do so again and again."""
-    native_sharding, devices = sharding.native(aval.ndim), list(sharding.devices)
+def way_in(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], Any]:
+    """What does the same again and again, in these settings, for values of one kind: a class, or the element type of
+    NumPy arrays.
+    """
+    if not permission.free("host_to_device"):
+        return lambda x: put_buffer(x, aval, sharding)
+    put = _way_in(aval, sharding)
+    return put if isinstance(kind, np.dtype) and kind == aval.dtype else lambda x: put(np.asarray(x, aval.dtype))
 
-    def put_one(x: Any) -> Any:
-        permission.check("host_to_device", aval, sharding)
-        host = np.asarray(x, aval.dtype)
-        return _batched_device_put(aval, native_sharding, [host], devices, True, False, _COPY, True)
 
-    def put_parts(x: Any) -> Any:
-        permission.check("host_to_device", aval, sharding)
-        host = np.asarray(x, aval.dtype)
+@functools.lru_cache(4096)
+def _way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any]:
+    """Copies NumPy arrays of this physical type there."""
+    devices = list(sharding.devices)
+    if len(devices) == 1:
+        # A sharding of jaxlib's own, as it asks ours in Python.
+        target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
+        return lambda host: _batched_device_put(aval, target, [host], devices, True, False, _COPY, True)
+
+    def put_parts(host: np.ndarray) -> Any:
         local, indices = _local_parts(sharding, aval.shape)
         # A copy for each device: jaxlib fails when two of them are given the same memory.
         parts = [host[index].copy() for index in indices]
-        return _batched_device_put(aval, native_sharding, parts, list(local), True, False, _COPY, True)
+        return _batched_device_put(aval, sharding.native(aval.ndim), parts, list(local), True, False, _COPY, True)
 
-    return put_one if len(devices) == 1 else put_parts
+    return put_parts
 
 
 @functools.lru_cache(4096)

@@ -89,13 +89,9 @@ class ufunc(JitFunction):
 
     # -- calls with keywords: they are refused, or nothing, and then it is a call without them
 
-    def _lane(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[Any, Any], tuple[Any, ...]]:
+    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Any, filed: Any) -> Any:
         self._check_options(kwargs)
-        return self._fast, args
-
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any) -> Any:
-        self._check_options(kwargs)
-        return super()._call_flat(args, {}, fast)
+        return super()._call_flat(args, {}, lane, filed)
 
     def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs:
