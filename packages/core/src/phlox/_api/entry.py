@@ -32,7 +32,7 @@ class Lane:
     """What was compiled for some static arguments.
 
     Attributes:
-      one: by the key of the array, for calls with that alone, in settings that no scope changes.
+      one: by the key of the array, for calls with that alone, in the settings of the last one.
       fast: by the mark of the settings, and what `gather` finds.
     """
 

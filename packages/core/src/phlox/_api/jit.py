@@ -111,6 +111,7 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if tracing() is not None:
             return self._guarded(self._call_traced, args, kwargs)
+        mark = (config.everywhere if overridden() is None else config.current()).called
         lane, values, named = self._lane, args, kwargs
         entry = filed = None
         try:
@@ -121,12 +122,12 @@ class JitFunction:
                 if layout.arrange is not None:
                     values = layout.arrange(values)
                 lane, values = layout.lane(*values[layout.static]), values[layout.dynamic]
-            if len(values) == 1 and not named and type(x := values[0]) is Array and overridden() is None:
+            if len(values) == 1 and not named and type(x := values[0]) is Array:
                 entry = lane.one.get(x._key)
-            if entry is not None and entry.mark is config.everywhere.called:
+            if entry is not None and entry.mark is mark:
                 given = [x._buf]
             else:
-                key: list[Any] = [config.current().called]
+                key: list[Any] = [mark]
                 given = []
                 gather(key, given, values)
                 if named:
