@@ -112,6 +112,21 @@ def floor(m: Any) -> Any:
     return lambda: execute(bufs)
 
 
+@case("dispatch/floor: an object of Python that does this", libraries=("phlox",))
+def floor_of_python(m: Any) -> Any:
+    """What looks nothing up: it is called, takes the buffer out of the array, and makes an array of the result."""
+    x = m.numpy.ones(8)
+    entry, execute = _bare(m.jit(lambda x: x + 1), x)
+    from phlox._xla.array import wrap
+
+    class Call:
+        def __call__(self, x: Any) -> Any:
+            return wrap(execute([x._buf])[0], entry.aval, entry.key)
+
+    f = Call()
+    return lambda: f(x)
+
+
 @case("dispatch/floor: the same with 20 leaves", libraries=("phlox",))
 def floor_of_leaves(m: Any) -> Any:
     xs = [m.numpy.ones(8) for _ in range(20)]
