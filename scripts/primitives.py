@@ -31,7 +31,6 @@ ABSENT = {
     "ragged_all_to_all_p": "the function is composed of `all_gather_p`: the compiler has it on GPUs and TPUs alone",
     "scatter_sub_p": "`scatter_add_p` of what is negated",
     "sharding_constraint_p": "`reshard_p`",
-    "split_p": "slices",
     "stack_p": "`concatenate_p` of reshaped arrays",
     "swap_p": "as `get_p`",
     "tile_p": "`broadcast_in_dim_p` and `reshape_p`",

@@ -72,6 +72,17 @@ def matmul(m: Any) -> Made:
     return lambda x: x @ x, (x,)
 
 
+def _torch_conv(torch: Any) -> Made:
+    x, w = torch.as_tensor(models.array(16, 16, 32, 32)), torch.as_tensor(models.array(32, 16, 3, 3))
+    return lambda x, w: torch.nn.functional.conv2d(x, w, padding="same"), (x, w)
+
+
+@program("conv 3x3", torch=_torch_conv)
+def conv(m: Any) -> Made:
+    x, w = models.array(16, 16, 32, 32), models.array(32, 16, 3, 3)
+    return lambda x, w: m.lax.conv(x, w, (1, 1), "SAME"), (m.numpy.asarray(x), m.numpy.asarray(w))
+
+
 @program("normal 1e6")
 def normal(m: Any) -> Made:
     return lambda key: m.random.normal(key, (1_000_000,)), (m.random.key(0),)
@@ -101,6 +112,46 @@ def scan_100000(m: Any) -> Made:
 def reverse_scan(m: Any) -> Made:
     f, args = models.scan_of(m, 1000)
     return m.grad(lambda c, xs: f(c, xs)[1].sum(), argnums=1), args
+
+
+def _gradient_of(f: Callable[..., Any], *shapes: tuple[int, ...]) -> Callable[[Any], Made]:
+    """The gradient of the sum of squares of what `f`, a function of the library and of arrays, returns."""
+
+    def make(m: Any) -> Made:
+        gradient = m.grad(lambda *args: sum((x**2).sum() for x in m.tree.leaves(f(m, *args))))
+        return gradient, tuple(m.numpy.asarray(models.array(*shape, seed=i)) for i, shape in enumerate(shapes))
+
+    return make
+
+
+def _conv_net(m: Any, x: Any, first: Any, second: Any) -> Any:
+    x = m.nn.relu(m.lax.conv(x, first, (1, 1), "SAME"))
+    x = m.lax.reduce_window(x, -np.inf, m.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+    return m.lax.conv(x, second, (2, 2), "VALID")
+
+
+def _positive(m: Any, x: Any) -> Any:
+    return x @ x.T + 64 * m.numpy.eye(64)
+
+
+# One of each kind of operation whose gradient has a rule of its own.
+for _name, _make in {
+    "conv net": _gradient_of(_conv_net, (8, 8, 32, 32), (16, 8, 3, 3), (32, 16, 3, 3)),
+    "attention": _gradient_of(lambda m, q: m.nn.dot_product_attention(q, q, q), (4, 128, 4, 32)),
+    "rows of a table": _gradient_of(lambda m, x: x[m.numpy.arange(100_000) * 7 % 1000], (1000, 64)),
+    "sort": _gradient_of(lambda m, x: m.numpy.sort(x, axis=1), (100, 1000)),
+    "cumsum": _gradient_of(lambda m, x: m.numpy.cumsum(x, axis=1), (1000, 1000)),
+    "prod": _gradient_of(lambda m, x: m.numpy.prod(x, axis=1), (1000, 1000)),
+    "split": _gradient_of(lambda m, x: m.numpy.split(x, 4, axis=1), (1000, 1000)),
+    "pad": _gradient_of(lambda m, x: m.numpy.pad(x, 8, mode="reflect"), (1000, 1000)),
+    "convolve": _gradient_of(lambda m, x, y: m.numpy.convolve(x, y), (100_000,), (64,)),
+    "trapezoid": _gradient_of(lambda m, x: m.numpy.trapezoid(x), (1000, 1000)),
+    "determinant": _gradient_of(lambda m, x: m.numpy.linalg.slogdet(_positive(m, x))[1], (64, 64)),
+    "solve": _gradient_of(lambda m, x, b: m.numpy.linalg.solve(_positive(m, x), b), (64, 64), (64, 8)),
+    "eigenvalues": _gradient_of(lambda m, x: m.numpy.linalg.eigvalsh(_positive(m, x)), (64, 64)),
+    "fft": _gradient_of(lambda m, x: abs(m.numpy.fft.rfft(x)), (100, 1024)),
+}.items():
+    program(f"gradient of {_name}", quick=False)(_make)
 
 
 def _donated(make: Callable[[Any], Made]) -> Callable[[Any], Any]:

@@ -13,7 +13,7 @@ from .._base import pytree
 from .._base.native import native
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray, scalar_aval
-from .._xla.array import Array, wrap, wrap_each
+from .._xla.array import Array, wrap
 from .._xla.compile import JaxRuntimeError
 from .._xla.hosts import scalar
 from .._xla.placement import aval_of
@@ -227,7 +227,7 @@ class Entry:
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(self.consts)
             raise
-        return wrap_each(outs, program.out_avals, program.out_keys)
+        return list(map(wrap, outs, program.out_avals, program.out_keys))
 
     def run_leaves(self, leaves: Sequence[Any]) -> list[Array]:
         """Executes on leaves of any kind: arrays, numbers, NumPy arrays."""

@@ -231,8 +231,8 @@ def _basis(leaves: Sequence[Any]) -> list[np.ndarray]:
 
 def _split(x: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     """Cuts the stacked axis of `x` (in front or at the end) into the shapes of `leaves`."""
-    from .._ops.running import along
     from .._ops.shape import reshape
+    from .._ops.slicing import along
 
     shape = typeof_value(x).shape  # type: ignore[union-attr]
     at = axis % len(shape)

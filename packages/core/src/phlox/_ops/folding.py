@@ -26,8 +26,8 @@ from .._transform.words import Zero, broadcast_to, instantiate
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value, i64_array
 from .pooling import window_attributes, window_shape, with_axis
-from .running import along
 from .shape import pad, reshape, squeeze, transpose
+from .slicing import along
 
 Ints = tuple[int, ...]
 

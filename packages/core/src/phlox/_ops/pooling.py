@@ -60,6 +60,13 @@ def with_axis(window: dict[str, Any], at: int) -> dict[str, Any]:
     return {k: (*v[:at], (0, 0) if k == "padding" else 1, *v[at:]) for k, v in window.items()}
 
 
+def reduced(f: Function, x: Value, op: Combine, start: Any, window: dict[str, Any]) -> Value:
+    """The text that combines the elements in each window with `op`, beginning with `start`."""
+    scalar = shaped((), x.aval.dtype)
+    body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
+    return f.op("stablehlo.reduce_window", [x, f.constant(start, scalar)], f.out, window_attributes(window), [body])
+
+
 # --- sums and extrema -----------------------------------------------------------------------------------
 
 
@@ -79,10 +86,7 @@ def _reduction(
         return shaped(window_shape(name, x, window), x.dtype, x.weak_type)
 
     def lower(f: Function, x: Value, **window: Any) -> Value:
-        scalar = shaped((), x.aval.dtype)
-        body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
-        first = f.constant(start(x.aval.dtype), scalar)
-        return f.op("stablehlo.reduce_window", [x, first], f.out, window_attributes(window), [body])
+        return reduced(f, x, op, start(x.aval.dtype), window)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents

@@ -17,11 +17,11 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero
 from .._xla.text import Function, Value, i64_array, ints
-from .elementwise import div, extremum_text, mul
+from .elementwise import add, div, extremum_text, mul
 from .families import ANY, BITS, NUMBER, ORDERED, check_kind
 from .logic import eq
-from .running import exclusive_product
-from .shape import broadcast_in_dim, convert, reshape, transpose
+from .shape import broadcast_in_dim, concatenate, convert, reshape, transpose
+from .slicing import along
 
 Axes = tuple[int, ...]
 
@@ -178,14 +178,24 @@ reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_
 
 
 def _product_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
-    """Sum over i of t_i times the product of all other elements, built so that zeros do no harm."""
+    """The derivative of products of halves, then of halves of these, …: no element is divided by."""
     aval = typeof(x)
-    order = (*_kept(aval.ndim, axes), *axes)
-    flat_shape = (*(aval.shape[i] for i in _kept(aval.ndim, axes)), int(np.prod([aval.shape[a] for a in axes])))
-    x, t = (reshape(_transposed(v, order), new_sizes=flat_shape, dimensions=None) for v in (x, t))
-    last = len(flat_shape) - 1
-    others = mul(exclusive_product(x, last, False), exclusive_product(x, last, True))
-    return reduce_sum(mul(t, others), axes=(last,))
+    if len(axes) == 1:
+        (axis,) = axes
+    else:
+        axis, kept = 0, _kept(aval.ndim, axes)
+        flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in kept))
+        x, t = (reshape(_transposed(v, (*axes, *kept)), new_sizes=flat, dimensions=None) for v in (x, t))
+    while (n := typeof(x).shape[axis]) > 1:
+        half = n // 2
+        a, b = along(x, axis, 0, half), along(x, axis, half, 2 * half)
+        change = add(mul(along(t, axis, 0, half), b), mul(a, along(t, axis, half, 2 * half)))
+        product = mul(a, b)
+        if n % 2:
+            product = concatenate(product, along(x, axis, n - 1, n), dimension=axis)
+            change = concatenate(change, along(t, axis, n - 1, n), dimension=axis)
+        x, t = product, change
+    return reduce_sum(t, axes=(axis,))
 
 
 def _transposed(x: Any, order: Axes) -> Any:

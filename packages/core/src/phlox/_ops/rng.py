@@ -14,8 +14,8 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis
 from .._transform.words import insert_axis
 from .._xla.text import Function, Value
-from .running import along
 from .shape import concatenate, reshape
+from .slicing import along
 
 
 class RandomAlgorithm(enum.IntEnum):

@@ -1,4 +1,8 @@
-"""Running reductions along an axis (cumsum and relatives), and the associative scan they are made of."""
+"""Running reductions along an axis (cumsum and relatives), and the associative scan that their derivatives are made of.
+
+They are written as windows that reach back to the first element: XLA makes a tree of these, and is sooner done with it
+than with the many slices of a scan.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,15 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jvp import jvp
 from .._transform.words import Zero
+from .._xla.text import Function, Value
 from .elementwise import add, max_, min_, mul
 from .families import INEXACT, NUMBER, check_kind, literal, lowered_as
 from .logic import or_
 from .logs import logaddexp
+from .pooling import reduced
+from .reduce import Combine, highest, larger, lowest, smaller
 from .shape import concatenate, pad, rev
-from .slicing import slice_
-
-
-def along(x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
-    """``x[start:stop:step]`` along `axis`."""
-    shape = typeof(x).shape
-    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis], limits[axis], steps[axis] = start, stop, step
-    strides = None if step == 1 else tuple(steps)
-    return slice_(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
+from .slicing import along
 
 
 def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> list[Any]:
@@ -61,12 +59,31 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
 
 
 def cumulative(
-    name: str, operation: Primitive, *, accepts: str, transpose: Callable[..., Any] | None = None
+    name: str,
+    operation: Primitive,
+    op: Combine,
+    start: Callable[[Any], Any],
+    *,
+    accepts: str,
+    transpose: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A running reduction along `axis`, from the end with `reverse`: element i covers elements 0 … i.
 
-    Its derivative is that of the scan it is made of, so zeros and ties are treated as `operation` treats them.
+    `op` is the text of `operation`, and ``start(dtype)`` changes nothing under it. A reduction with a `transpose` is
+    linear. The derivative of others is that of a scan, so zeros and ties are treated as `operation` treats them.
     """
+
+    def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        n, rank = x.aval.shape[axis], x.aval.ndim
+        if n == 0:
+            return x
+        reach = (0, n - 1) if reverse else (n - 1, 0)
+        window = {
+            "window_dimensions": tuple(n if i == axis else 1 for i in range(rank)),
+            "window_strides": (1,) * rank,
+            "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
+        }
+        return reduced(f, x, op, start(x.aval.dtype), window)
 
     def scan(x: Any, axis: int, reverse: bool) -> Any:
         x = rev(x, dimensions=(axis,)) if reverse else x
@@ -83,6 +100,8 @@ def cumulative(
         if type(tangents[0]) is Zero:
             out = made.bind(*primals, axis=axis, reverse=reverse)
             return out, Zero(typeof(out).tangent())
+        if transpose is not None:
+            return made.bind(*primals, axis=axis, reverse=reverse), made.bind(*tangents, axis=axis, reverse=reverse)
         (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
         return out, t
 
@@ -91,7 +110,7 @@ def cumulative(
         assert dim is not None
         return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
 
-    made = Primitive(name, types=types, lower=lowered_as(scan), jvp=differentiate, transpose=transpose, batch=batch)
+    made = Primitive(name, types=types, lower=lower, jvp=differentiate, transpose=transpose, batch=batch)
     return made
 
 
@@ -99,19 +118,8 @@ def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
     return [Zero(x.aval) if type(ct) is Zero else cumsum(ct, axis=axis, reverse=not reverse)]
 
 
-cumsum = cumulative("cumsum", add, accepts=NUMBER, transpose=_cumsum_transpose)
-cumprod = cumulative("cumprod", mul, accepts=NUMBER)
-cummax = cumulative("cummax", max_, accepts=NUMBER)
-cummin = cumulative("cummin", min_, accepts=NUMBER)
-cumlogsumexp = cumulative("cumlogsumexp", logaddexp, accepts=INEXACT)
-
-
-def exclusive_product(x: Any, axis: int, reverse: bool) -> Any:
-    """For each element, the product of those before it (after it, with `reverse`) along `axis`."""
-    n = typeof(x).shape[axis]
-    if n == 0:
-        return x
-    config = [(0, 0, 0)] * typeof(x).ndim
-    config[axis] = (0, 1, 0) if reverse else (1, 0, 0)
-    running = cumprod(pad(x, literal(x, 1), padding_config=tuple(config)), axis=axis, reverse=reverse)
-    return along(running, axis, 1, n + 1) if reverse else along(running, axis, 0, n)
+cumsum = cumulative("cumsum", add, "stablehlo.add", lambda dtype: 0, accepts=NUMBER, transpose=_cumsum_transpose)
+cumprod = cumulative("cumprod", mul, "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER)
+cummax = cumulative("cummax", max_, larger, lowest, accepts=NUMBER)
+cummin = cumulative("cummin", min_, smaller, highest, accepts=NUMBER)
+cumlogsumexp = cumulative("cumlogsumexp", logaddexp, lowered_as(logaddexp), lowest, accepts=INEXACT)

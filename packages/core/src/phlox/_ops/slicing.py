@@ -84,6 +84,69 @@ slice_ = structural(
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
 )
 
+
+def along(x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
+    """``x[start:stop:step]`` along `axis`."""
+    shape = typeof(x).shape
+    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], steps[axis] = start, stop, step
+    strides = None if step == 1 else tuple(steps)
+    return slice_(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
+
+
+# --- split ----------------------------------------------------------------------------------------------
+
+
+def _split_types(x: ShapedArray, sizes: Ints, axis: int) -> list[ShapedArray]:
+    if not 0 <= axis < x.ndim or sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
+        raise ShapeError(f"split: pieces of lengths {sizes} of axis {axis} of {x.short}", shapes=[x.shape])
+    return [shaped((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
+
+
+def _split_text(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
+    found, start = [], 0
+    for out in f.outs:
+        lows, highs = [0] * out.ndim, list(out.shape)
+        lows[axis], highs[axis] = start, start + out.shape[axis]
+        start = highs[axis]
+        bounds = f"start_indices = {i64_array(lows)}, limit_indices = {i64_array(highs)}"
+        found.append(f.op("stablehlo.slice", [x], out, f"{bounds}, strides = {i64_array([1] * out.ndim)}"))
+    return found
+
+
+def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any], sizes: Ints, axis: int) -> tuple[list[Any], list[Any]]:
+    outs = split(*primals, sizes=sizes, axis=axis)
+    if type(tangents[0]) is Zero:
+        return outs, [Zero(typeof(out).tangent()) for out in outs]
+    return outs, split(*tangents, sizes=sizes, axis=axis)
+
+
+def _split_transpose(cotangents: Sequence[Any], x: Any, sizes: Ints, axis: int) -> list[Any]:
+    # The pieces are written side by side once; slices would add up arrays that are zero but for a piece.
+    if all(type(ct) is Zero for ct in cotangents):
+        return [Zero(x.aval)]
+    return [concatenate(*[instantiate(ct) for ct in cotangents], dimension=axis)]
+
+
+def _split_batch(
+    batch: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], sizes: Ints, axis: int
+) -> tuple[list[Any], list[Dim]]:
+    (dim,) = dims
+    assert dim is not None
+    return split(*args, sizes=sizes, axis=axis + (dim <= axis)), [dim] * len(sizes)
+
+
+split = Primitive(
+    "split",
+    multiple_results=True,
+    types=_split_types,
+    lower=_split_text,
+    jvp=_split_jvp,
+    transpose=_split_transpose,
+    batch=_split_batch,
+    extend=lambda params, trailing, *xs: params,
+)
+
 # --- dynamic_slice --------------------------------------------------------------------------------------
 
 

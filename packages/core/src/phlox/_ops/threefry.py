@@ -21,8 +21,8 @@ from .._transform.batch import BatchAxis, Dim
 from .._xla.text import Function, Value
 from .families import batch_elementwise, broadcast_shape, fit
 from .logic import or_, shift_left, shift_right_logical, xor
-from .running import along
 from .shape import broadcast_in_dim, concatenate, convert, iota, reshape
+from .slicing import along
 
 u32 = dtypes.uint32
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -7,7 +7,6 @@ The buffer is never handed to anyone: the real jax, if it is in the process, wou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -270,18 +269,6 @@ def wrap(buf: Any, aval: ShapedArray, key: Key) -> Array:
     array.aval = aval
     array._key = key
     return array
-
-
-def wrap_each(bufs: Sequence[Any], avals: Sequence[ShapedArray], keys: Sequence[Key]) -> list[Array]:
-    """`wrap` for each."""
-    arrays = []
-    for buf, aval, key in zip(bufs, avals, keys, strict=False):
-        array = _new(Array)
-        array._buf = buf
-        array.aval = aval
-        array._key = key
-        arrays.append(array)
-    return arrays
 
 
 def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:

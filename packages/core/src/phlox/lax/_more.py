@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,13 +14,13 @@ from .._api.flat import user_call
 from .._api.out_sharding import lay_out
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
-from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape as ops
+from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape as ops, slicing
 from .._ops.indexing import GatherScatterMode
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
 from ..numpy._at import program_of_element
 from ..numpy._promote import canonical_axis, check, type_of
 from ..numpy._shapes import as_shape
-from ._structural import broadcast_in_dim, gather, slice_in_dim
+from ._structural import broadcast_in_dim, gather
 
 # --- rounding -------------------------------------------------------------------------------------------
 
@@ -58,10 +58,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     (operand,) = check("split", operand)
     aval = type_of(operand)
     at = canonical_axis(axis, aval.ndim, "split")
-    if sum(sizes) != aval.shape[at] or any(n < 0 for n in sizes):
-        raise ShapeError(f"split: pieces of lengths {tuple(sizes)} of axis {at} of {aval.short}", shapes=[aval.shape])
-    ends = [0, *np.cumsum(sizes).tolist()]
-    return [slice_in_dim(operand, start, stop, axis=at) for start, stop in itertools.pairwise(ends)]
+    return slicing.split(operand, sizes=tuple(operator.index(n) for n in sizes), axis=at)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:

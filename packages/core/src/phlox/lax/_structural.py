@@ -199,7 +199,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     n = type_of(operand).shape[at]
     start = 0 if start_index is None else start_index + (n if start_index < 0 else 0)
     stop = n if limit_index is None else limit_index + (n if limit_index < 0 else 0)
-    return _running.along(operand, at, start, stop, stride)
+    return _slicing.along(operand, at, start, stop, stride)
 
 
 def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Sequence[bool]) -> list[Any]:

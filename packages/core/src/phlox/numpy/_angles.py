@@ -12,7 +12,7 @@ from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
-from .._ops.running import along
+from .._ops.slicing import along
 from ._binary import arctan2, remainder
 from ._choose import where
 from ._define import float_32, unary

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ops import elementwise as e
-from .._ops.running import along
+from .._ops.slicing import along
 from ._binary import multiply, not_equal, remainder, subtract
 from ._choose import clip, where
 from ._create import asarray
@@ -94,6 +94,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         at = moveaxis(x, axis, -1) if type_of(x).ndim > 1 else x
         widths = at[..., 1:] - at[..., :-1]
     last = moveaxis(asarray(y), axis, -1)
+    if type_of(widths).ndim == 0 or type_of(widths).shape[-1] == 1:  # all samples count alike, but for the ends
+        width = widths if type_of(widths).ndim == 0 else widths[..., 0]
+        return width * (sum(last, -1) - 0.5 * (last[..., 0] + last[..., -1]))
     return sum(multiply(last[..., 1:] + last[..., :-1], widths), -1) * 0.5
 
 
@@ -129,21 +132,21 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edg
 
 def _gradient_along(f: Any, h: Any, axis: int) -> Any:
     n = type_of(f).shape[axis]
-    slopes = along(f, axis, 1, n) - along(f, axis, 0, n - 1)
     if type_of(h).ndim > 1:
         raise ShapeError(f"gradient: distances are numbers or vectors, got {type_of(h).short}")
     if not type_of(h).ndim:
-        slopes = slopes / h
-        before = after = 0.5
-    else:
-        if type_of(h).shape[0] != n:
-            raise ShapeError(f"gradient: {type_of(h).shape[0]} places for {n} samples")
-        places = reshape(h, tuple(n if i == axis else 1 for i in range(type_of(f).ndim)))
-        widths = along(places, axis, 1, n) - along(places, axis, 0, n - 1)
-        slopes = slopes / widths
-        left, right = along(widths, axis, 0, n - 2), along(widths, axis, 1, n - 1)
-        # The parabola through three samples weighs each slope by the width of the other one.
-        before, after = right / (left + right), left / (left + right)
+        first = (along(f, axis, 1, 2) - along(f, axis, 0, 1)) / h
+        inside = (along(f, axis, 2, n) - along(f, axis, 0, n - 2)) * 0.5 / h
+        last = (along(f, axis, n - 1, n) - along(f, axis, n - 2, n - 1)) / h
+        return concatenate([first, inside, last], axis)
+    if type_of(h).shape[0] != n:
+        raise ShapeError(f"gradient: {type_of(h).shape[0]} places for {n} samples")
+    places = reshape(h, tuple(n if i == axis else 1 for i in range(type_of(f).ndim)))
+    widths = along(places, axis, 1, n) - along(places, axis, 0, n - 1)
+    slopes = (along(f, axis, 1, n) - along(f, axis, 0, n - 1)) / widths
+    left, right = along(widths, axis, 0, n - 2), along(widths, axis, 1, n - 1)
+    # The parabola through three samples weighs each slope by the width of the other one.
+    before, after = right / (left + right), left / (left + right)
     inside = before * along(slopes, axis, 0, n - 2) + after * along(slopes, axis, 1, n - 1)
     return concatenate([along(slopes, axis, 0, 1), inside, along(slopes, axis, n - 2, n - 1)], axis)
 

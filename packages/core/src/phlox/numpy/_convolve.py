@@ -1,55 +1,28 @@
-"""Convolution and correlation of vectors: windows of the longer one times the shorter one, as products of matrices."""
+"""Convolution and correlation of vectors: convolutions with one feature."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-import numpy as np
-
 from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
-from .._ops import shape as ops
 from .._ops.conv import check_preferred
-from ._linear import matmul
 from ._promote import check, promote_inexact, to_dtype, type_of
-from ._shapes import flip, reshape
+from ._shapes import flip
 from ._unary import conj
 
-#: So many elements of the shorter vector are taken at once: windows need memory for as many copies of the longer one.
-_CHUNK = 64
 
-
-def _windows(a: Any, count: int, width: int) -> Any:
-    """The elements a[i], …, a[i + width - 1] for each of the first `count` places i."""
-    from ._indexing import take
-
-    return take(a, np.arange(count, dtype=np.int32)[:, None] + np.arange(width, dtype=np.int32), mode="clip")
-
-
-@functools.partial(jit, static_argnames=("before", "after", "precision", "preferred"))
+@functools.partial(jit, inline=True, static_argnames=("before", "after", "precision", "preferred"))
 def _slide(a: Any, v: Any, before: int, after: int, precision: Any, preferred: Any) -> Any:
     """The sums of products of `v` with what lies under it, as it moves over `a` with zeros around."""
-    width = type_of(v).shape[0]
-    count = type_of(a).shape[0] + before + after - width + 1
-    zero = to_dtype(0, type_of(a).dtype)
-    times = functools.partial(matmul, precision=precision, preferred_element_type=preferred)
-    if width <= _CHUNK:
-        a = ops.pad(a, zero, padding_config=((before, after, 0),))
-        return times(_windows(a, count, width), v)
-    from ..lax import dynamic_slice_in_dim, scan
+    from ..lax import conv_general_dilated
 
-    more = -width % _CHUNK
-    a = ops.pad(a, zero, padding_config=((before, after + more, 0),))
-    v = reshape(ops.pad(v, zero, padding_config=((0, more, 0),)), (-1, _CHUNK))
-    starts = np.arange(0, width, _CHUNK, dtype=np.int32)
-
-    def part(at: Any, chunk: Any) -> Any:
-        return times(_windows(dynamic_slice_in_dim(a, at, count + _CHUNK - 1), count, _CHUNK), chunk)
-
-    first = part(starts[0], v[0])
-    return scan(lambda total, x: (total + part(*x), None), first, (starts[1:], v[1:]))[0]
+    out = conv_general_dilated(
+        a[None, None], v[None, None], (1,), [(before, after)], precision=precision, preferred_element_type=preferred
+    )
+    return out[0, 0]
 
 
 def _checked(function: str, a: Any, v: Any, mode: str, preferred: Any) -> list[Any]:

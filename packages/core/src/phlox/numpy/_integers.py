@@ -12,7 +12,7 @@ from .._base.errors import DtypeError, OptionError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic, shape as ops
 from .._ops.families import literal
-from .._ops.running import along
+from .._ops.slicing import along
 from ._binary import floor_divide, remainder
 from ._choose import where
 from ._promote import canonical_axis, check, promoted, to_dtype, type_of

@@ -12,7 +12,7 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
-from .._ops.running import along
+from .._ops.slicing import along
 from ._choose import round
 from ._fill import linspace
 from ._indexing import take
@@ -158,12 +158,37 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
         n = type_of(array).shape[axis]
         places = np.arange(-lo, n + hi)
         if mode == "edge":
-            array = take(array, np.clip(places, 0, n - 1), axis)
+            array = _at_places(array, np.clip(places, 0, n - 1), axis)
         elif mode == "wrap":
-            array = take(array, places % n, axis)
+            array = _at_places(array, places % n, axis)
         else:
             array = _mirrored(array, axis, places, n - 1 if mode == "reflect" and n > 1 else n, odd)
     return to_dtype(array, dtype, weak)
+
+
+#: so many pieces of an array are put together; more are looked up element by element
+_PIECES = 8
+
+
+def _at_places(array: Any, places: np.ndarray, axis: int) -> Any:
+    """The elements at these places along `axis`; runs of neighbours, upwards, downwards or of one, are copied whole."""
+    steps = np.diff(places)
+    near = np.abs(steps) <= 1
+    ends = ~near
+    ends[1:] |= near[:-1] & (steps[1:] != steps[:-1])
+    last = [*np.flatnonzero(ends).tolist(), len(places) - 1]
+    if len(last) > _PIECES:
+        return take(array, places, axis)
+    first = [0, *(i + 1 for i in last[:-1])]
+    runs = zip(first, last, strict=True)
+    return concatenate([_run(array, int(places[a]), int(places[b]), b - a + 1, axis) for a, b in runs], axis)
+
+
+def _run(array: Any, first: int, last: int, count: int, axis: int) -> Any:
+    if first > last:
+        return flip(along(array, axis, last, first + 1), axis)
+    piece = along(array, axis, first, last + 1)
+    return piece if first < last else _stretch(piece, array, axis, count)
 
 
 def _mirrored(array: Any, axis: int, places: np.ndarray, period: int, odd: bool) -> Any:
@@ -176,7 +201,7 @@ def _mirrored(array: Any, axis: int, places: np.ndarray, period: int, odd: bool)
     image, rest = np.divmod(places, period)
     mirrored = image % 2 == 1
     here = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
-    found = take(array, here, axis)
+    found = _at_places(array, here, axis)
     if not odd:
         return found
     dtype = type_of(array).dtype

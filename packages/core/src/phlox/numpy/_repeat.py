@@ -12,7 +12,8 @@ from .._base.errors import ConcretizationTypeError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic, shape as ops
 from .._ops.reduce import reduce_sum
-from .._ops.running import along, cumsum
+from .._ops.running import cumsum
+from .._ops.slicing import along
 from .._trace.trace import ArrayLike, Tracer
 from ._binary import remainder, subtract
 from ._indexing import take, unstack_rows

@@ -37,7 +37,7 @@ def _before(a: Any, b: Any) -> Any:
 
 
 def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
-    """By halving the part of `a` in which the place is, for all `v` together."""
+    """By halving the part of `a` in which the place is, for all `v` together: behind `low`, up to `high`."""
     from ..lax import fori_loop
 
     n = type_of(a).shape[0]
@@ -46,13 +46,12 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
         low, high = bounds
         middle = low + (high - low) // 2
         found = take(a, middle, mode="clip")
-        after = ~_before(v, found) if right else _before(found, v)
-        open_ = low < high
-        return choose(open_ & after, middle + 1, low), choose(open_ & ~after, middle, high)
+        before = _before(v, found) if right else ~_before(found, v)
+        return choose(before, low, middle), choose(before, middle, high)
 
     shape = type_of(v).shape
     start = (zeros(shape, np.int32), broadcast_to(np.int32(n), shape))
-    return fori_loop(0, n.bit_length(), halve, start, unroll=unroll or 1)[0]
+    return fori_loop(0, n.bit_length(), halve, start, unroll=unroll or 1)[1]
 
 
 def _ranks(a: Any) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir.avals import ShapedArray
-from .._ops import shape as ops
-from .._ops.running import along
+from .._ops import shape as ops, slicing
+from .._ops.slicing import along
 from ._promote import canonical_axes, canonical_axis, check, common_shape, promote_dtypes, type_of
 
 Shape = int | Sequence[int]
@@ -392,6 +392,8 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 
 @jit(inline=True, static_argnames=("bounds", "axis"))
 def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
+    if list(bounds) == sorted(bounds):
+        return slicing.split(ary, sizes=tuple(hi - lo for lo, hi in itertools.pairwise(bounds)), axis=axis)
     return [along(ary, axis, lo, max(lo, hi)) for lo, hi in itertools.pairwise(bounds)]
 
 

@@ -8,8 +8,8 @@ from .._api.jit import jit
 from .._base.errors import ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
-from .._ops.running import along
 from .._ops.shape import bitcast_convert_type, concatenate
+from .._ops.slicing import along
 from ._promote import check, to_dtype, type_of
 from ._shapes import reshape
 

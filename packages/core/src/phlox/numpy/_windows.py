@@ -11,10 +11,8 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
-from .._ops import elementwise as e, logic, shape as ops
-from .._ops.families import literal
-from ._choose import where
-from ._promote import check, promoted_inexact, to_dtype, type_of
+from .._ops import elementwise as e, shape as ops, special
+from ._promote import check, promoted_inexact, type_of
 from ._unary import abs, cos, is_kind, sqrt
 
 
@@ -102,33 +100,6 @@ def kaiser(M: int, beta: Any) -> Any:
 # --- a Bessel function ----------------------------------------------------------------------------------
 
 
-@functools.cache
-def _series(far: bool) -> list[float]:
-    """Chebyshev coefficients of exp(-x) I0(x): up to 8 in x, beyond it, times sqrt(x), in 1 / x."""
-    interpolate = np.polynomial.chebyshev.chebinterpolate
-
-    def near(y: Any) -> Any:
-        return np.exp(-4 * (y + 1)) * np.i0(4 * (y + 1))
-
-    def beyond(y: Any) -> Any:
-        u = (y + 1) / 16
-        # For large x NumPy's function overflows, and a few terms of the expansion at infinity are exact.
-        x = 1 / np.maximum(u, 1 / 500)
-        expansion = (1 + u / 8 * (1 + u * 9 / 16 * (1 + u * 25 / 24 * (1 + u * 49 / 32)))) / np.sqrt(2 * np.pi)
-        return np.where(u < 1 / 500, expansion, np.sqrt(x) * np.exp(-x) * np.i0(x))
-
-    return [float(c) for c in (interpolate(beyond, 24) if far else interpolate(near, 29))]
-
-
-def _sum_series(y: Any, coefficients: list[float]) -> Any:
-    """A Chebyshev series at `y`, by Clenshaw's recurrence."""
-    twice = e.add(y, y)
-    ahead = behind = e.mul(y, literal(y, 0))
-    for c in coefficients[:0:-1]:
-        ahead, behind = e.add(e.sub(e.mul(twice, ahead), behind), literal(y, c)), ahead
-    return e.add(e.sub(e.mul(y, ahead), behind), literal(y, coefficients[0]))
-
-
 @jit
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
@@ -141,13 +112,4 @@ def i0(x: Any) -> Any:
     (x,) = promoted_inexact("i0", x)
     if is_kind(x, "c"):
         raise DtypeError(f"i0 does not accept {type_of(x).short}", instead="x.real")
-    aval = type_of(x)
-    wide = to_dtype(x, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else x
-    size = e.abs_(wide)
-    one, four, eight, sixteen = (literal(size, n) for n in (1, 4, 8, 16))
-    small = logic.le(size, eight)
-    near = _sum_series(e.sub(e.div(where(small, size, eight), four), one), _series(far=False))
-    large = where(small, eight, size)
-    far = e.div(_sum_series(e.sub(e.div(sixteen, large), one), _series(far=True)), e.sqrt(large))
-    scaled = where(small, near, far)
-    return to_dtype(e.mul(e.exp(size), scaled), aval.dtype, aval.weak_type)
+    return e.mul(e.exp(e.abs_(x)), special.bessel_i0e(x))
