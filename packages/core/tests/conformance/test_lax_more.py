@@ -348,3 +348,27 @@ def test_primitives_are_in_lax_as_in_the_extension():
     assert phlox.lax.sin_p is named.sin_p
     with pytest.raises(AttributeError, match="sine"):
         phlox.lax.sine
+
+
+@pytest.mark.parametrize("sizes", [(4,), (1, 3), (0, 2, 2), (1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_split(axis, sizes):
+    x = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
+    weigh = lambda m, x: sum((i + 1) * (part**2).sum() for i, part in enumerate(m.lax.split(x, sizes, axis)))
+    for m in (phlox, jax):
+        program = str(m.make_jaxpr(lambda x, m=m: m.lax.split(x, sizes, axis))(x))
+        assert "split[" in program, program
+    mine, theirs = (
+        [
+            *m.lax.split(x, sizes, axis),
+            *m.vmap(lambda r, m=m: m.lax.split(r, sizes))(x),
+            m.grad(lambda x, m=m: weigh(m, x))(x),
+        ]
+        for m in (phlox, jax)
+    )
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    # The gradient puts the pieces side by side once.
+    text = phlox.jit(phlox.grad(lambda x: weigh(phlox, x))).lower(x).as_text()
+    assert text.count("stablehlo.concatenate") == 1
+    assert "stablehlo.pad" not in text

@@ -262,3 +262,26 @@ def test_rounding_methods_and_shapes():
         assert phlox.lax.RoundingMethod[name] == jax.lax.RoundingMethod[name]
     for shape in ((2, 3), ()):
         judge.compare(phlox.lax.shape_as_value(shape), jax.lax.shape_as_value(shape), exact=True)
+
+
+@pytest.mark.parametrize("reverse", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+def test_running_reductions_round_as_jax_does(name, reverse):
+    """The same order of operations, so the same bits; also in the derivative of sums, which is one of them."""
+    x = np.random.default_rng(0).standard_normal((3, 300)).astype(np.float32)
+    runs = lambda m: m.jit(lambda x: getattr(m.lax, name)(x, axis=1, reverse=reverse))
+    np.testing.assert_array_equal(np.asarray(runs(phlox)(x)), np.asarray(runs(jax)(x)))
+    if name == "cumsum":
+        pulled = [m.jit(m.grad(lambda x, m=m: (x * runs(m)(x)).sum()))(x) for m in (phlox, jax)]
+        np.testing.assert_allclose(*map(np.asarray, pulled), rtol=1e-5, atol=1e-4)
+        text = phlox.jit(phlox.grad(lambda x: (x * runs(phlox)(x)).sum())).lower(x).as_text()
+        assert text.count("reduce_window") == 2
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 5, 8, 13])
+def test_derivatives_of_products_where_factors_are_zero(length, axis):
+    x = np.random.default_rng(length).standard_normal((length, 3)).astype(np.float32)
+    x[length // 2 :: 4] = 0
+    pulled = [m.grad(lambda x, m=m: (m.numpy.prod(x, axis) * np.float32(2)).sum())(x) for m in (phlox, jax)]
+    np.testing.assert_allclose(*map(np.asarray, pulled), rtol=1e-5, atol=1e-6)
