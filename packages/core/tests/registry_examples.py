@@ -480,6 +480,7 @@ def examples() -> dict[str, list[Example]]:
             Example((mat,), {"start_indices": (1, 0), "limit_indices": (3, 4), "strides": (1, 3)}, ((0,),)),
             Example((mat,), {"start_indices": (0, 2), "limit_indices": (3, 2), "strides": None}, ((0,),)),
         ],
+        "split": [Example((mat,), {"sizes": (1, 0, n - 1), "axis": axis}, ((0,),)) for axis, n in enumerate(mat.shape)],
         "dynamic_slice": [
             Example((mat, np.int32(1), np.int32(9)), {"slice_sizes": (2, 3)}, ((0,),)),
             Example((mat, np.int32(-3), np.int32(0)), {"slice_sizes": (1, 4)}, ((0,),)),

@@ -269,7 +269,8 @@ def _derivative(case, module, argnums, twice):
             return gradient(*filled)
 
         chosen = [xs[n] for n in argnums]
-        return module.jvp(at, chosen, [judge.weights(np.shape(x)).astype(x.dtype) for x in chosen])[1]
+        directions = [judge.weights(np.shape(x)).astype(module.numpy.asarray(x).dtype) for x in chosen]
+        return module.jvp(at, chosen, directions)[1]
 
     return second
 

@@ -18,8 +18,8 @@ from ._shapes import broadcast_shapes
 from ._unary import isfinite, isnan
 
 
-@jit
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+@jit(static_argnames="equal_nan")
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``). Integers must be equal up to `rtol` too.
 
     >>> isclose(1.0, 1.0 + 1e-7)
@@ -35,7 +35,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any
     near = logic.le(e.abs_(e.sub(a, b)), bound)
     finite = logic.and_(isfinite(a), isfinite(b))
     out = where(finite, near, logic.eq(a, b))
-    return logic.or_(out, logic.and_(logic.and_(isnan(a), isnan(b)), to_dtype(equal_nan, np.dtype(bool))))
+    return logic.or_(out, logic.and_(isnan(a), isnan(b))) if equal_nan else out
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:

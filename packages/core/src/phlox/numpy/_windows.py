@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, shape as ops, special
-from ._promote import check, promoted_inexact, type_of
+from ._promote import check, promoted_inexact, to_dtype, type_of
 from ._unary import abs, cos, is_kind, sqrt
 
 
@@ -100,16 +101,30 @@ def kaiser(M: int, beta: Any) -> Any:
 # --- a Bessel function ----------------------------------------------------------------------------------
 
 
+@custom_jvp
+def _i0(x: Any) -> Any:
+    return e.mul(e.exp(e.abs_(x)), special.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # The function of order 1, as its derivatives are smooth at 0, where those of abs are not.
+    (x,), (t,) = primals, tangents
+    return _i0(x), e.mul(t, e.mul(e.exp(e.abs_(x)), special.bessel_i1e(x)))
+
+
 @jit
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
 
     Raises `DtypeError` for complex numbers.
 
-    >>> i0(np.float32(0.0))
-    Array(1., dtype=float32)
+    >>> round(float(i0(2.0)), 4)
+    2.2796
     """
     (x,) = promoted_inexact("i0", x)
     if is_kind(x, "c"):
         raise DtypeError(f"i0 does not accept {type_of(x).short}", instead="x.real")
-    return e.mul(e.exp(e.abs_(x)), special.bessel_i0e(x))
+    aval = type_of(x)
+    wide = to_dtype(x, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else x
+    return to_dtype(_i0(wide), aval.dtype, aval.weak_type)
