@@ -108,7 +108,9 @@ GRIDS = [
 
 WINDOWS = [
     *rows("numpy", "bartlett blackman hamming hanning", call(5), call(8), call(1), call(0), call(M=2)),
-    row("numpy.kaiser", call(5, 2.0), call(8, S(14.0)), call(1, 1.0), call(0, 3), call(M=4, beta=A(low=0))),
+    row("numpy.kaiser", call(5, 2.0), call(8, S(14.0)), call(1, 1.0), call(0, 3)),
+    # In 16 bits jax rounds between the exponential and the Bessel function, and is one bit off.
+    row("numpy.kaiser", call(M=4, beta=A(low=0)), dtypes=[d for d in judge.ALL if not d.endswith("float16")]),
     row("numpy.i0", call(A(2, 3)), call(A(4, low=-20, high=20)), call(np.array([50.0, 80.0], "float32")), call(S(2)),
         call(S(1.5)), dtypes=["int8", "uint16", "int32", "float32", "complex64"], tolerance=1e-4),
 ]  # fmt: skip
