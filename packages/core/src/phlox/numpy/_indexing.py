@@ -325,20 +325,28 @@ def take(
 
 def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, ...]:
     """The index that goes to ``indices[place]`` along `axis`, and along the others to the place itself."""
+    at, places, shape = _along_axis(function, arr, indices, axis)
+    rank = len(shape)
+    index: list[Any] = []
+    for i in range(rank):
+        if i == at:
+            index.append(places)
+        else:
+            length = type_of(arr).shape[i]
+            positions = np.arange(shape[i], dtype=np.int32) if length > 1 else np.zeros(shape[i], np.int32)
+            index.append(reshape(positions, tuple(shape[i] if k == i else 1 for k in range(rank))))
+    return tuple(index)
+
+
+def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, Any, tuple[int, ...]]:
+    """The axis, the indices repeated along all others as `arr` has them, and the shape they have then."""
     rank = type_of(arr).ndim
     if type_of(indices).ndim != rank:
         raise ShapeError(f"{function}: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
     at = canonical_axis(axis, rank, function)
     others = broadcast_shapes(*[(*s[:at], 1, *s[at + 1 :]) for s in (type_of(arr).shape, type_of(indices).shape)])
-    index: list[Any] = []
-    for i in range(rank):
-        if i == at:
-            index.append(broadcast_to(indices, (*others[:at], type_of(indices).shape[at], *others[at + 1 :])))
-        else:
-            length = type_of(arr).shape[i]
-            positions = np.arange(others[i], dtype=np.int32) if length > 1 else np.zeros(others[i], np.int32)
-            index.append(reshape(positions, tuple(others[i] if k == i else 1 for k in range(rank))))
-    return tuple(index)
+    shape = (*others[:at], type_of(indices).shape[at], *others[at + 1 :])
+    return at, broadcast_to(indices, shape), shape
 
 
 def _outside(indices: Any, length: int) -> Any:
@@ -369,20 +377,31 @@ def take_along_axis(
     arr, indices = check("take_along_axis", arr, indices)
     if axis is None:
         arr, indices, axis = ravel(arr), ravel(indices), 0
+    at, places, shape = _along_axis("take_along_axis", arr, indices, axis)
+    lengths = type_of(arr).shape
+    if 0 in lengths and 0 not in shape:
+        raise IndexingError(f"{type_of(arr).short} has no elements, but the index asks for {shape}")
     if wrap_negative_indices is False:
-        length = type_of(arr).shape[canonical_axis(axis, type_of(arr).ndim, "take_along_axis")]
-        indices = _outside(indices, length)
-    index = grid_index("take_along_axis", arr, indices, axis)
-    plan, dynamic = parse(index, type_of(arr).shape)
-    how = "fill" if mode is None else mode
-    return read(
+        places = _outside(places, lengths[at])
+    # Axes that `arr` repeats its only element along are those of the indices alone.
+    mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
+    arr = reshape(arr, tuple(lengths[i] for i in mine))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(mine.index(at),),
+        start_index_map=(mine.index(at),),
+        operand_batching_dims=tuple(k for k, i in enumerate(mine) if i != at),
+        start_indices_batching_dims=tuple(i for i in mine if i != at),
+    )
+    return gather(
         arr,
-        *dynamic,
-        plan=plan,
-        mode=how,
-        fill_value=fill_value,
-        indices_are_sorted=False,
+        reshape(from_front(places, lengths[at]), (*shape, 1)),
+        dimension_numbers=numbers,
+        slice_sizes=(1,) * len(mine),
         unique_indices=False,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.from_any("fill" if mode is None else mode),
+        fill_value=fill_value,
     )
 
 

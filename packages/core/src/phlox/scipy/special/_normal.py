@@ -120,7 +120,11 @@ def ndtri(p: Any) -> Any:
     >>> ndtri(0.5)
     Array(0., dtype=float32)
     """
-    p = _float("ndtri", p)
+    return _ndtri(_float("ndtri", p))
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Any:
     dtype = p.dtype
 
     def ratio(x: Any, above: Any, below: Any) -> Any:
@@ -139,6 +143,13 @@ def ndtri(p: Any) -> Any:
     x = jnp.where(q > edge, middle, tail)
     x = jnp.where(p > 1 - edge, x, -x)
     return jnp.where(p == 0, -jnp.inf, jnp.where(p == 1, jnp.inf, x))
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # One divided by the density of the normal distribution.
+    x = _ndtri(*primals)
+    return x, tangents[0] * np.sqrt(2 * np.pi).item() * jnp.exp(x * x / 2)
 
 
 # --- Bessel functions -----------------------------------------------------------------------------------
