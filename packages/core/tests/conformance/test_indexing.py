@@ -293,3 +293,17 @@ def test_assignment_is_refused_with_a_way_out():
 
     error = judge.raises_alike(assign, data())
     assert ".at[" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("arr", "indices", "axis"),
+    [((0, 3), (0, 2), 1), ((3, 0), (3, 0), 1), ((0, 3), (1, 2), 1), ((3, 4), (3, 0), 1), ((1, 0), (4, 0), 0)],
+    ids=str,
+)
+def test_take_along_axis_without_elements(arr, indices, axis):
+    def shapes(m):
+        take = lambda x: m.numpy.take_along_axis(x, np.zeros(indices, np.int32), axis)
+        x = np.zeros(arr, np.float32)
+        return take(x).shape, m.grad(lambda x: take(x).sum())(x).shape
+
+    assert shapes(phlox) == shapes(jax)

@@ -397,7 +397,7 @@ def take_along_axis(
         arr,
         reshape(from_front(places, lengths[at]), (*shape, 1)),
         dimension_numbers=numbers,
-        slice_sizes=(1,) * len(mine),
+        slice_sizes=tuple(min(1, lengths[i]) for i in mine),
         unique_indices=False,
         indices_are_sorted=False,
         mode=GatherScatterMode.from_any("fill" if mode is None else mode),
