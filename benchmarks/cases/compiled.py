@@ -77,7 +77,7 @@ def _torch_conv(torch: Any) -> Made:
     return lambda x, w: torch.nn.functional.conv2d(x, w, padding="same"), (x, w)
 
 
-@program("conv 3x3", torch=_torch_conv)
+@program("conv 3x3", quick=False, torch=_torch_conv)
 def conv(m: Any) -> Made:
     x, w = models.array(16, 16, 32, 32), models.array(32, 16, 3, 3)
     return lambda x, w: m.lax.conv(x, w, (1, 1), "SAME"), (m.numpy.asarray(x), m.numpy.asarray(w))
