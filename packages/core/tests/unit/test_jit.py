@@ -316,6 +316,17 @@ def test_names_may_come_in_any_order():
     assert f.stats().entries == 1
 
 
+def test_what_is_kept_of_orders_is_bounded(monkeypatch):
+    monkeypatch.setattr("phlox._api.entry.LIMIT", 3)
+    f = phlox.jit(lambda tree: tree["a"] + tree["b"] - tree["c"] * tree["d"])
+    values = {k: jnp.full(2, float(n)) for n, k in enumerate("abcd")}
+    for names in itertools.permutations(values):
+        np.testing.assert_array_equal(f({k: values[k] for k in names}), [-5, -5])
+    (entry,) = f._store.entries.values()
+    assert len(entry.others) <= 3
+    assert f.stats().calls == 24
+
+
 def test_donated_names_in_any_order():
     f = phlox.jit(lambda old, new: {k: old[k] + new[k] for k in old}, donate_argnums=0)
     for _ in range(2):

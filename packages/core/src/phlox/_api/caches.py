@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._base import monitoring
-from .entry import Entry, Lane, Layout
+from .entry import LIMIT, Entry, Lane, Layout
 from .options import Options
 from .threaded import Threaded
-
-_LIMIT = 4096
 
 
 class Stats(NamedTuple):
@@ -85,7 +83,7 @@ def caches_for(fun: Callable[..., Any], options: Options) -> Caches:
 
 def bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
     """`cache`, emptied when it has grown beyond its bound."""
-    if len(cache) >= _LIMIT:
+    if len(cache) >= LIMIT:
         cache.clear()
     return cache
 

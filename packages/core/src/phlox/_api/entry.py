@@ -26,6 +26,8 @@ from .options import Options
 NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl
+#: how many things a cache of calls keeps
+LIMIT = 4096
 
 
 class Lane:
@@ -69,7 +71,7 @@ class Layout:
         self.arrange = itemgetter(*order) if order != sorted(order) else None
         front, back = slice(0, len(first)), slice(len(first), len(order))
         self.static, self.dynamic = (back, front) if first is dynamic else (front, back)
-        self.lane = functools.lru_cache(4096, typed=True)(Lane)
+        self.lane = functools.lru_cache(LIMIT, typed=True)(Lane)
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
@@ -199,6 +201,9 @@ class Entry:
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
                 found.ways = [(place, found._way(place, kind)) for place, kind in read]
+            if len(self.others) >= LIMIT:
+                self.calls = self.runs()
+                self.others.clear()
             self.others[where] = found
         return found
 

@@ -21,7 +21,6 @@ from .elementwise import add, max_, min_, mul
 from .families import INEXACT, NUMBER, check_kind, literal, lowered_as
 from .logic import or_
 from .logs import logaddexp
-from .pooling import reduced
 from .reduce import Combine, highest, larger, lowest, smaller
 from .shape import concatenate, pad, rev
 from .slicing import along
@@ -74,6 +73,8 @@ def cumulative(
     """
 
     def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        from .pooling import reduced  # which few programs need
+
         n, rank = x.aval.shape[axis], x.aval.ndim
         if n == 0:
             return x

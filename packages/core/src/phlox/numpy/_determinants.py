@@ -43,10 +43,10 @@ def _log_of(det: Any) -> tuple[Any, Any]:
     return sign(det), real(log(abs(det)))
 
 
-def _parity(pivots: Any) -> Any:
-    """1 where LU exchanged rows an even number of times, else -1."""
+def _parity(pivots: Any, more: Any = 0) -> Any:
+    """1 where LU exchanged rows an even number of times, together with so many `more` changes of sign, else -1."""
     moved = count_nonzero(pivots != arange(type_of(pivots).shape[-1], dtype=np.int32), axis=-1)
-    return 1 - 2 * (moved % 2)
+    return 1 - 2 * ((moved + more) % 2)
 
 
 def _small(a: Any) -> Any:
@@ -96,8 +96,7 @@ def _slogdet_lu(a: Any) -> tuple[Any, Any]:
     if is_kind(a, "c"):
         signs = prod(sign(diagonal), axis=-1) * _parity(pivots).astype(dtype)
     else:  # counting is cheaper than multiplying
-        turns = count_nonzero(pivots != arange(type_of(pivots).shape[-1], dtype=np.int32), axis=-1)
-        signs = (1 - 2 * ((turns + count_nonzero(diagonal < 0, axis=-1)) % 2)).astype(dtype)
+        signs = _parity(pivots, count_nonzero(diagonal < 0, axis=-1)).astype(dtype)
     total = sum(log(abs(diagonal)), axis=-1)
     return where(singular, dtype.type(0), signs), where(singular, type_of(total).dtype.type(-np.inf), total)
 
