@@ -100,7 +100,7 @@ def tree_map(m: Any) -> Any:
 def _bare(f: Any, *args: Any) -> tuple[Any, Any]:
     """The one program of a jitted function, and a function that runs it on buffers."""
     f(*args)
-    (entry,) = f._store.entries.values()
+    (entry,) = f._jit._store.entries.values()
     return entry, lambda bufs: entry.execute(bufs).consume_with_handlers(entry.handlers)
 
 

@@ -151,7 +151,7 @@ def test_what_no_operation_gives_alone():
     f = phlox.jit(lambda x: x + 0)
     with phlox.debug_nans(True):
         f(1.0)
-        (entry,) = f._store.entries.values()
+        (entry,) = f._jit._store.entries.values()
         empty = Jaxpr([], entry.program.watch.jaxpr.invars, entry.program.watch.jaxpr.invars, [])
         entry.program.watch = entry.program.watch._replace(jaxpr=empty)
         with pytest.raises(errors.InvalidValueError, match="none of its operations") as info:

@@ -2,8 +2,12 @@
 
 import collections
 import functools
+import gc
+import inspect
 import itertools
+import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -322,7 +326,7 @@ def test_what_is_kept_of_orders_is_bounded(monkeypatch):
     values = {k: jnp.full(2, float(n)) for n, k in enumerate("abcd")}
     for names in itertools.permutations(values):
         np.testing.assert_array_equal(f({k: values[k] for k in names}), [-5, -5])
-    (entry,) = f._store.entries.values()
+    (entry,) = f._jit._store.entries.values()
     assert len(entry.others) <= 3
     assert f.stats().calls == 24
 
@@ -384,6 +388,58 @@ def test_arrays_in_big_endian_and_strided_memory():
     np.testing.assert_array_equal(f(np.arange(3, dtype=">f4")), [0, 2, 4])
     np.testing.assert_array_equal(f(np.arange(10.0)[::3]), [0, 6, 12, 18])
     np.testing.assert_array_equal(f(np.asfortranarray(np.arange(6.0).reshape(2, 3))), np.arange(6).reshape(2, 3) * 2)
+
+
+def test_a_jitted_function_is_a_function():
+    def f(x, *, scale=2.0):
+        """Scaled."""
+        return x * scale
+
+    f.note = "the user's"
+    jitted = phlox.jit(f)
+    assert inspect.isfunction(jitted)
+    assert (jitted.__name__, jitted.__doc__, jitted.note) == ("f", "Scaled.", "the user's")
+    assert inspect.signature(jitted) == inspect.signature(f)
+    assert jitted.__wrapped__ is f
+    assert isinstance(jitted, phlox.stages.Wrapped)
+    assert phlox.jit(functools.partial(f, scale=3.0)).__name__ == "f"
+    assert pickle.loads(pickle.dumps(jnp.sin)) is jnp.sin
+
+    class Model:
+        scale = 3.0
+
+        @functools.partial(phlox.jit, static_argnums=0)
+        def __call__(self, x):
+            return self.scale * x
+
+        apply = phlox.jit(lambda self, x: x + 1, static_argnums=0)
+
+    assert (Model()(2.0), Model().apply(2.0)) == (6, 3)
+
+
+def test_what_is_made_of_a_jitted_function_is_not_jitted():
+    f = phlox.jit(lambda x: x * x)
+    f.note = "the user's"
+    again = phlox.jit(f)
+    assert again.lower.__self__ is again._jit is not f._jit
+    for make in (phlox.grad, phlox.value_and_grad, phlox.vmap, phlox.checkpoint, phlox.custom_jvp, phlox.named_call):
+        made = make(f)
+        assert made.note == "the user's"
+        assert not any(hasattr(made, name) for name in ("lower", "trace", "eval_shape", "stats", "clear_cache"))
+
+
+def test_jitted_functions_are_freed_at_once():
+    gc.disable()
+    try:
+        f = phlox.jit(lambda x: {"a": x + 1})
+        f(1.0)
+        f(jnp.ones(2))
+        (one, two) = f._jit._store.entries.values()
+        gone = [weakref.ref(x) for x in (f, f._jit, f._jit._store)]
+        del f, one, two
+        assert [x() for x in gone] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def test_threads_share_a_jitted_function():

@@ -194,7 +194,7 @@ def test_caches_are_cleared_while_others_run():
         results = []
         for _ in range(3):
             results += [f(X), phlox.jit(program())(X)]
-            _ = [phlox.jit(lambda x: x)._store for _ in range(200)]  # the table of functions grows and shrinks
+            _ = [phlox.jit(lambda x: x)._jit._store for _ in range(200)]  # the table of functions grows and shrinks
         return results
 
     def run_and_tell():

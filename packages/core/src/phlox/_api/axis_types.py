@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._base.errors import ArgumentError, OptionError
+from .._base.wrapping import wraps
 from . import arguments
 from .meshes import get_mesh, reshard
 
@@ -75,7 +76,7 @@ def auto_axes(
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     arguments.check_callable("auto_axes", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def automatic(*args: Any, **kwargs: Any) -> Any:
         where = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
         if where is None:
@@ -102,7 +103,7 @@ def explicit_axes(
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     arguments.check_callable("explicit_axes", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def explicit(*args: Any, **kwargs: Any) -> Any:
         where = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
         if where is None:

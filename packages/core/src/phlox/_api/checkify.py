@@ -7,7 +7,6 @@ that goes from operation to operation: a `check` adds to it, operations add thei
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from .._base import pytree
 from .._base.errors import ArgumentError
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import Replay, replays, user_location
+from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
 from .._ops.check import Error, JaxException, Report, check_p, init_error, raise_failed
 from .._ops.logic import not_
@@ -131,7 +131,7 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
     arguments.check_callable("checkify", f)
     enabled = frozenset(errors)
 
-    @functools.wraps(f)
+    @wraps(f)
     @user_call
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         trees: list[PyTreeDef] = []

@@ -9,6 +9,7 @@ from typing import Any
 from .._base import pytree
 from .._base.errors import DerivativeError, PhloxError, TreeError
 from .._base.pytree import flatten
+from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr
 from .._ops.linear_call import linear_call as linear_call_p
@@ -86,7 +87,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         return found if isinstance(found, tuple) else (found,)
 
     wrapped.defvjp(forward, backward)
-    return functools.update_wrapper(wrapped, fun)
+    return wraps(fun)(wrapped)
 
 
 def linear_call(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from .._base import pytree
 from .._base.errors import DerivativeError, MissingRuleError, TreeError, UnexpectedTracerError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
@@ -49,7 +50,7 @@ class _Custom:
     def __init__(
         self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
-        functools.update_wrapper(self, fun)
+        wraps(fun)(self)
         self.fun = fun
         names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
         numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")

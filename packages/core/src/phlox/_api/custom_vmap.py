@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
 from .._base.errors import DtypeError, MissingRuleError, ShapeError, TreeError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.wrapping import wraps
 from .._ir.avals import ShapedArray
 from .._ir.primitive import current_trace
 from .._ops.custom_vmap import BatchRule, custom_vmap_call
@@ -41,7 +41,7 @@ class custom_vmap:
     """
 
     def __init__(self, fun: Callable[..., Any]):
-        functools.update_wrapper(self, fun)
+        wraps(fun)(self)
         arguments.check_callable("custom_vmap", fun)
         self.fun = fun
         self.vmap_rule: Callable[..., tuple[Any, Any]] | None = None

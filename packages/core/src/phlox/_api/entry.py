@@ -1,4 +1,4 @@
-"""A compiled call with all that running it needs, and the keys that calls are filed under: the hot path of `jit`."""
+"""A compiled call with all that running it needs, and the keys that calls are filed under; see `calling`."""
 
 from __future__ import annotations
 
@@ -56,10 +56,11 @@ class Layout:
     Attributes:
       arrange: puts the values where `static` and `dynamic` find them; None where they are there already.
       static, dynamic: where the static ones are, and the others.
+      alone: where the only other one is; None if there are several, or none.
       lane: of the static ones; 1, 1.0 and True are different, though equal.
     """
 
-    __slots__ = ("arrange", "dynamic", "lane", "static")
+    __slots__ = ("alone", "arrange", "dynamic", "lane", "static")
 
     def __init__(self, options: Options, count: int, names: Sequence[str]):
         everything = range(count + len(names))
@@ -71,6 +72,7 @@ class Layout:
         self.arrange = itemgetter(*order) if order != sorted(order) else None
         front, back = slice(0, len(first)), slice(len(first), len(order))
         self.static, self.dynamic = (back, front) if first is dynamic else (front, back)
+        self.alone = self.dynamic.start if len(dynamic) == 1 else None
         self.lane = functools.lru_cache(LIMIT, typed=True)(Lane)
 
 
@@ -144,20 +146,20 @@ class Entry:
     """A compiled call: the program, the arrays hidden in it, and which leaves it reads.
 
     Attributes:
+      run: executes on what `gather` found, and returns what the user gets.
       keys: what its leaves are: types, places, classes of numbers.
       ways: which leaves are no buffers, and what makes buffers of them; see `filed`.
-      reads: takes the arguments of the program from the buffers of the leaves.
+      outputs: executes on buffers of the leaves, and returns the list of arrays.
       pack: makes the result of the list of arrays.
       mark: of the settings that it is for, once it is filed by one array alone.
       arranges: whether arrays are moved before the program runs, or watched around it.
-      direct: whether `execute`, `handlers`, `aval` and `key` are all it takes.
       calls: how often it ran.
       others: the same for leaves in other orders, or of other kinds.
     """
 
     __slots__ = (
-        "arranges", "aval", "calls", "consts", "direct", "donates", "execute", "handlers", "kept", "key", "keys",
-        "mark", "others", "out_tree", "pack", "program", "reads", "ways",
+        "arranges", "calls", "consts", "donates", "kept", "keys", "mark", "others", "out_tree", "outputs", "pack",
+        "program", "run", "ways",
     )  # fmt: skip
 
     def __init__(
@@ -181,12 +183,10 @@ class Entry:
         self.donates = donates
         self.mark: Any = None
         self.arranges = bool(program.arrange) or program.watch is not None
-        self.reads = _reading([x._buf for x in consts], kept)
-        single, whole = out_tree == _LEAF, not consts and list(kept) == list(range(len(keys)))
-        self.direct = whole and single and not self.arranges
-        self.execute, self.handlers = program.execute, program.handlers
-        self.aval: Any = program.out_avals[0] if single else None
-        self.key: Any = program.out_keys[0] if single else None
+        self.outputs = (_arranging if self.arranges else _executing)(program, consts, kept, keys, donates)
+        whole = not consts and list(kept) == list(range(len(keys)))
+        direct = whole and out_tree == _LEAF and not self.arranges
+        self.run = _direct(program) if direct else _packed(self.outputs, self.pack)
 
     def filed(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""
@@ -201,6 +201,7 @@ class Entry:
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
                 found.ways = [(place, found._way(place, kind)) for place, kind in read]
+                found.run = _led_in(found.ways, found.run)
             if len(self.others) >= LIMIT:
                 self.calls = self.runs()
                 self.others.clear()
@@ -217,30 +218,75 @@ class Entry:
         """How often it was called, whatever the order and kinds of leaves."""
         return self.calls + sum(other.calls for other in list(self.others.values()))
 
-    def run(self, given: list[Any]) -> list[Array]:
-        """Executes on what `gather` found, where `ways` have led in already."""
-        self.calls += 1
-        program = self.program
-        if self.arranges:
-            found = zip(given, self.keys, strict=True)
-            leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
-            leaves = [*self.consts, *[leaves[i] for i in self.kept]]
-            adopt, donates = program.adopt, self.donates
-            return program.run([x if type(x) is Array else adopt(x, i, donates) for i, x in enumerate(leaves)])
-        try:
-            outs = self.execute(self.reads(given)).consume_with_handlers(self.handlers)
-        except (JaxRuntimeError, ValueError, RuntimeError):
-            explain_failure(self.consts)
-            raise
-        return list(map(wrap, outs, program.out_avals, program.out_keys))
-
     def run_leaves(self, leaves: Sequence[Any]) -> list[Array]:
         """Executes on leaves of any kind: arrays, numbers, NumPy arrays."""
         given = [x._buf if type(x) is Array else x for x in leaves]
         for i in () if self.arranges else self.kept:
             if type(given[i]) is not _Buffer:
                 given[i] = self._way(i, type(given[i]))(given[i])
-        return self.run(given)
+        self.calls += 1
+        return self.outputs(given)
+
+
+_Run = Callable[[list[Any]], Any]
+
+
+def _direct(program: Program) -> _Run:
+    """Runs a program that takes all leaves and has one result, which is what operations are: `wrap` is written out."""
+    execute, handlers, (aval,), (key,) = program.execute, program.handlers, program.out_avals, program.out_keys
+    new = Array.__new__
+
+    def run(given: list[Any]) -> Array:
+        array = new(Array)
+        array._buf = execute(given).consume_with_handlers(handlers)[0]
+        array.aval = aval
+        array._key = key
+        return array
+
+    return run
+
+
+def _executing(program: Program, consts: list[Array], kept: list[int], *_: Any) -> _Run:
+    """Runs a program on the buffers hidden in it and those of the leaves that it reads."""
+    reads = _reading([x._buf for x in consts], kept)
+    execute, handlers, avals, keys = program.execute, program.handlers, program.out_avals, program.out_keys
+
+    def run(given: list[Any]) -> list[Array]:
+        try:
+            outs = execute(reads(given)).consume_with_handlers(handlers)
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            explain_failure(consts)
+            raise
+        return list(map(wrap, outs, avals, keys))
+
+    return run
+
+
+def _arranging(program: Program, consts: list[Array], kept: list[int], keys: Sequence[Any], donates: bool) -> _Run:
+    """The same where arrays are moved before the program runs, or watched around it."""
+
+    def run(given: list[Any]) -> list[Array]:
+        found = zip(given, keys, strict=True)
+        leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
+        leaves = [*consts, *[leaves[i] for i in kept]]
+        return program.run([x if type(x) is Array else program.adopt(x, i, donates) for i, x in enumerate(leaves)])
+
+    return run
+
+
+def _packed(outputs: _Run, pack: Callable[[list[Array]], Any]) -> _Run:
+    return lambda given: pack(outputs(given))
+
+
+def _led_in(ways: list[tuple[int, Callable[[Any], Any]]], run: _Run) -> _Run:
+    """Leads in leaves that are no buffers, and then runs."""
+
+    def leads(given: list[Any]) -> Any:
+        for place, way in ways:
+            given[place] = way(given[place])
+        return run(given)
+
+    return leads if ways else run
 
 
 def _buffer_of_number(x: Any) -> Any:

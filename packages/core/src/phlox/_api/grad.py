@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from .._base import pytree
 from .._base.errors import ArgumentError, DerivativeError
 from .._base.pytree import flatten
+from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from . import arguments
@@ -34,7 +34,7 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
     if len(set(numbers)) < len(numbers):
         raise ArgumentError(f"argnums={argnums} names an argument of {arguments.fun_name(fun)} twice")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def partial(*chosen: Any) -> Any:
         filled = list(args)
         for n, x in zip(numbers, chosen, strict=True):
@@ -125,7 +125,7 @@ def _value_and_grad(
 ) -> Callable[..., Any]:
     arguments.check_callable(function, fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @user_call
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
@@ -172,7 +172,7 @@ def grad(
     refuse_reduce_axes("grad", reduce_axes)
     both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, result = both(*args, **kwargs)
         return (result, value[1]) if has_aux else result
@@ -262,7 +262,7 @@ def jacfwd(
     """
     arguments.check_callable("jacfwd", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
@@ -305,7 +305,7 @@ def jacrev(
     """
     arguments.check_callable("jacrev", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)

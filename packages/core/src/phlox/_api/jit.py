@@ -1,27 +1,23 @@
 """`jit`: a Python function traced once for each kind of arguments, compiled, and called from a cache.
 
-`JitFunction.__call__` is the hot path. It files calls by the keys of the arguments (types and places, see
-`_xla.placement`), by the class of Python numbers, and by the settings that tracing depends on; all that a call
-needs has been worked out when its `Entry` was made.
+`JitFunction` is what stands behind a jitted function: it traces, lowers, compiles and keeps. The function itself, which
+is the hot path, is made by `calling`.
 """
 
 from __future__ import annotations
 
 import functools
-import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base import config, pytree
-from .._base.config import overridden
 from .._base.errors import RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
-from .._ir.primitive import tracing
 from .._ops.call import jit_p
 from .._ops.shape import own
 from .._trace.axes import axis_env
@@ -29,7 +25,7 @@ from .._trace.leaks import no_leaks
 from .._trace.refs import CapturedRefs, Ref
 from .._trace.staging import stage
 from .._trace.trace import ArrayLike, Tracer, check_live
-from .._xla.array import Array, wrap
+from .._xla.array import Array
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array
@@ -37,7 +33,8 @@ from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
-from .entry import NUMBERS, Entry, Lane, Layout, aval_of_leaf, call_order, gather
+from .calling import function_of
+from .entry import NUMBERS, Entry, Lane, Layout, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .stage_out import ShapeDtypeStruct, eval_shape
@@ -93,93 +90,57 @@ def owned(result: Any) -> Any:
 
 
 class JitFunction:
-    """A function that is compiled when it is called; made by `jit`. Behaves like the function it wraps."""
+    """A function with what was traced and compiled for it.
+
+    Attributes:
+      fun: the function of the user.
+      lane: compiled calls; static arguments choose others, by the `layouts` of calls.
+      chooses: whether there are such.
+    """
 
     def __init__(self, fun: Callable[..., Any], options: Options):
-        functools.update_wrapper(self, fun)
-        self._fun = fun
+        self.fun = fun
         self._options = options
         self._store: Caches = caches_for(fun, options)
-        self._lane = self._store.lane
-        self._layouts = self._store.layouts
+        self.lane = self._store.lane
+        self.layouts = self._store.layouts
         self._resolved: Options | None = None
-        self._chooses = bool(options.static_argnums or options.static_argnames)
+        self.chooses = bool(options.static_argnums or options.static_argnames)
 
     #: whether references that the function uses are passed in and out of it
     _threads = True
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if tracing() is not None:
-            return self._guarded(self._call_traced, args, kwargs)
-        mark = (config.everywhere if overridden() is None else config.current()).called
-        lane, values, named = self._lane, args, kwargs
-        entry = filed = None
-        try:
-            if self._chooses:
-                layout = self._layouts.get((len(args), *kwargs) if kwargs else len(args)) or self._layout(args, kwargs)
-                if kwargs:
-                    values, named = (*args, *kwargs.values()), {}
-                if layout.arrange is not None:
-                    values = layout.arrange(values)
-                lane, values = layout.lane(*values[layout.static]), values[layout.dynamic]
-            if len(values) == 1 and not named and type(x := values[0]) is Array:
-                entry = lane.one.get(x._key)
-            if entry is not None and entry.mark is mark:
-                given = [x._buf]
-            else:
-                key: list[Any] = [mark]
-                given = []
-                gather(key, given, values)
-                if named:
-                    key += named
-                    gather(key, given, named.values())
-                filed = tuple(key)
-                entry = lane.fast.get(filed)
-        except Exception:  # a static argument that is not hashable, or no tree: the general path finds it, and says so
-            entry = None
-        if entry is None:
-            return self._guarded(self._call_flat, args, kwargs, lane, filed)
-        try:
-            for place, way in entry.ways:
-                given[place] = way(given[place])
-            if entry.direct:
-                entry.calls += 1
-                return wrap(entry.execute(given).consume_with_handlers(entry.handlers)[0], entry.aval, entry.key)
-            return entry.pack(entry.run(given))
-        except (JaxRuntimeError, ValueError, RuntimeError):
-            self._explain_failure(args, kwargs)
-            raise
-
-    def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
+    def layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
+        """Where the static arguments of such calls are, from now on in `layouts`."""
         where = (len(args), *kwargs) if kwargs else len(args)
-        made = bounded(self._layouts)[where] = Layout(self.options, len(args), list(kwargs))
+        made = bounded(self.layouts)[where] = Layout(self.options, len(args), list(kwargs))
         return made
 
-    def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
+    def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """The slow paths, which run the user's function: its errors come without our frames in between."""
         try:
             return call(*args)
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 
-    def _explain_failure(self, args: Any, kwargs: Any) -> None:
+    def explain_failure(self, args: Any, kwargs: Any) -> None:
         """Names the argument whose buffer is gone, if that is why a run failed."""
         args, kwargs, _ = self._split(args, kwargs)
-        names = arguments.leaf_names(self._fun, args, kwargs)
+        names = arguments.leaf_names(self.fun, args, kwargs)
         arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is Array]
         explain_failure([x for x, _ in arrays], [name for _, name in arrays])
 
     # -- the general path
 
-    def _call_flat(
+    def call_flat(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Lane, filed: tuple[Any, ...] | None
     ) -> Any:
         """Calls, compiles if need be, and files what was called in `lane` for the next time."""
         settings = config.current()
         if settings.disable_jit:
-            return owned(self._fun(*args, **kwargs))
+            return owned(self.fun(*args, **kwargs))
         given = args, kwargs
-        if self._chooses or kwargs:
+        if self.chooses or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
             statics = ()
@@ -193,13 +154,13 @@ class JitFunction:
         if filed is not None and filed[0] is settings.called and type(entry) is Entry:
             order = call_order((args, kwargs), _numbered(in_tree))
             bounded(lane.fast)[filed] = entry.filed(leaves, order)
-            if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is Array and entry.direct:
+            if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is Array:
                 entry.mark = settings.called
                 bounded(lane.one)[keys[0]] = entry
         try:
             outs = entry.run_leaves(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            self._explain_failure(*given)
+            self.explain_failure(*given)
             raise
         return entry.pack(outs)
 
@@ -214,7 +175,7 @@ class JitFunction:
             return Ref
         aval = typeof_value(x)
         if aval is None:
-            arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
+            arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
         return aval
 
     @property
@@ -222,8 +183,8 @@ class JitFunction:
         """The options with argument numbers and names completed from the function's signature."""
         if self._resolved is None:
             given = self._options
-            static = arguments.complete(self._fun, given.static_argnums, given.static_argnames, "static")
-            donate = arguments.complete(self._fun, given.donate_argnums, given.donate_argnames, "donate")
+            static = arguments.complete(self.fun, given.static_argnums, given.static_argnames, "static")
+            donate = arguments.complete(self.fun, given.donate_argnums, given.donate_argnames, "donate")
             self._resolved = given._replace(
                 static_argnums=static[0], static_argnames=static[1], donate_argnums=donate[0], donate_argnames=donate[1]
             )
@@ -239,14 +200,14 @@ class JitFunction:
         dynamic: list[Any] = []
         for i, x in enumerate(args):
             if i in static_positions:
-                arguments.check_hashable(self._fun, i, x)
+                arguments.check_hashable(self.fun, i, x)
                 statics.append((i, x))
             else:
                 dynamic.append(x)
         named: dict[str, Any] = {}
         for name, x in kwargs.items():
             if name in options.static_argnames:
-                arguments.check_hashable(self._fun, name, x)
+                arguments.check_hashable(self.fun, name, x)
                 statics.append((name, x))
             else:
                 named[name] = x
@@ -269,16 +230,16 @@ class JitFunction:
         found = self._store.traces.get(key)
         if found is not None:
             return found
-        name = arguments.fun_name(self._fun)
+        name = arguments.fun_name(self.fun)
         check_miss(name, key, self._store.traces)
         trees: list[PyTreeDef] = []
 
         def flat(*tracers: Any) -> list[Any]:
             dynamic, named = in_tree.unflatten(tracers)
             positional, keywords = self._rebuild(statics, dynamic, named)
-            out = self._fun(*positional, **keywords)
+            out = self.fun(*positional, **keywords)
             leaves, tree = flatten(out)
-            arguments.check_outputs(self._fun, out, leaves)
+            arguments.check_outputs(self.fun, out, leaves)
             trees.append(tree)
             return leaves
 
@@ -287,7 +248,7 @@ class JitFunction:
                 flat,
                 avals,
                 name=name,
-                arg_names=lambda: arguments.leaf_names(self._fun, *self._rebuild(statics, args, kwargs)),
+                arg_names=lambda: arguments.leaf_names(self.fun, *self._rebuild(statics, args, kwargs)),
             )
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
         if not any(isinstance(c, Tracer) for c in consts):
@@ -316,15 +277,15 @@ class JitFunction:
         found = self._store.threads.get(key)
         if found is None:
             partial = functools.partial(self._rebuild, statics)
-            found = bounded(self._store.threads)[key] = Threaded(self._fun, self._pure, partial, in_tree, mine)
+            found = bounded(self._store.threads)[key] = Threaded(self.fun, self._pure, partial, in_tree, mine)
         return found
 
-    def _pure(self, fun: Callable[..., Any]) -> JitFunction:
+    def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """A jitted function for `fun`, which does what this one does and finds its references itself."""
         given = self._options
         if given.in_shardings is not None or given.out_shardings is not None:
             raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
-        return _PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device))
+        return function_of(_PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device)))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
@@ -391,10 +352,10 @@ class JitFunction:
 
     # -- inside another transformation
 
-    def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.inline or config.current().disable_jit:
-            return owned(self._fun(*args, **kwargs))
-        if self._chooses or kwargs:
+            return owned(self.fun(*args, **kwargs))
+        if self.chooses or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
             statics = ()
@@ -402,7 +363,7 @@ class JitFunction:
         mine = references.places(leaves)
         if mine or (in_tree, statics, mine) in self._store.threads:
             return self._thread(in_tree, statics, mine)(leaves)
-        avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefs:
@@ -418,14 +379,14 @@ class JitFunction:
         """A call whose leaves may be mere types."""
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
-        avals = arguments.check_arrays("jit", self._fun, args, kwargs, leaves)
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
         return Prepared(args, kwargs, statics, in_tree, [_key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        made = self._guarded(self._prepare, args, kwargs)
+        made = self.guarded(self._prepare, args, kwargs)
         avals = made.avals
-        traced = self._guarded(self._trace, made.args, made.kwargs, made.statics, made.in_tree, avals)
+        traced = self.guarded(self._trace, made.args, made.kwargs, made.statics, made.in_tree, avals)
         donated = self._donated(made.args, made.kwargs, made.statics)
         stages = _stages()
         call = stages.Call(made.in_tree, avals, donated, traced.out_tree, traced.closed.out_avals)
@@ -433,7 +394,7 @@ class JitFunction:
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self._guarded(self._lowered, self._guarded(self._prepare, args, kwargs))
+        return self.guarded(self._lowered, self.guarded(self._prepare, args, kwargs))
 
     def _lowered(self, made: Prepared) -> stages.Lowered:
         lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
@@ -450,10 +411,7 @@ class JitFunction:
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the result; see `phlox.eval_shape`."""
-        return eval_shape(self._fun, *args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+        return eval_shape(self.fun, *args, **kwargs)
 
     def stats(self) -> Stats:
         """How many programs were traced and compiled for this function, how long that took, and how often they ran.
@@ -469,9 +427,6 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
         self._store.clear()
-
-    def __repr__(self) -> str:
-        return f"<jit of {arguments.fun_name(self._fun)}>"
 
 
 def _stages() -> Any:
@@ -560,9 +515,9 @@ def jit(
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
 
 
-def _make(fun: Any, options: Options) -> JitFunction:
+def _make(fun: Any, options: Options) -> Any:
     arguments.check_callable("jit", fun)
     made = JitFunction(fun, options)
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
         _ = made.options  # raises for numbers and names that the function does not have
-    return made
+    return function_of(made)

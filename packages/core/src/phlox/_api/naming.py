@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from .._base.errors import ArgumentError
 from .._base.source import within
+from .._base.wrapping import wraps
 from . import arguments
 
 
@@ -41,7 +41,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     arguments.check_callable("named_call", fun)
     label = arguments.fun_name(fun) if name is None else name
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:
         with named_scope(label):
             return fun(*args, **kwargs)

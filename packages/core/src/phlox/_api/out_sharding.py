@@ -6,12 +6,12 @@ the parameter already, ends with `lay_out`. Either way it computes first, then d
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 from .._base.errors import ArgumentError, OptionError
+from .._base.wrapping import wraps
 from .._trace.trace import typeof
 from .._xla.mesh import AxisType, PartitionSpec, axes_of
 from .._xla.sharding import NamedSharding
@@ -78,7 +78,7 @@ def takes_out_sharding(function: Callable[..., Any]) -> Any:
     '(x, *, out_sharding=None)'
     """
 
-    @functools.wraps(function)
+    @wraps(function)
     def laid_out(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         if out_sharding is None:
             return function(*args, **kwargs)

@@ -14,6 +14,7 @@ import numpy as np
 from .._base import pytree
 from .._base.errors import AxisSizeError, DeviceError, OptionError
 from .._base.pytree import flatten
+from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ops import spmd
 from .._ops.shape import broadcast_in_dim, squeeze
@@ -25,6 +26,7 @@ from .._xla.devices import Device, local_devices
 from .._xla.mesh import Mesh, PartitionSpec
 from .._xla.sharding import NamedSharding, interned
 from . import arguments
+from .calling import function_of
 from .flat import FlatFunction, user_call
 from .jit import JitFunction
 from .options import Options, Prefix
@@ -73,7 +75,7 @@ def pmap(
     axes_in = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if any(a < 0 for a in pytree.tree_leaves(axes_in)):
         raise OptionError(f"pmap: in_axes={in_axes!r} counts from the end", instead="axes counted from the front")
-    compiled: dict[int, JitFunction] = {}
+    compiled: dict[int, Any] = {}
 
     def dynamic(args: Sequence[Any]) -> tuple[Any, ...]:
         chosen = {n % len(args) for n in statics} if args else set()
@@ -98,10 +100,10 @@ def pmap(
                 return lengths.pop()
         return _explained_size(fun, positional, kwargs, axes, axis_size)
 
-    def make(size: int, args: tuple[Any, ...]) -> JitFunction:
+    def make(size: int, args: tuple[Any, ...]) -> Any:
         mesh = Mesh(np.array(_devices(size, given, backend)), (name,))
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def over_devices(*args: Any, **kwargs: Any) -> Any:
             return _map(fun, args, kwargs, mesh, name, statics, dynamic, dynamic_axes, out_axes)
 
@@ -111,16 +113,16 @@ def pmap(
         axes = dynamic_axes(args)
         shardings = pytree.tree_map(place, axes, is_leaf=pytree.is_none)
         options = Options(static_argnums=statics, donate_argnums=donated, in_shardings=Prefix.of((shardings, place(0))))
-        return JitFunction(over_devices, options)
+        return function_of(JitFunction(over_devices, options))
 
-    def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> JitFunction:
+    def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         size = size_of(args, kwargs)
         run = compiled.get(size)
         if run is None:
             run = compiled[size] = make(size, args)
         return run
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @user_call
     def mapped(*args: Any, **kwargs: Any) -> Any:
         return jitted(args, kwargs)(*args, **kwargs)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.errors import RefError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.wrapping import wraps
 from .._trace.refs import Ref
 
 
@@ -38,7 +38,7 @@ def closed_over(
     check_distinct("operands", [leaves[i] for i in mine])
 
     def wrapped(fun: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(fun)
+        @wraps(fun)
         def filled(*rest: Any) -> Any:
             return fun(*merged(tree, mine, [leaves[i] for i in mine], rest))
 

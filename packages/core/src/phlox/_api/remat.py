@@ -8,6 +8,7 @@ from typing import Any
 
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError
+from .._base.wrapping import wraps
 from .._ir.jaxpr import Var
 from .._ir.primitive import Primitive, current_trace
 from .._ops.dot import dot_general
@@ -61,7 +62,7 @@ def checkpoint(
         "static",
     )
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         if current_trace.get() is None:  # NumPy arrays become arrays, as they would if it were traced

@@ -1,18 +1,18 @@
 """`shard_map`: a function mapped over the parts that the devices of a mesh hold; `smap`, the same along one axis.
 
 The function is staged on one part and bound to the primitive of `_ops.spmd`. Outside of other traced functions the
-whole is a `JitFunction`, so that a second call finds the compiled program.
+whole is jitted, so that a second call finds the compiled program.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any
 
 from .._base import pytree
 from .._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, TreeError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ops import spmd
 from .._trace.staging import stage
@@ -20,6 +20,7 @@ from .._trace.trace import Tracer, typeof
 from .._xla.mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
 from .._xla.sharding import NamedSharding
 from . import arguments
+from .calling import function_of
 from .flat import FlatFunction, user_call
 from .jit import JitFunction
 from .meshes import current_mesh
@@ -120,9 +121,9 @@ def _mapped(
     function: str, f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, names: frozenset[Any]
 ) -> Callable[..., Any]:
     arguments.check_callable(function, f)
-    compiled: dict[Any, JitFunction] = {}
+    compiled: dict[Any, Callable[..., Any]] = {}
 
-    @functools.wraps(f)
+    @wraps(f)
     @user_call
     def mapped(*args: Any) -> Any:
         where = _mesh(function, mesh, names)
@@ -137,7 +138,7 @@ def _mapped(
             key, run = None, None
         if run is None:
             program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names)
-            run = JitFunction(program, Options(inline=True))
+            run = function_of(JitFunction(program, Options(inline=True)))
             if key is not None:
                 compiled[key] = run
         return run(*[x for x, moves in zip(leaves, dynamic, strict=True) if moves])

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._base.errors import ArgumentError
 from .._base.pytree import flatten
+from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.jaxpr import ClosedJaxpr
@@ -113,12 +114,12 @@ def make_jaxpr(
     """
     statics = arguments.as_ints(static_argnums, "static_argnums")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
         chosen = {n % len(args) for n in statics} if args else set()
         dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def partial(*rest: Any, **named: Any) -> Any:
             given = iter(rest)
             return fun(*[args[i] if i in chosen else next(given) for i in range(len(args))], **named)

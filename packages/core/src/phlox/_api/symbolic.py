@@ -5,7 +5,6 @@ Inside, a tangent known to be zero is a `Zero`; rules of users meet it as a `Sym
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from .._base import pytree
@@ -42,15 +41,19 @@ class SymbolicZero:
         return "SymbolicZero"
 
 
-@dataclasses.dataclass(slots=True)
 class CustomVJPPrimal:
     """An argument as the fwd rule of a `custom_vjp` function with symbolic zeros gets it.
 
     `perturbed` says whether anything is differentiated with respect to `value`.
     """
 
-    value: Any
-    perturbed: bool
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value, self.perturbed = value, perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from .._base import pytree
 from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError, TreeError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
+from .._base.wrapping import wraps
 from .._trace.axes import AxisName
 from .._trace.leaks import no_leaks
 from .._trace.refs import AbstractRef, Ref, values, write_all
@@ -60,7 +60,7 @@ def vmap(
 
     spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = flatten((args, kwargs))

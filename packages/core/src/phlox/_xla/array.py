@@ -7,7 +7,6 @@ The buffer is never handed to anyone: the real jax, if it is in the process, wou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,14 +30,19 @@ class _ArrayType(type):
         return issubclass(type(instance), (cls, Tracer))
 
 
-@dataclass(frozen=True)
 class Shard:
-    """The part of an array that one device holds: which part, the how manieth copy of it, and the part itself."""
+    """The part of an array that one device holds: which part, the how manieth copy of it, and the part itself.
 
-    device: Device
-    index: tuple[slice, ...]
-    replica_id: int
-    data: Any  # an Array; None where another process holds it
+    `data` is an `Array`, or None where another process holds it.
+    """
+
+    __slots__ = ("data", "device", "index", "replica_id")
+
+    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Any):
+        self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data!r})"
 
 
 class Array(ArrayLike, metaclass=_ArrayType):

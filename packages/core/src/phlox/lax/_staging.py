@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from .._api.meshes import named, reshard
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, UnexpectedTracerError
 from .._base.pytree import flatten
+from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import current_trace
 from .._ops import barrier
@@ -123,7 +123,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     Array(0., dtype=float32)
     """
 
-    @functools.wraps(decomposition)
+    @wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
         given = {key: value for key, value in attributes.items() if value is not None}
         for key, value in given.items():

@@ -118,23 +118,16 @@ from ._fill import (
     linspace as linspace,
     tri as tri,
 )
-from ._flat_places import (
-    ravel_multi_index as ravel_multi_index,
-)
 from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
 from ._laid_out import (
     arange as arange,
-    bincount as bincount,
     broadcast_to as broadcast_to,
-    einsum as einsum,
     empty as empty,
     full as full,
     full_like as full_like,
     ones as ones,
     ones_like as ones_like,
-    percentile as percentile,
     ravel as ravel,
-    repeat as repeat,
     reshape as reshape,
     zeros as zeros,
     zeros_like as zeros_like,
@@ -147,22 +140,6 @@ from ._linear import (
     tensordot as tensordot,
     trace as trace,
     vdot as vdot,
-)
-from ._orders import (
-    argpartition as argpartition,
-    lexsort as lexsort,
-    partition as partition,
-    sort_complex as sort_complex,
-)
-from ._places import (
-    argwhere as argwhere,
-    compress as compress,
-    extract as extract,
-    flatnonzero as flatnonzero,
-    nonzero as nonzero,
-    place as place,
-    put as put,
-    put_along_axis as put_along_axis,
 )
 from ._reductions import (
     all as all,
@@ -184,7 +161,6 @@ from ._reductions import (
     sum as sum,
     var as var,
 )
-from ._repeat import roll as roll, tile as tile
 from ._shapes import (
     array_split as array_split,
     atleast_1d as atleast_1d,
@@ -208,24 +184,6 @@ from ._shapes import (
     swapaxes as swapaxes,
     transpose as transpose,
     vstack as vstack,
-)
-from ._sorting import argsort as argsort, sort as sort
-from ._ufunc import frompyfunc as frompyfunc, ufunc as ufunc
-from ._ufuncs import (
-    add as add,
-    bitwise_and as bitwise_and,
-    bitwise_or as bitwise_or,
-    bitwise_xor as bitwise_xor,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
-    logical_and as logical_and,
-    logical_or as logical_or,
-    logical_xor as logical_xor,
-    maximum as maximum,
-    minimum as minimum,
-    multiply as multiply,
-    negative as negative,
-    subtract as subtract,
 )
 from ._unary import (
     abs as abs,
@@ -278,7 +236,6 @@ from ._unary import (
     tanh as tanh,
     trunc as trunc,
 )
-from ._vectorize import vectorize as vectorize
 
 # What says how arrays are printed, saved and indexed is NumPy's own.
 ComplexWarning = _np.exceptions.ComplexWarning
@@ -354,6 +311,9 @@ if _TYPE_CHECKING:
         fromstring as fromstring,
         load as load,
     )
+    from ._flat_places import (
+        ravel_multi_index as ravel_multi_index,
+    )
     from ._floats import (
         copysign as copysign,
         fix as fix,
@@ -400,6 +360,7 @@ if _TYPE_CHECKING:
         packbits as packbits,
         unpackbits as unpackbits,
     )
+    from ._laid_out_later import bincount as bincount, einsum as einsum, percentile as percentile, repeat as repeat
     from ._matrices import (
         diag_indices as diag_indices,
         diag_indices_from as diag_indices_from,
@@ -426,8 +387,24 @@ if _TYPE_CHECKING:
         nansum as nansum,
         nanvar as nanvar,
     )
+    from ._orders import (
+        argpartition as argpartition,
+        lexsort as lexsort,
+        partition as partition,
+        sort_complex as sort_complex,
+    )
     from ._pad import (
         pad as pad,
+    )
+    from ._places import (
+        argwhere as argwhere,
+        compress as compress,
+        extract as extract,
+        flatnonzero as flatnonzero,
+        nonzero as nonzero,
+        place as place,
+        put as put,
+        put_along_axis as put_along_axis,
     )
     from ._polyfit import polyfit as polyfit
     from ._polynomials import (
@@ -455,6 +432,7 @@ if _TYPE_CHECKING:
         nanquantile as nanquantile,
         quantile as quantile,
     )
+    from ._repeat import roll as roll, tile as tile
     from ._searching import (
         digitize as digitize,
         searchsorted as searchsorted,
@@ -473,6 +451,7 @@ if _TYPE_CHECKING:
         unique_inverse as unique_inverse,
         unique_values as unique_values,
     )
+    from ._sorting import argsort as argsort, sort as sort
     from ._stacks import (
         atleast_3d as atleast_3d,
         block as block,
@@ -487,6 +466,24 @@ if _TYPE_CHECKING:
         unstack as unstack,
         vsplit as vsplit,
     )
+    from ._ufunc import frompyfunc as frompyfunc, ufunc as ufunc
+    from ._ufuncs import (
+        add as add,
+        bitwise_and as bitwise_and,
+        bitwise_or as bitwise_or,
+        bitwise_xor as bitwise_xor,
+        logaddexp as logaddexp,
+        logaddexp2 as logaddexp2,
+        logical_and as logical_and,
+        logical_or as logical_or,
+        logical_xor as logical_xor,
+        maximum as maximum,
+        minimum as minimum,
+        multiply as multiply,
+        negative as negative,
+        subtract as subtract,
+    )
+    from ._vectorize import vectorize as vectorize
     from ._windows import (
         bartlett as bartlett,
         blackman as blackman,
@@ -510,25 +507,37 @@ __getattr__, __dir__ = _on_demand(
         "_edit": "append delete insert resize trim_zeros",
         "_einsum": "einsum_path",
         "_files": "frombuffer fromfile fromiter fromstring load",
+        "_flat_places": "ravel_multi_index",
         "_floats": "copysign fix fmax fmin frexp heaviside iscomplex isneginf isposinf isreal ldexp modf spacing",
         "_grids": "geomspace indices ix_ logspace meshgrid mgrid ogrid",
         "_histogram": "histogram histogram2d histogram_bin_edges histogramdd",
         "_index_tricks": "c_ index_exp mask_indices r_ s_ unravel_index",
         "_integers": "bitwise_count divmod gcd lcm packbits unpackbits",
+        "_laid_out_later": "bincount einsum percentile repeat",
         "_matrices": (
             "diag_indices diag_indices_from diagflat fill_diagonal tril tril_indices tril_indices_from triu "
             "triu_indices triu_indices_from vander"
         ),
         "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+        "_orders": "argpartition lexsort partition sort_complex",
         "_pad": "pad",
+        "_places": "argwhere compress extract flatnonzero nonzero place put put_along_axis",
         "_polyfit": "polyfit",
         "_polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval roots",
         "_products": "cross kron matvec vecdot vecmat",
         "_quantile": "median nanmedian nanpercentile nanquantile quantile",
+        "_repeat": "roll tile",
         "_searching": "digitize searchsorted",
         "_setops": "intersect1d setdiff1d setxor1d",
         "_sets": "isin union1d unique unique_all unique_counts unique_inverse unique_values",
+        "_sorting": "argsort sort",
         "_stacks": "atleast_3d block column_stack dsplit dstack fliplr flipud hsplit rollaxis rot90 unstack vsplit",
+        "_ufunc": "frompyfunc ufunc",
+        "_ufuncs": (
+            "add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum "
+            "minimum multiply negative subtract"
+        ),
+        "_vectorize": "vectorize",
         "_windows": "bartlett blackman hamming hanning i0 kaiser",
     },
 )

@@ -455,4 +455,4 @@ def unstack_rows(x: Any) -> list[Any]:
         raise ConcretizationTypeError("iteration over an array without axes", instead="x itself, or x[None]")
     if type_of(x).shape[0] == 0:
         return []
-    return _unstack(x) if current_trace.get() is None else list(_unstack._fun(x))
+    return _unstack(x) if current_trace.get() is None else list(_unstack.__wrapped__(x))

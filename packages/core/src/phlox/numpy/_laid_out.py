@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from .._api.out_sharding import takes_out_sharding
-from . import _einsum, _fill, _quantile, _repeat, _searching, _shapes
+from . import _fill, _shapes
 
 arange = takes_out_sharding(_fill.arange)
-bincount = takes_out_sharding(_searching.bincount)
 broadcast_to = takes_out_sharding(_shapes.broadcast_to)
-einsum = takes_out_sharding(_einsum.einsum)
 empty = takes_out_sharding(_fill.empty)
 full = takes_out_sharding(_fill.full)
 full_like = takes_out_sharding(_fill.full_like)
 ones = takes_out_sharding(_fill.ones)
 ones_like = takes_out_sharding(_fill.ones_like)
-percentile = takes_out_sharding(_quantile.percentile)
 ravel = takes_out_sharding(_shapes.ravel)
-repeat = takes_out_sharding(_repeat.repeat)
 reshape = takes_out_sharding(_shapes.reshape)
 zeros = takes_out_sharding(_fill.zeros)
 zeros_like = takes_out_sharding(_fill.zeros_like)

@@ -129,8 +129,8 @@ def _matmul(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 
-#: Most products have no options, and are called the sooner.
-_matmul_with, _matmul_alone = _static(_matmul), jit(_matmul, inline=True)
+#: Most products have no options, and are called the sooner: those of `a @ b`.
+_matmul_with, product = _static(_matmul), jit(_matmul, inline=True)
 
 
 def matmul(
@@ -147,7 +147,7 @@ def matmul(
     """
     a, b = check("matmul", a, b)
     if precision is None and preferred_element_type is None:
-        out = _matmul_alone(a, b)
+        out = product(a, b)
     else:
         out = _matmul_with(a, b, precision, _preferred(preferred_element_type, "matmul"))
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -19,25 +20,18 @@ from .._xla.array import Array, move
 from .._xla.devices import Device
 from .._xla.sharding import Sharding, single_device
 from . import (
-    _apply as parts,
     _binary as b,
     _choose as c,
     _indexing as i,
     _linear as lin,
-    _orders as orders,
-    _places as places,
     _reductions as r,
-    _repeat as repeat,
-    _searching as searching,
     _shapes as s,
-    _sorting as sorting,
     _unary as u,
 )
 from ._at import At
 from ._create import asarray, astype
 from ._ds import is_window, window
 from ._promote import array_like, check, type_of
-from ._view import view
 
 #: of the standard for arrays, https://data-apis.org/array-api/
 _API_VERSION = "2024.12"
@@ -74,7 +68,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "floordiv": b.floor_divide,
     "mod": b.remainder,
     "pow": b.power,
-    "matmul": lin.matmul,
+    "matmul": lin.product,
     "and": b.bitwise_and,
     "or": b.bitwise_or,
     "xor": b.bitwise_xor,
@@ -174,6 +168,13 @@ def _transpose(self: Any, *args: Any) -> Any:
     return s.transpose(self, None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
 
 
+def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+    """See `numpy.compress`."""
+    from ._places import compress
+
+    return compress(condition, self, axis, **options)
+
+
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on another device (or laid out by a sharding)."""
     if isinstance(self, Tracer):
@@ -195,17 +196,25 @@ def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
+def _first(name: str, home: str) -> Callable[..., Any]:
+    """Stands for a method until it is called: that imports the function, which takes its place."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        function = _method(getattr(import_module(f"{__package__}.{home}"), name), name)
+        setattr(ArrayLike, name, function)
+        return function(self, *args, **kwargs)
+
+    return _method(method, name)
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "all": r.all,
     "any": r.any,
     "argmax": r.argmax,
     "argmin": r.argmin,
-    "argpartition": orders.argpartition,
-    "argsort": sorting.argsort,
     "byteswap": _byteswap,
-    "choose": parts.choose,
     "clip": c.clip,
-    "compress": lambda x, condition, axis=None, **options: places.compress(condition, x, axis, **options),
+    "compress": _compress,
     "conj": u.conjugate,
     "conjugate": u.conjugate,
     "copy": lambda x: asarray(x, copy=True),
@@ -217,14 +226,10 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "max": r.max,
     "mean": r.mean,
     "min": r.min,
-    "nonzero": places.nonzero,
     "prod": r.prod,
     "ptp": r.ptp,
     "ravel": s.ravel,
-    "repeat": repeat.repeat,
     "round": c.round,
-    "searchsorted": searching.searchsorted,
-    "sort": sorting.sort,
     "squeeze": s.squeeze,
     "std": r.std,
     "sum": r.sum,
@@ -232,7 +237,17 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "take": i.take,
     "trace": lin.trace,
     "var": r.var,
-    "view": view,
+}
+#: methods that few programs call, by the modules of their functions
+_LATER = {
+    "argpartition": "_orders",
+    "argsort": "_sorting",
+    "choose": "_apply",
+    "nonzero": "_places",
+    "repeat": "_repeat",
+    "searchsorted": "_searching",
+    "sort": "_sorting",
+    "view": "_view",
 }
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T": (s.transpose, "The array with its axes reversed."),
@@ -280,6 +295,8 @@ def install() -> None:
         setattr(ArrayLike, name, value)
     for name, function in _METHODS.items():
         setattr(ArrayLike, name, _method(function, name))
+    for name, home in _LATER.items():
+        setattr(ArrayLike, name, _first(name, home))
     for name, (getter, doc) in _PROPERTIES.items():
         setattr(ArrayLike, name, property(getter, doc=doc))
 

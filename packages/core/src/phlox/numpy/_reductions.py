@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -68,34 +68,34 @@ def no_out(function: str, out: Any) -> None:
         raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead="x = f(...)")
 
 
-class _Total(NamedTuple):
-    """What sums and products differ in."""
+def _total(
+    name: str,
+    reduce: Callable[..., Any],
+    reduce_bools: Callable[..., Any],
+    combine: Callable[..., Any],
+    combine_bools: Callable[..., Any],
+    neutral: int,
+) -> Callable[..., Any]:
+    """Sums, or products, of arrays."""
 
-    reduce: Callable[..., Any]
-    reduce_bools: Callable[..., Any]
-    combine: Callable[..., Any]
-    combine_bools: Callable[..., Any]
-    neutral: int
+    def total(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
+        axes = canonical_axes(axis, type_of(a).ndim, name)
+        result = accumulator(type_of(a).dtype) if dtype is None else dtype
+        a = _keep(to_dtype(a, _wide(result) if dtype is None else dtype), where, neutral)
+        truth = type_of(a).dtype == dtypes.bool_
+        out = (reduce_bools if truth else reduce)(a, axes=axes)
+        if initial is not None:
+            out = (combine_bools if truth else combine)(_initial(name, initial, type_of(out).dtype), out)
+        return to_dtype(restore_axes(out, axes, keepdims), result)
+
+    total.__name__ = total.__qualname__ = name
+    return jit(total, inline=True, static_argnames=_STATIC)
 
 
 _TOTALS = {
-    "sum": _Total(ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0),
-    "prod": _Total(ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1),
+    "sum": _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0),
+    "prod": _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1),
 }
-
-
-@functools.partial(jit, inline=True, static_argnames=("name", *_STATIC))
-def _total(a: Any, name: str, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
-    kind = _TOTALS[name]
-    axes = canonical_axes(axis, type_of(a).ndim, name)
-    result = accumulator(type_of(a).dtype) if dtype is None else dtype
-    a = _keep(to_dtype(a, _wide(result) if dtype is None else dtype), where, kind.neutral)
-    truth = type_of(a).dtype == dtypes.bool_
-    out = (kind.reduce_bools if truth else kind.reduce)(a, axes=axes)
-    if initial is not None:
-        combine = kind.combine_bools if truth else kind.combine
-        out = combine(_initial(name, initial, type_of(out).dtype), out)
-    return to_dtype(restore_axes(out, axes, keepdims), result)
 
 
 def _initial(function: str, initial: Any, dtype: Any) -> Any:
@@ -115,8 +115,8 @@ def _sum_or_product(
     if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
     if initial is None and where is None:  # a call with one array, which is the shortest
-        return _total(a, name, _hashable(axis), wanted, keepdims)
-    return _total(a, name, _hashable(axis), wanted, keepdims, initial, where)
+        return _TOTALS[name](a, _hashable(axis), wanted, keepdims)
+    return _TOTALS[name](a, _hashable(axis), wanted, keepdims, initial, where)
 
 
 def sum(

@@ -1,7 +1,6 @@
 """`ufunc`: an elementwise function with what NumPy gives such functions: reduce, accumulate, at, reduceat, outer.
 
-It is a jitted function that refuses two keywords. Calls without keywords run the code of `jit` itself, so that being a
-ufunc costs a call nothing.
+It calls a jitted function, and refuses two keywords.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from .._api.jit import JitFunction, jit, owned
-from .._api.options import Options
+from .._api.jit import jit
 from .._api.stage_out import eval_shape
 from .._api.vmap import vmap
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
@@ -36,7 +34,7 @@ _SIGNATURE = inspect.Signature(
 )
 
 
-class ufunc(JitFunction):
+class ufunc:
     """A function of single numbers that works elementwise on arrays, broadcast against each other (as ``numpy.ufunc``).
 
     Args:
@@ -72,11 +70,8 @@ class ufunc(JitFunction):
         at: Callable[..., Any] | None = None,
         reduceat: Callable[..., Any] | None = None,
     ):
-        computes: Any = call or vectorize(func)
-        options = Options(inline=True)
-        # One that is jitted so already shares its programs.
-        shared = isinstance(computes, JitFunction) and computes._options == options
-        super().__init__(computes._fun if shared else computes, options)
+        #: what calls run; one that is jitted already shares its programs
+        self._computes: Any = call if hasattr(call, "lower") else jit(call or vectorize(func), inline=True)
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.__signature__ = _SIGNATURE
@@ -87,16 +82,12 @@ class ufunc(JitFunction):
         self.identity = identity
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
-    # -- calls with keywords: they are refused, or nothing, and then it is a call without them
+    # -- calls
 
-    def _call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Any, filed: Any) -> Any:
-        self._check_options(kwargs)
-        return super()._call_flat(args, {}, lane, filed)
-
-    def _call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             self._check_options(kwargs)
-        return owned(self._fun(*args))
+        return self._computes(*args)
 
     def _check_options(self, kwargs: dict[str, Any]) -> None:
         for name, value in kwargs.items():
@@ -232,9 +223,6 @@ class ufunc(JitFunction):
         return name
 
     # -- as an object
-
-    def __get__(self, instance: Any, owner: type | None = None) -> ufunc:
-        return self  # in a class it is no method, as numpy's are none
 
     def _identity(self) -> Any:
         return self._func, self.__name__, self.identity, self.nin, self.nout, self.nargs

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.vmap import vmap
 from .._base.errors import OptionError, ShapeError
+from .._base.wrapping import wraps
 from .._ops.shape import own
 from ._promote import check, type_of
 from ._shapes import broadcast_shapes, squeeze
@@ -39,7 +39,7 @@ def vectorize(
     (2, 3)
     """
 
-    @functools.wraps(pyfunc)
+    @wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         positions = [i for i in range(len(args)) if i not in excluded]
         named = {k: v for k, v in kwargs.items() if k in excluded}

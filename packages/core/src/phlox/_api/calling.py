@@ -1,0 +1,112 @@
+"""The functions that `jit` returns: the hot path.
+
+They are plain functions of Python, which are called sooner than objects of a class, and bind to objects as methods do.
+The `JitFunction` behind them does the work. A call is filed by the keys of the arguments (types and places, see
+`_xla.placement`), by the class of Python numbers, and by the settings that tracing depends on; all that it needs has
+been worked out when its `Entry` was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .._base import config
+from .._base.config import overridden
+from .._base.wrapping import COMPILED, wraps
+from .._ir.primitive import tracing
+from .._xla.array import Array
+from .._xla.compile import JaxRuntimeError
+from . import arguments
+from .entry import Entry, gather
+
+if TYPE_CHECKING:
+    from .jit import JitFunction
+
+_FAILURES = (JaxRuntimeError, ValueError, RuntimeError)
+
+
+def function_of(jitted: JitFunction) -> Any:
+    """What the user calls: a function with name and signature of the one that is jitted, and methods of `jitted`."""
+    call: Any = _choosing(jitted) if jitted.chooses else _plain(jitted)
+    call.__name__ = call.__qualname__ = arguments.fun_name(jitted.fun)
+    wraps(jitted.fun)(call)
+    for name in COMPILED:
+        setattr(call, name, getattr(jitted, name))
+    call._jit = jitted
+    return call
+
+
+def _plain(jitted: JitFunction) -> Callable[..., Any]:
+    """The function of those whose arguments are all dynamic."""
+    one, fast = jitted.lane.one, jitted.lane.fast
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if tracing() is not None:
+            return jitted.guarded(jitted.call_traced, args, kwargs)
+        mark = (config.everywhere if overridden() is None else config.current()).called
+        x = args[0] if len(args) == 1 and not kwargs else None
+        if type(x) is Array and (entry := one.get(x._key)) is not None and entry.mark is mark:
+            given = [x._buf]
+        else:
+            key = [mark, *kwargs]
+            given = []
+            try:
+                gather(key, given, (*args, *kwargs.values()) if kwargs else args)
+                entry = fast.get(filed := tuple(key))
+            except Exception:  # no tree: the general path finds it, and says so
+                entry = filed = None
+            if entry is None:
+                return jitted.guarded(jitted.call_flat, args, kwargs, jitted.lane, filed)
+        try:
+            entry.calls += 1
+            return entry.run(given)
+        except _FAILURES:
+            jitted.explain_failure(args, kwargs)
+            raise
+
+    return call
+
+
+def _choosing(jitted: JitFunction) -> Callable[..., Any]:
+    """The function of those with static arguments: these choose a lane of compiled calls."""
+    layouts, layout_of, everything = jitted.layouts, jitted.layout, jitted.lane
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if tracing() is not None:
+            return jitted.guarded(jitted.call_traced, args, kwargs)
+        mark = (config.everywhere if overridden() is None else config.current()).called
+        entry: Entry | None = None
+        lane, filed = everything, None
+        try:
+            if kwargs:
+                layout = layouts.get((len(args), *kwargs)) or layout_of(args, kwargs)
+                values = (*args, *kwargs.values())
+            else:
+                layout = layouts.get(len(args)) or layout_of(args, kwargs)
+                values = args
+            if layout.arrange is not None:
+                values = layout.arrange(values)
+            lane = layout.lane(*values[layout.static])
+            if (alone := layout.alone) is not None and type(x := values[alone]) is Array:
+                entry = lane.one.get(x._key)
+            if entry is not None and entry.mark is mark:
+                given = [x._buf]
+            else:
+                key = [mark]
+                given = []
+                gather(key, given, values[layout.dynamic])
+                filed = tuple(key)
+                entry = lane.fast.get(filed)
+        except Exception:  # a static argument that is not hashable, or no tree: the general path finds it, and says so
+            entry = None
+        if entry is None:
+            return jitted.guarded(jitted.call_flat, args, kwargs, lane, filed)
+        try:
+            entry.calls += 1
+            return entry.run(given)
+        except _FAILURES:
+            jitted.explain_failure(args, kwargs)
+            raise
+
+    return call

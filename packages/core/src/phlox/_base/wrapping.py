@@ -1,0 +1,31 @@
+"""`wraps`: how a function that stands for another one gets its name, signature and attributes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: what functions have that are compiled; it is not true of others that are made from them
+COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache")
+
+
+def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
+    """As `functools.wraps`, without the attributes that tell how `fun` is compiled.
+
+    >>> import phlox
+    >>> hasattr(phlox.jit(phlox.grad(phlox.jit(abs))), "lower"), hasattr(phlox.grad(phlox.jit(abs)), "lower")
+    (True, False)
+    """
+
+    def decorate(wrapper: F) -> F:
+        attributes = getattr(fun, "__dict__", {})
+        if "lower" in attributes:
+            attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit")}
+        vars(wrapper).update(attributes)
+        functools.update_wrapper(wrapper, fun, updated=())
+        return wrapper
+
+    return decorate
