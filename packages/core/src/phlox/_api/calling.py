@@ -37,32 +37,54 @@ def function_of(jitted: JitFunction) -> Any:
     return call
 
 
+class _Missing:
+    """The first argument of a call without arguments by position."""
+
+
+_MISSING = _Missing()
+
+
+def _positional(x: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+    return () if x is _MISSING else (x, *rest)
+
+
 def _plain(jitted: JitFunction) -> Callable[..., Any]:
-    """The function of those whose arguments are all dynamic."""
+    """The function of those whose arguments are all dynamic.
+
+    Python fills in the first argument sooner than it makes a tuple of it.
+    """
     one, fast = jitted.lane.one, jitted.lane.fast
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(x: Any = _MISSING, /, *rest: Any, **kwargs: Any) -> Any:
         if tracing() is not None:
-            return jitted.guarded(jitted.call_traced, args, kwargs)
+            return jitted.guarded(jitted.call_traced, _positional(x, rest), kwargs)
         mark = (config.everywhere if overridden() is None else config.current()).called
-        x = args[0] if len(args) == 1 and not kwargs else None
-        if type(x) is Array and (entry := one.get(x._key)) is not None and entry.mark is mark:
+        entry = one.get(x._key) if type(x) is Array and not rest and not kwargs else None
+        if entry is not None and entry.mark is mark:
             given = [x._buf]
         else:
-            key = [mark, *kwargs]
-            given = []
+            key, given = [mark], []
             try:
-                gather(key, given, (*args, *kwargs.values()) if kwargs else args)
+                if type(x) is Array:
+                    key.append(x._key)
+                    given.append(x._buf)
+                elif x is not _MISSING:
+                    gather(key, given, (x,))
+                if rest:
+                    gather(key, given, rest)
+                if kwargs:
+                    key += kwargs
+                    gather(key, given, kwargs.values())
                 entry = fast.get(filed := tuple(key))
             except Exception:  # no tree: the general path finds it, and says so
                 entry = filed = None
             if entry is None:
-                return jitted.guarded(jitted.call_flat, args, kwargs, jitted.lane, filed)
+                return jitted.guarded(jitted.call_flat, _positional(x, rest), kwargs, jitted.lane, filed)
         try:
             entry.calls += 1
             return entry.run(given)
         except _FAILURES:
-            jitted.explain_failure(args, kwargs)
+            jitted.explain_failure(_positional(x, rest), kwargs)
             raise
 
     return call
