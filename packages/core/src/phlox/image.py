@@ -13,7 +13,7 @@ from . import numpy as jnp
 from ._api.jit import jit
 from ._base.errors import OptionError, ShapeError
 from ._ops.dot import Precision
-from .numpy._promote import canonical_axis, check, promote_inexact, type_of
+from .numpy._promote import canonical_axis, check, check_one, promote_inexact, type_of
 from .numpy._shapes import as_shape
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -239,7 +239,7 @@ def resize(
     >>> phlox.image.resize(jnp.array([0.0, 2.0]), (4,), "linear")
     Array([0. , 0.5, 1.5, 2. ], dtype=float32)
     """
-    (image,) = check("resize", image)
+    image = check_one("resize", image)
     aval, wanted = type_of(image), as_shape(shape, "resize")
     if len(wanted) != aval.ndim:
         raise ShapeError(f"resize: shape {wanted} for {aval.short}", shapes=[aval.shape, wanted])

@@ -70,8 +70,12 @@ def _plain(jitted: JitFunction) -> Callable[..., Any]:
                     given.append(x._buf)
                 elif x is not _MISSING:
                     gather(key, given, (x,))
-                if rest:
-                    gather(key, given, rest)
+                for other in rest:
+                    if type(other) is Array:
+                        key.append(other._key)
+                        given.append(other._buf)
+                    else:
+                        gather(key, given, (other,))
                 if kwargs:
                     key += kwargs
                     gather(key, given, kwargs.values())

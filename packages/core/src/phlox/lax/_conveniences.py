@@ -11,7 +11,7 @@ from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
 from .._ops import shape as ops, topk
 from ..numpy._create import refuse_complex
-from ..numpy._promote import canonical_axis, check, to_dtype, type_of
+from ..numpy._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ..numpy._shapes import as_shape
 from ._structural import (
     broadcast_in_dim,
@@ -33,7 +33,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
-    (value,) = check("full", fill_value)
+    value = check_one("full", fill_value)
     aval = type_of(value)
     if aval.shape:
         raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="numpy.full")
@@ -50,9 +50,9 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     >>> full_like(np.ones(2, np.float32), 3)
     Array([3., 3.], dtype=float32)
     """
-    (x,) = check("full_like", x)
+    x = check_one("full_like", x)
     aval = type_of(x)
-    (value,) = check("full_like", fill_value)
+    value = check_one("full_like", fill_value)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
     refuse_complex("full_like", value, wanted)
     value = to_dtype(value, wanted)
@@ -97,7 +97,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     >>> broadcast_to_rank(np.ones(3), 3).shape
     (1, 1, 3)
     """
-    (x,) = check("broadcast_to_rank", x)
+    x = check_one("broadcast_to_rank", x)
     shape = type_of(x).shape
     if rank <= len(shape):
         return ops.own(x)
@@ -111,7 +111,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     >>> collapse(np.ones((2, 3, 4)), 1).shape
     (2, 12)
     """
-    (operand,) = check("collapse", operand)
+    operand = check_one("collapse", operand)
     shape = type_of(operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:
@@ -129,7 +129,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Array([[2],
            [5]], dtype=int32)
     """
-    (operand,) = check("index_in_dim", operand)
+    operand = check_one("index_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "index_in_dim")
     size = type_of(operand).shape[at]
     place = index + size if index < 0 else index
@@ -148,7 +148,7 @@ def dynamic_index_in_dim(
     >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
     Array(2, dtype=int32)
     """
-    (operand,) = check("dynamic_index_in_dim", operand)
+    operand = check_one("dynamic_index_in_dim", operand)
     part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_index_in_dim")
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
@@ -211,7 +211,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     >>> top_k(np.array([3, 1, 2]), 2)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
     """
-    (operand,) = check("top_k", operand)
+    operand = check_one("top_k", operand)
     return topk.top_k(operand, k=int(k), axis=canonical_axis(axis, type_of(operand).ndim, "top_k"))
 
 
@@ -224,7 +224,7 @@ def _approximate(
     reduction_input_size_override: int,
     aggregate_to_topk: bool,
 ) -> list[Any]:
-    (operand,) = check(function, operand)
+    operand = check_one(function, operand)
     rank = type_of(operand).ndim
     return topk.approx_top_k(
         operand,

@@ -16,7 +16,7 @@ from .._ops.conv import ConvDimensionNumbers as ConvDimensionNumbers
 from .._ops.dot import canonical_precision
 from .._ops.windows import dilated, padtype_to_pads as padtype_to_pads, positions
 from ..numpy._linear import _precision
-from ..numpy._promote import check, type_of
+from ..numpy._promote import check, check_one, type_of
 from ..numpy._shapes import moveaxis
 from ._structural import dot_general
 
@@ -315,7 +315,7 @@ def conv_general_dilated_patches(
     Array([[[0., 1.],
             [1., 2.]]], dtype=float32)
     """
-    (lhs,) = check("conv_general_dilated_patches", lhs)
+    lhs = check_one("conv_general_dilated_patches", lhs)
     aval = type_of(lhs)
     filter_shape = tuple(filter_shape)
     numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
@@ -363,7 +363,7 @@ def conv_general_dilated_local(
     >>> lax.conv_general_dilated_local(jnp.arange(3.0).reshape(1, 1, 3), kernels, (1,), "VALID", (2,))
     Array([[[0., 2.]]], dtype=float32)
     """
-    (lhs,) = check("conv_general_dilated_local", lhs)
+    lhs = check_one("conv_general_dilated_local", lhs)
     pair = canonical_precision(precision)
     patches = conv_general_dilated_patches(
         lhs,

@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._ops import elementwise as e, logic
 from .._ops.families import literal, same_dtype
-from ..numpy._promote import check, to_dtype, type_of
+from ..numpy._promote import check, check_one, to_dtype, type_of
 
 #: What the compiler's operations are called where that is not JAX's name; comparisons and squares are cases of others.
 _OPERATIONS = {
@@ -225,7 +225,7 @@ def integer_pow(x: Any, y: int) -> Any:
     >>> integer_pow(2.0, 3)
     Array(8., dtype=float32, weak_type=True)
     """
-    (x,) = check("integer_pow", x)
+    x = check_one("integer_pow", x)
     if not hasattr(y, "__index__"):
         raise ArgumentError(f"integer_pow: y must be an integer, got {y!r}", instead="lax.pow")
     power = y.__index__()
@@ -240,7 +240,7 @@ def conj(x: Any) -> Any:
     >>> conj(1j)
     Array(0.-1.j, dtype=complex64, weak_type=True)
     """
-    (x,) = check("conj", x)
+    x = check_one("conj", x)
     return e.conj(x if dtypes.kind(type_of(x).dtype) == "c" else e.complex_(x, literal(x, 0)))
 
 
@@ -293,7 +293,7 @@ def stop_gradient(x: Any) -> Any:
     """
 
     def stop(leaf: Any) -> Any:
-        (leaf,) = check("stop_gradient", leaf)
+        leaf = check_one("stop_gradient", leaf)
         return e.stop_gradient(leaf) if dtypes.is_inexact(type_of(leaf).dtype) else leaf
 
     return pytree.tree_map(stop, x)

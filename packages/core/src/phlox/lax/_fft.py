@@ -11,7 +11,7 @@ from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import fft as _fft, shape as _shape
 from .._ops.fft import FftType as FftType
-from ..numpy._promote import check, type_of
+from ..numpy._promote import check_one, type_of
 
 
 @functools.partial(jit, static_argnums=(1, 2))
@@ -29,7 +29,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
     kind = FftType.from_any(fft_type)
-    (x,) = check("fft", x)
+    x = check_one("fft", x)
     dtype = type_of(x).dtype
     if kind is FftType.RFFT:
         if dtypes.kind(dtype) == "c":

@@ -18,7 +18,7 @@ from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape a
 from .._ops.indexing import GatherScatterMode
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
 from ..numpy._at import program_of_element
-from ..numpy._promote import canonical_axis, check, type_of
+from ..numpy._promote import canonical_axis, check, check_one, type_of
 from ..numpy._shapes import as_shape
 from ._structural import broadcast_in_dim, gather
 
@@ -55,7 +55,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     >>> split(np.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    (operand,) = check("split", operand)
+    operand = check_one("split", operand)
     aval = type_of(operand)
     at = canonical_axis(axis, aval.ndim, "split")
     return slicing.split(operand, sizes=tuple(operator.index(n) for n in sizes), axis=at)
@@ -89,7 +89,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     >>> unstack(np.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
     """
-    (x,) = check("unstack", x)
+    x = check_one("unstack", x)
     aval = type_of(x)
     if not aval.ndim:
         raise ShapeError(f"unstack: {aval.short} has no axis", shapes=[aval.shape])
@@ -103,7 +103,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     >>> tile(np.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
     """
-    (operand,) = check("tile", operand)
+    operand = check_one("tile", operand)
     aval = type_of(operand)
     if len(reps) != aval.ndim or any(n < 0 for n in reps):
         raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="numpy.tile", shapes=[aval.shape])
@@ -232,7 +232,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     >>> index_take(np.arange(6).reshape(2, 3), [np.array([0, -1]), np.array([1, 2])], (0, 1))
     Array([1, 5], dtype=int32)
     """
-    (src,) = check("index_take", src)
+    src = check_one("index_take", src)
     vectors = check("index_take", *idxs)
     shape = type_of(src).shape
     columns = [
@@ -272,7 +272,7 @@ def rng_bit_generator(
     >>> key.shape, bits.shape
     ((4,), (2,))
     """
-    (key,) = check("rng_bit_generator", key)
+    key = check_one("rng_bit_generator", key)
     wanted = dtypes.user_dtype(dtype, "rng_bit_generator")
     if dtypes.kind(wanted) != "u" or dtypes.bits(wanted) < 8:
         raise DtypeError(f"rng_bit_generator: dtype {wanted.name}", instead="uint8, uint16, uint32 or uint64")

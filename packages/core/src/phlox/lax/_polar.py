@@ -17,7 +17,7 @@ from .._ops.cholesky import cholesky
 from .._ops.matrices import adjoint, conjugated, product
 from .._ops.qr import qr
 from .._ops.triangular import solve_triangular
-from ..numpy._promote import check, type_of
+from ..numpy._promote import check_one, type_of
 from ._loops import fori_loop, while_loop
 from ._structural import dynamic_slice
 
@@ -145,7 +145,7 @@ def qdwh(
     >>> bool(converged), bool(jnp.allclose(u @ h, jnp.array([[2.0, 0.0], [0.0, -3.0]]), atol=1e-5))
     (True, True)
     """
-    (x,) = check("qdwh", x)
+    x = check_one("qdwh", x)
     shape = type_of(x).shape
     if len(shape) != 2 or shape[0] < shape[1]:
         raise ShapeError(f"qdwh: takes one matrix with no more columns than rows, got {type_of(x).short}")

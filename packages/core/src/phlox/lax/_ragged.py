@@ -14,7 +14,7 @@ from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base.errors import DtypeError, ShapeError, UnsupportedError
 from .._ir import dtypes
-from ..numpy._promote import check, type_of
+from ..numpy._promote import check, check_one, type_of
 from ._structural import dot_general
 
 Ints = Sequence[int]
@@ -231,7 +231,7 @@ def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:
     x, aval = jnp.astype(x, dtypes.bfloat16), type_of(x)
     if scale is None:
         return x
-    (scale,) = check("scaled_dot", scale)
+    scale = check_one("scaled_dot", scale)
     blocks = type_of(scale)
     if blocks.ndim != aval.ndim:
         raise ShapeError(f"scaled_dot: {name}_scale, {blocks.short}, has not as many axes as {aval.short}")

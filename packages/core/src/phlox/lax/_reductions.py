@@ -18,7 +18,7 @@ from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._ops import elementwise as e, folding, pooling, reduce as _reduce
 from .._ops.windows import dilated, padtype_to_pads, positions
 from .._trace.trace import Tracer
-from ..numpy._promote import check, type_of
+from ..numpy._promote import check_one, type_of
 from . import _elementwise as words
 
 Ints = Sequence[int]
@@ -31,7 +31,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     >>> reduce_precision(np.float32(0.1), 5, 2)
     Array(0.09375, dtype=float32)
     """
-    (operand,) = check("reduce_precision", operand)
+    operand = check_one("reduce_precision", operand)
     exponent, mantissa = operator.index(exponent_bits), operator.index(mantissa_bits)
     if exponent < 1 or mantissa < 0:
         raise OptionError(f"reduce_precision: exponent_bits={exponent}, mantissa_bits={mantissa}")

@@ -20,7 +20,7 @@ from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.mesh import PartitionSpec
 from .._xla.sharding import NamedSharding, Sharding
-from ..numpy._promote import check
+from ..numpy._promote import check, check_one
 from ._branches import choice
 
 
@@ -176,5 +176,5 @@ def _constrained(x: Any, given: Any) -> Any:
         raise OptionError(f"with_sharding_constraint: {given!r} is no sharding", instead="NamedSharding(mesh, spec)")
     if isinstance(sharding, NamedSharding):
         return reshard(x, sharding)
-    (x,) = check("with_sharding_constraint", x)
+    x = check_one("with_sharding_constraint", x)
     return x if current_trace.get() is not None else device_put(x, sharding)

@@ -21,7 +21,7 @@ from .._ops import (
 )
 from .._ops.sort import sort as _sort
 from ..numpy._indexing import from_front
-from ..numpy._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ..numpy._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
 from ..numpy._shapes import as_shape
 
 Ints = Sequence[int]
@@ -33,7 +33,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
     """
-    (operand,) = check("convert_element_type", operand)
+    operand = check_one("convert_element_type", operand)
     return ops.convert_element_type(operand, new_dtype=dtypes.user_dtype(new_dtype), weak_type=False)
 
 
@@ -43,7 +43,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     >>> bitcast_convert_type(np.float32(1.0), "uint32")
     Array(1065353216, dtype=uint32)
     """
-    (operand,) = check("bitcast_convert_type", operand)
+    operand = check_one("bitcast_convert_type", operand)
     return ops.bitcast_convert_type(operand, new_dtype=dtypes.user_dtype(new_dtype))
 
 
@@ -54,7 +54,7 @@ def reshape(operand: Any, new_sizes: Ints, dimensions: Ints | None = None) -> An
     >>> reshape(np.arange(4), (2, 2)).shape
     (2, 2)
     """
-    (operand,) = check("reshape", operand)
+    operand = check_one("reshape", operand)
     if dimensions is not None:
         operand = ops.transpose(operand, permutation=tuple(dimensions))
     return ops.reshape(operand, new_sizes=as_shape(new_sizes, "reshape"), dimensions=None)
@@ -76,7 +76,7 @@ def broadcast(operand: Any, sizes: Ints) -> Any:
     >>> broadcast(1.0, (2,))
     Array([1., 1.], dtype=float32, weak_type=True)
     """
-    (operand,) = check("broadcast", operand)
+    operand = check_one("broadcast", operand)
     sizes = as_shape(sizes, "broadcast")
     shape = type_of(operand).shape
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
@@ -91,7 +91,7 @@ def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> A
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    (operand,) = check("broadcast_in_dim", operand)
+    operand = check_one("broadcast_in_dim", operand)
     dims = tuple(int(i) for i in broadcast_dimensions)
     return ops.broadcast_in_dim(operand, shape=as_shape(shape), broadcast_dimensions=dims)
 
@@ -102,7 +102,7 @@ def squeeze(array: Any, dimensions: Ints) -> Any:
     >>> squeeze(np.ones((1, 2)), (0,)).shape
     (2,)
     """
-    (array,) = check("squeeze", array)
+    array = check_one("squeeze", array)
     rank = type_of(array).ndim
     return ops.squeeze(array, dimensions=tuple(canonical_axis(i, rank, "squeeze") for i in dimensions))
 
@@ -179,7 +179,7 @@ def slice(operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints 
     >>> slice(np.arange(4), (1,), (3,))
     Array([1, 2], dtype=int32)
     """
-    (operand,) = check("slice", operand)
+    operand = check_one("slice", operand)
     return _slicing.slice_(
         operand,
         start_indices=tuple(int(i) for i in start_indices),
@@ -194,7 +194,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     >>> slice_in_dim(np.arange(4), 1, 3)
     Array([1, 2], dtype=int32)
     """
-    (operand,) = check("slice_in_dim", operand)
+    operand = check_one("slice_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "slice_in_dim")
     n = type_of(operand).shape[at]
     start = 0 if start_index is None else start_index + (n if start_index < 0 else 0)
@@ -225,7 +225,7 @@ def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Seq
 
 def starts_along(function: str, rank: int, at: int, start: Any) -> list[Any]:
     """Start indices that are zero, of the dtype of `start`, but along one axis."""
-    (start,) = check(function, start)
+    start = check_one(function, start)
     zero = to_dtype(0, type_of(start).dtype)
     return [start if i == at else zero for i in range(rank)]
 
@@ -241,7 +241,7 @@ def dynamic_slice(
     >>> dynamic_slice(np.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
     """
-    (operand,) = check("dynamic_slice", operand)
+    operand = check_one("dynamic_slice", operand)
     starts = _starts("dynamic_slice", operand, start_indices, allow_negative_indices)
     return _slicing.dynamic_slice(operand, *starts, slice_sizes=as_shape(slice_sizes))
 
@@ -254,7 +254,7 @@ def dynamic_slice_in_dim(
     >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    (operand,) = check("dynamic_slice_in_dim", operand)
+    operand = check_one("dynamic_slice_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_slice_in_dim")
     starts = starts_along("dynamic_slice_in_dim", type_of(operand).ndim, at, start_index)
     sizes = list(type_of(operand).shape)
@@ -336,7 +336,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     >>> argmax(np.array([1, 3, 2]), 0, "int32")
     Array(1, dtype=int32)
     """
-    (operand,) = check("argmax", operand)
+    operand = check_one("argmax", operand)
     return _reduce.argmax(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
@@ -346,13 +346,13 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
     """
-    (operand,) = check("argmin", operand)
+    operand = check_one("argmin", operand)
     return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
 def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str) -> Any:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-        (operand,) = check(name, operand)
+        operand = check_one(name, operand)
         return primitive(operand, axis=axis, reverse=reverse)
 
     function.__name__ = function.__qualname__ = name
@@ -382,7 +382,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 def _reduction(primitive: Any, name: str, what: str, example: str, result: str) -> Any:
     def function(operand: Any, axes: Ints) -> Any:
-        (operand,) = check(name, operand)
+        operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
 
     function.__name__ = function.__qualname__ = name

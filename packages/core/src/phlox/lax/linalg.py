@@ -25,7 +25,7 @@ from .._ops.matrices import hermitian_part, lower_triangle, swapped
 from .._ops.qr import qr as qr_p
 from .._ops.svd import SvdAlgorithm, svd as svd_p
 from .._ops.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve as tridiagonal_solve_p
-from ..numpy._promote import check, promote_inexact, type_of
+from ..numpy._promote import check, check_one, promote_inexact, type_of
 from ..numpy._shapes import expand_dims, squeeze
 from ._polar import qdwh
 
@@ -388,7 +388,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 
 def _prepared(function: str, x: Any, symmetrize: bool) -> Any:
     """`x` as it is, or made Hermitian; a division by two turns integers into floats."""
-    (x,) = check(function, x)
+    x = check_one(function, x)
     if not symmetrize:
         return x
     if type_of(x).ndim < 2:

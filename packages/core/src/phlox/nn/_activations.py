@@ -8,7 +8,7 @@ from typing import Any
 from .. import numpy as jnp
 from .._api.custom import custom_jvp
 from .._api.jit import jit
-from ..numpy._promote import canonical_axes, check, type_of
+from ..numpy._promote import canonical_axes, check, check_one, type_of
 from ._functions import logsumexp, relu6, softplus
 
 # --- of straight pieces ---------------------------------------------------------------------------------
@@ -21,7 +21,7 @@ def hard_tanh(x: Any) -> Any:
     >>> hard_tanh(jnp.array([-2.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
     """
-    (x,) = check("hard_tanh", x)
+    x = check_one("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
@@ -42,7 +42,7 @@ def hard_silu(x: Any) -> Any:
     >>> hard_silu(jnp.array([3.0]))
     Array([3.], dtype=float32)
     """
-    (x,) = check("hard_silu", x)
+    x = check_one("hard_silu", x)
     return x * hard_sigmoid(x)
 
 
@@ -56,7 +56,7 @@ def sparse_plus(x: Any) -> Any:
     >>> sparse_plus(jnp.array([-1.0, 0.0, 1.0]))
     Array([0.  , 0.25, 1.  ], dtype=float32)
     """
-    (x,) = check("sparse_plus", x)
+    x = check_one("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
@@ -90,7 +90,7 @@ def mish(x: Any) -> Any:
     >>> mish(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    (x,) = check("mish", x)
+    x = check_one("mish", x)
     return x * jnp.tanh(softplus(x))
 
 
@@ -116,7 +116,7 @@ def log1mexp(x: Any) -> Any:
     >>> log1mexp(jnp.array([50.0]))
     Array([-1.9287499e-22], dtype=float32)
     """
-    (x,) = check("log1mexp", x)
+    x = check_one("log1mexp", x)
     return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
@@ -130,7 +130,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     >>> logmeanexp(jnp.array([1.0, 1.0]))
     Array(1., dtype=float32)
     """
-    (x,) = check("logmeanexp", x)
+    x = check_one("logmeanexp", x)
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
         shape = type_of(x).shape

@@ -14,7 +14,15 @@ from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.shape import own
-from ..numpy._promote import canonical_axes, canonical_axis, check, promote_inexact, promoted_inexact, type_of
+from ..numpy._promote import (
+    canonical_axes,
+    canonical_axis,
+    check,
+    check_one,
+    promote_inexact,
+    promoted_inexact,
+    type_of,
+)
 
 
 @custom_jvp
@@ -260,7 +268,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    (x,) = check("one_hot", x)
+    x = check_one("one_hot", x)
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")

@@ -16,7 +16,7 @@ from .._ops.slicing import along
 from ._binary import arctan2, remainder
 from ._choose import where
 from ._define import float_32, unary
-from ._promote import canonical_axis, check, promote_dtypes, promoted_inexact, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, promote_dtypes, promoted_inexact, to_dtype, type_of
 from ._reductions import cumsum
 from ._shapes import concatenate
 from ._unary import abs, imag, is_kind, real
@@ -49,7 +49,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     >>> angle(1j, deg=True)
     Array(90., dtype=float32, weak_type=True)
     """
-    (z,) = check("angle", z)
+    z = check_one("angle", z)
     if not is_kind(z, "c"):
         z = to_dtype(z, dtypes.to_inexact(type_of(z).dtype))
     turned = arctan2(imag(z), real(z))

@@ -16,7 +16,7 @@ from .._ops.elementwise import stop_gradient
 from .._trace.trace import Tracer
 from ._binary import maximum, minimum, remainder
 from ._create import asarray
-from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import as_shape, broadcast_arrays, expand_dims
 from ._unary import as_bool, is_kind
 
@@ -30,7 +30,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
     """
-    (arr,) = check("apply_along_axis", arr)
+    arr = check_one("apply_along_axis", arr)
     rank = type_of(arr).ndim
     at = canonical_axis(axis, rank, "apply_along_axis")
 
@@ -53,7 +53,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
     Array([[6.]], dtype=float32)
     """
-    (a,) = check("apply_over_axes", a)
+    a = check_one("apply_over_axes", a)
     for axis in axes:
         out = func(a, axis)
         if type_of(out).ndim == type_of(a).ndim - 1:
@@ -100,7 +100,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: 10 * v])
     Array([ 1., 20.], dtype=float32)
     """
-    (x,) = check("piecewise", x)
+    x = check_one("piecewise", x)
     conditions, functions = list(condlist), list(funclist)
     if len(functions) == len(conditions):
         functions.append(0)
@@ -125,7 +125,7 @@ def _elements_by_function(
             own = value
             if dtypes.kind(dtype) in "fc":
                 own = logic.select(logic.eq(number, np.int32(i)), value, stop_gradient(value))
-            (case,) = check("piecewise", f(own, *args, **kw) if callable(f) else f)
+            case = check_one("piecewise", f(own, *args, **kw) if callable(f) else f)
             cases.append(to_dtype(case, dtype))
         return logic.select_n(number, *cases)
 

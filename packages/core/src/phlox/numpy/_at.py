@@ -23,7 +23,7 @@ from ._create import asarray
 from ._ds import is_window, window
 from ._index_plan import Plan, parse
 from ._indexing import lay_out, read
-from ._promote import check, to_dtype, type_of
+from ._promote import check, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, reshape
 
 _SCATTERS = {
@@ -257,7 +257,7 @@ def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray)
 
 def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:
     """Where an index may occur twice, one element after the other is changed."""
-    (x,) = check("at.apply", x)
+    x = check_one("at.apply", x)
     aval = type_of(x)
     layout = lay_out(aval.shape, plan, dynamic)
     return ops.scatter_apply(

@@ -14,7 +14,7 @@ from ._binary import multiply, not_equal, remainder, subtract
 from ._choose import clip, where
 from ._create import asarray
 from ._indexing import take
-from ._promote import canonical_axes, canonical_axis, check, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, promote_inexact, to_dtype, type_of
 from ._reductions import sum
 from ._searching import searchsorted
 from ._shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
@@ -49,7 +49,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
     """
-    (a,) = check("diff", a)
+    a = check_one("diff", a)
     shape = type_of(a).shape
     if not shape:
         raise ShapeError(f"diff: needs at least 1 axis, got {type_of(a).short}")
@@ -61,7 +61,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = []
     for x in (prepend, a, append):
         if x is not None:
-            (x,) = check("diff", x)
+            x = check_one("diff", x)
             one = tuple(1 if i == at else length for i, length in enumerate(shape))
             parts.append(x if type_of(x).shape else broadcast_to(x, one))
     a = concatenate(parts, at) if len(parts) > 1 else asarray(a)

@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from ._binary import maximum, minimum
-from ._promote import check, promote_dtypes, to_dtype, type_of
+from ._promote import check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, isnan
 
@@ -73,7 +73,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
     Array([0.5, 1.5, 2.2], dtype=float32)
     """
-    (a,) = check("round", a)
+    a = check_one("round", a)
     if out is not None:
         raise UnsupportedError(f"round: out={type(out).__name__} is not supported", instead="x = round(...)")
     aval = type_of(a)
@@ -107,7 +107,7 @@ def rint(x: Any, /) -> Any:
     >>> rint(1.5)
     Array(2., dtype=float32, weak_type=True)
     """
-    (x,) = check("rint", x)
+    x = check_one("rint", x)
     return to_dtype(x, dtypes.canonical(dtypes.float64)) if is_kind(x, "biu") else round(x)
 
 
@@ -119,7 +119,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
     Array([1., 0.], dtype=float32)
     """
-    (x,) = check("nan_to_num", x)
+    x = check_one("nan_to_num", x)
     dtype = type_of(x).dtype
     if is_kind(x, "c"):
         parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (e.real(x), e.imag(x))]

@@ -15,7 +15,7 @@ from ._create import astype
 from ._fill import full, zeros
 from ._indexing import diagonal
 from ._linear import matmul
-from ._promote import check, promote_inexact, type_of
+from ._promote import check, check_one, promote_inexact, type_of
 from ._shapes import atleast_2d, concatenate, squeeze, transpose
 from ._unary import abs, conj, imag, is_kind, real, sqrt
 
@@ -32,7 +32,7 @@ def _variables(function: str, x: Any, rowvar: bool) -> Any:
 
 
 def _one_each(name: str, weights: Any, count: int) -> Any:
-    (weights,) = check("cov", weights)
+    weights = check_one("cov", weights)
     if type_of(weights).ndim != 1:
         raise _CountError(f"cov: {name} must be a vector, got {type_of(weights).short}")
     if type_of(weights).shape[0] != count:

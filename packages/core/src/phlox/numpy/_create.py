@@ -21,7 +21,7 @@ from .._xla.array import Array, move, put, wrap
 from .._xla.devices import Device, local_devices
 from .._xla.placement import key_for
 from .._xla.sharding import Sharding, single_device
-from ._promote import array_like, check, to_dtype, type_of
+from ._promote import array_like, check_one, to_dtype, type_of
 from ._shapes import stack
 
 # --- from data ------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     >>> copy(array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    (a,) = check("copy", a)
+    a = check_one("copy", a)
     return array(a, copy=True)
 
 
@@ -238,7 +238,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     >>> astype(array([1.7, -1.7]), "int32")
     Array([ 1, -1], dtype=int32)
     """
-    (x,) = check("astype", x)
+    x = check_one("astype", x)
     wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
     if dtypes.is_extended(wanted) and wanted == type_of(x).dtype:
         return x

@@ -7,7 +7,7 @@ from typing import Any
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from . import _reductions as r
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, concatenate
 
 
@@ -38,7 +38,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
     """
-    (x,) = check("cumulative_sum", x)
+    x = check_one("cumulative_sum", x)
     at = _along("cumulative_sum", x, axis)
     wanted = r.accumulator(type_of(x).dtype) if dtype is None else dtypes.user_dtype(dtype, "cumulative_sum")
     out = r.cumsum(x, at, wanted)
@@ -54,7 +54,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int32)
     """
-    (x,) = check("cumulative_prod", x)
+    x = check_one("cumulative_prod", x)
     at = _along("cumulative_prod", x, axis)
     out = r.cumprod(x, at, dtype)
     return _with_first(out, 1, at) if include_initial else out

@@ -14,7 +14,7 @@ from ._choose import clip, where
 from ._create import asarray
 from ._fill import zeros
 from ._indexing import take
-from ._promote import canonical_axes, canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, to_dtype, type_of
 from ._repeat import tile
 from ._shapes import as_shape, broadcast_to, concatenate, moveaxis, ravel, reshape
 from ._sorting import argsort, sort
@@ -38,7 +38,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     >>> jnp.resize(jnp.array([1, 2, 3]), 5)
     Array([1, 2, 3, 1, 2], dtype=int32)
     """
-    (a,) = check("resize", a)
+    a = check_one("resize", a)
     shape = as_shape(new_shape, "resize")
     if any(n < 0 for n in shape):
         raise ShapeError(f"resize: an array cannot have a negative length, got {shape}", shapes=[shape])
@@ -64,14 +64,14 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     >>> jnp.delete(jnp.array([4, 5, 6]), 1)
     Array([4, 6], dtype=int32)
     """
-    (arr,) = check("delete", arr)
+    arr = check_one("delete", arr)
     a, at = _flat_or_at("delete", arr, axis)
     n = type_of(a).shape[at]
     if isinstance(obj, slice):
         return take(a, np.delete(np.arange(n), obj), at)
     if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
         return take(a, np.delete(np.arange(n), canonical_axis(obj, n, "delete")), at)
-    (obj,) = check("delete", obj)
+    obj = check_one("delete", obj)
     if is_kind(obj, "iu") and assume_unique_indices:
         return _delete_unique(a, obj, at)
     if isinstance(obj, Tracer):
@@ -108,7 +108,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     arr, values = check("insert", arr, values)
     a, at = _flat_or_at("insert", arr, axis)
     n, rank = type_of(a).shape[at], type_of(a).ndim
-    (places,) = check("insert", np.arange(n)[obj] if isinstance(obj, slice) else obj)
+    places = check_one("insert", np.arange(n)[obj] if isinstance(obj, slice) else obj)
     if type_of(places).ndim > 1:
         raise ShapeError(f"insert: positions must be a number or a vector, got {type_of(places).short}")
     if not is_kind(places, "iu"):
@@ -137,7 +137,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)
     """
-    (filt,) = check("trim_zeros", filt)
+    filt = check_one("trim_zeros", filt)
     if isinstance(filt, Tracer):
         filt._refuse(ConcretizationTypeError, "trim_zeros", "a known array")
     filt = asarray(filt)

@@ -20,7 +20,7 @@ from .._xla import permission
 from .._xla.array import Array, move, put
 from ._binary import add, divide, multiply, subtract
 from ._create import asarray, place, refuse_complex
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
 from ._unary import floor
 
@@ -104,14 +104,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     >>> full((2,), 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
-    (fill_value,) = check("full", fill_value)
+    fill_value = check_one("full", fill_value)
     aval = type_of(fill_value)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
     return _filled("full", shape, fill_value, wanted, device, weak=dtype is None and aval.weak_type)
 
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
-    (a,) = check(function, a)
+    a = check_one(function, a)
     aval = type_of(a)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
@@ -151,7 +151,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
     >>> full_like(np.array([1, 2]), 9)
     Array([9, 9], dtype=int32)
     """
-    (fill_value,) = check("full_like", fill_value)
+    fill_value = check_one("full_like", fill_value)
     return _like("full_like", a, fill_value, dtype, shape, device)
 
 

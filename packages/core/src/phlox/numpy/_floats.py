@@ -16,7 +16,7 @@ from .._ops.shape import bitcast_convert_type
 from ._binary import logaddexp
 from ._choose import where
 from ._define import binary, float_32, unary
-from ._promote import check, promoted, promoted_inexact, to_dtype, type_of
+from ._promote import check, check_one, promoted, promoted_inexact, to_dtype, type_of
 from ._reductions import no_out
 from ._shapes import broadcast_arrays
 from ._unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
@@ -185,7 +185,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 
 def _infinite(function: str, x: Any, sign: float) -> Any:
-    (x,) = check(function, x)
+    x = check_one(function, x)
     if is_kind(x, "c"):
         raise DtypeError(f"{function} does not accept {type_of(x).short}", instead="x.real or x.imag")
     return x == to_dtype(sign * np.inf, type_of(x).dtype) if is_kind(x, "f") else isinf(x)

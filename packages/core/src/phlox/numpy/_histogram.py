@@ -14,7 +14,7 @@ from ._at import At
 from ._binary import divide, equal, subtract
 from ._choose import where as choose
 from ._fill import linspace, zeros
-from ._promote import check, promote_inexact, to_dtype, type_of
+from ._promote import check, check_one, promote_inexact, to_dtype, type_of
 from ._searching import bincount, searchsorted
 from ._shapes import ravel, stack
 
@@ -63,7 +63,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
         (a,) = promote_inexact(a)
         counted: Any = to_dtype(1, type_of(a).dtype)
     else:
-        (weights,) = check("histogram", weights)
+        weights = check_one("histogram", weights)
         if type_of(weights).shape != type_of(a).shape:
             raise ShapeError(f"histogram: {type_of(weights).short} as weights of {type_of(a).short}")
         a, counted = promote_inexact(a, weights)

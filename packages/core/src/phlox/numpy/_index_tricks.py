@@ -15,7 +15,7 @@ from ._create import asarray
 from ._fill import arange, linspace, ones
 from ._integers import divmod
 from ._places import nonzero
-from ._promote import check, type_of
+from ._promote import check_one, type_of
 from ._shapes import concatenate, expand_dims, moveaxis
 
 
@@ -75,7 +75,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
-    (places,) = check("unravel_index", indices)
+    places = check_one("unravel_index", indices)
     lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
     found = []
     for length in reversed(lengths):

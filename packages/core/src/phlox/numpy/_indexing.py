@@ -28,7 +28,7 @@ from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
 from ._binary import maximum
 from ._index_plan import Item, Plan, Slice, parse, plain
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
-    (a,) = check("diagonal", a)
+    a = check_one("diagonal", a)
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = type_of(a).shape[-2:]
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -428,7 +428,7 @@ def diag(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    (v,) = check("diag", v)
+    v = check_one("diag", v)
     if type_of(v).ndim == 2:
         return diagonal(v, k)
     if type_of(v).ndim != 1:

@@ -15,7 +15,7 @@ from .._ops.families import literal
 from .._ops.slicing import along
 from ._binary import floor_divide, remainder
 from ._choose import where
-from ._promote import canonical_axis, check, promoted, to_dtype, type_of
+from ._promote import canonical_axis, check_one, promoted, to_dtype, type_of
 from ._reductions import sum
 from ._shapes import broadcast_arrays, moveaxis, ravel, reshape
 from ._unary import abs, as_bool, is_kind, number
@@ -74,7 +74,7 @@ def bitwise_count(x: Any, /) -> Any:
     >>> bitwise_count(np.array([7, -8]))
     Array([3, 1], dtype=uint8)
     """
-    (x,) = check("bitwise_count", x)
+    x = check_one("bitwise_count", x)
     if is_kind(x, "fc"):
         raise DtypeError(f"bitwise_count takes integers, got {type_of(x).short}", instead="x.astype(int)")
     return to_dtype(logic.population_count(abs(number(x))), dtypes.uint8)
@@ -108,7 +108,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     >>> packbits(np.array([1, 0, 1]))
     Array([160], dtype=uint8)
     """
-    (a,) = check("packbits", a)
+    a = check_one("packbits", a)
     places = _weights("packbits", bitorder)
     if not is_kind(a, "biu"):
         raise DtypeError(f"packbits takes bools or integers, got {type_of(a).short}", instead="a != 0")
@@ -132,7 +132,7 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
     >>> unpackbits(np.array([160], np.uint8), count=3)
     Array([1, 0, 1], dtype=uint8)
     """
-    (a,) = check("unpackbits", a)
+    a = check_one("unpackbits", a)
     places = _weights("unpackbits", bitorder)
     if type_of(a).dtype != dtypes.uint8:
         raise DtypeError(f"unpackbits takes uint8, got {type_of(a).short}", instead="a.view('uint8')")

@@ -15,7 +15,7 @@ from .._ops import elementwise as e
 from .._ops.dot import canonical_precision, dot_general
 from .._ops.families import literal
 from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
-from ._promote import canonical_axes, canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
@@ -242,7 +242,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     from ._fill import eye
     from ._reductions import sum
 
-    (a,) = check("trace", a)
+    a = check_one("trace", a)
     rank = type_of(a).ndim
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
     rows, columns = type_of(a).shape[i], type_of(a).shape[j]

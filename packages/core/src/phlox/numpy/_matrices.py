@@ -15,7 +15,7 @@ from ._binary import power
 from ._create import asarray
 from ._fill import arange, tri
 from ._indexing import diag
-from ._promote import check, to_dtype, type_of
+from ._promote import check, check_one, to_dtype, type_of
 from ._repeat import tile
 from ._shapes import broadcast_to, expand_dims, ravel
 from ._unary import is_kind
@@ -133,7 +133,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     >>> diag_indices_from(np.ones((1, 1)))
     (Array([0], dtype=int32), Array([0], dtype=int32))
     """
-    (arr,) = check("diag_indices_from", arr)
+    arr = check_one("diag_indices_from", arr)
     shape = type_of(arr).shape
     if len(shape) < 2 or len(set(shape)) != 1:
         raise ShapeError(f"diag_indices_from: needs two or more axes of one length, got {type_of(arr).short}")
@@ -151,7 +151,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    (v,) = check("diagflat", v)
+    v = check_one("diagflat", v)
     return diag(ravel(v), k)
 
 
@@ -192,7 +192,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
            [4, 2, 1],
            [9, 3, 1]], dtype=int32)
     """
-    (x,) = check("vander", x)
+    x = check_one("vander", x)
     if type_of(x).ndim != 1:
         raise ShapeError(f"vander: takes a vector, got {type_of(x).short}")
     columns = type_of(x).shape[0] if N is None else N.__index__()

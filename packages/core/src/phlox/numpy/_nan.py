@@ -15,7 +15,7 @@ from .._ir import dtypes
 from . import _reductions as r
 from ._binary import divide, less_equal, multiply, subtract
 from ._choose import where as choose
-from ._promote import check, to_dtype, type_of
+from ._promote import check, check_one, to_dtype, type_of
 from ._unary import conj, is_kind, isnan, logical_not, real, sqrt
 
 
@@ -38,7 +38,7 @@ def nansum(
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
     Array(3., dtype=float32)
     """
-    (a,) = check("nansum", a)
+    a = check_one("nansum", a)
     return r.sum(_replaced(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
@@ -56,7 +56,7 @@ def nanprod(
     >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
     Array(6., dtype=float32)
     """
-    (a,) = check("nanprod", a)
+    a = check_one("nanprod", a)
     return r.prod(_replaced(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
@@ -88,7 +88,7 @@ def nanmax(
     >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2., dtype=float32)
     """
-    (a,) = check("nanmax", a)
+    a = check_one("nanmax", a)
     r.no_out("nanmax", out)
     return _extremum(r.max, -np.inf, a, axis, keepdims, initial, where)
 
@@ -108,7 +108,7 @@ def nanmin(
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1., dtype=float32)
     """
-    (a,) = check("nanmin", a)
+    a = check_one("nanmin", a)
     r.no_out("nanmin", out)
     return _extremum(r.min, np.inf, a, axis, keepdims, initial, where)
 
@@ -128,7 +128,7 @@ def nanmean(
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1.5, dtype=float32)
     """
-    (a,) = check("nanmean", a)
+    a = check_one("nanmean", a)
     r.no_out("nanmean", out)
     if not is_kind(a, "fc"):
         return r.mean(a, axis, dtype, None, keepdims, where=where)
@@ -155,7 +155,7 @@ def nanvar(
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    (a,) = check("nanvar", a)
+    a = check_one("nanvar", a)
     r.no_out("nanvar", out)
     computed, wanted = r.variance_dtypes(type_of(a), dtype)
     a = to_dtype(a, computed)
@@ -203,7 +203,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2, dtype=int32)
     """
-    (a,) = check("nanargmax", a)
+    a = check_one("nanargmax", a)
     r.no_out("nanargmax", out)
     return _position(r.argmax, -np.inf, a, axis, bool(keepdims))
 
@@ -214,7 +214,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(0, dtype=int32)
     """
-    (a,) = check("nanargmin", a)
+    a = check_one("nanargmin", a)
     r.no_out("nanargmin", out)
     return _position(r.argmin, np.inf, a, axis, bool(keepdims))
 
@@ -225,7 +225,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
     """
-    (a,) = check("nancumsum", a)
+    a = check_one("nancumsum", a)
     return r.cumsum(_replaced(a, 0), axis, dtype, out)
 
 
@@ -235,5 +235,5 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
     Array([3., 3., 6.], dtype=float32)
     """
-    (a,) = check("nancumprod", a)
+    a = check_one("nancumprod", a)
     return r.cumprod(_replaced(a, 1), axis, dtype, out)

@@ -13,7 +13,7 @@ from .._ir import dtypes
 from .._ops import elementwise as e
 from ._choose import where
 from ._decompositions import svd
-from ._promote import canonical_axis, check, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axis, check_one, promote_inexact, to_dtype, type_of
 from ._reductions import any, max, min, sum
 from ._shapes import moveaxis
 from ._solving import inv
@@ -37,7 +37,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
     """
-    (x,) = check("norm", x)
+    x = check_one("norm", x)
     return _norm(x, ord=ord, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims)
 
 
@@ -114,7 +114,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
     Array(7., dtype=float32)
     """
-    (x,) = check("vector_norm", x)
+    x = check_one("vector_norm", x)
     return _vector_norm(x, ord, axis, keepdims)
 
 
@@ -140,7 +140,7 @@ def cond(x: Any, p: Any = None) -> Any:
     >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
     Array(2., dtype=float32)
     """
-    (x,) = check("cond", x)
+    x = check_one("cond", x)
     shape = type_of(x).shape
     if len(shape) < 2 or 0 in shape[-2:]:
         raise ShapeError(f"cond: takes matrices that are not empty, got {type_of(x).short}", shapes=[shape])

@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._ops import shape as ops
 from .._ops.sort import sort as sort_op
 from ._indexing import unstack_rows
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ._shapes import concatenate, flip, moveaxis
 from ._sorting import argsort, sort
 from ._unary import is_kind
@@ -64,7 +64,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     >>> jnp.partition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([0, 1, 2, 5, 3], dtype=int32)
     """
-    (a,) = check("partition", a)
+    a = check_one("partition", a)
     at, k = _place("partition", a, kth, axis)
     ordered = moveaxis(sort(a, at), at, -1)
     return moveaxis(concatenate([ordered[..., : k + 1], flip(ordered[..., k + 1 :], -1)], -1), -1, at)
@@ -76,7 +76,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     >>> jnp.argpartition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([4, 1, 2, 0, 3], dtype=int32)
     """
-    (a,) = check("argpartition", a)
+    a = check_one("argpartition", a)
     at, k = _place("argpartition", a, kth, axis)
     order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32)
     return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
@@ -90,7 +90,7 @@ def sort_complex(a: Any) -> Any:
     >>> jnp.sort_complex(jnp.array([2, 1]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
-    (a,) = check("sort_complex", a)
+    a = check_one("sort_complex", a)
     ordered = sort(a)
     dtype = type_of(a).dtype
     wide = dtype == dtypes.float64 or (dtypes.kind(dtype) in "iu" and dtypes.bits(dtype) == 64)

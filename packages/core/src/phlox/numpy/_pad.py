@@ -16,7 +16,7 @@ from .._ops.slicing import along
 from ._choose import round
 from ._fill import linspace
 from ._indexing import take
-from ._promote import check, to_dtype, type_of
+from ._promote import check_one, to_dtype, type_of
 from ._quantile import median
 from ._reductions import max, mean, min
 from ._shapes import broadcast_to, concatenate, flip
@@ -73,7 +73,7 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
     >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")
     Array([2, 1, 2, 3, 2], dtype=int32)
     """
-    (array,) = check("pad", array)
+    array = check_one("pad", array)
     rank = type_of(array).ndim
     if isinstance(pad_width, dict):
         raise ArgumentError("pad: a dict of widths is not supported", instead="(before, after) for each axis")

@@ -21,7 +21,7 @@ from ._at import At
 from ._binary import less, remainder
 from ._choose import clip, where as choose
 from ._indexing import grid_index, take
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ._searching import bincount
 from ._shapes import atleast_1d, broadcast_to, ravel, reshape, stack, transpose
 from ._unary import as_bool
@@ -60,7 +60,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     >>> jnp.nonzero(jnp.array([0, 5, 6]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    (a,) = check("nonzero", a)
+    a = check_one("nonzero", a)
     shape = type_of(a).shape
     if not shape:
         raise ShapeError("nonzero of an array without axes", instead="numpy.nonzero(numpy.atleast_1d(x))")
@@ -94,7 +94,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     Array([[0, 1],
            [1, 0]], dtype=int32)
     """
-    (a,) = check("argwhere", a)
+    a = check_one("argwhere", a)
     found = transpose(stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)))
     return found if type_of(a).shape else found[:, :0]
 

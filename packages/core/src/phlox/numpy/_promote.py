@@ -38,6 +38,11 @@ def check(function: str, *args: Any) -> list[Any]:
     return [x if isinstance(x, ArrayLike) else _checked(function, i, x)[0] for i, x in enumerate(args)]
 
 
+def check_one(function: str, x: Any) -> Any:
+    """The same for a function of one array."""
+    return x if type(x) is Array else check(function, x)[0]
+
+
 def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
     """An argument that is no array of ours, and its type."""
     if type(x) in _NUMBERS:

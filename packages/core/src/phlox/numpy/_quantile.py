@@ -15,7 +15,7 @@ from . import _reductions as r
 from ._binary import add, divide, equal, greater, greater_equal, less_equal, multiply, subtract
 from ._choose import clip, where as choose
 from ._indexing import take, take_along_axis
-from ._promote import canonical_axes, check, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axes, check, check_one, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, expand_dims, moveaxis, reshape
 from ._sorting import argsort, sort
 from ._unary import ceil, floor, is_kind, isnan, logical_not
@@ -125,7 +125,7 @@ def _checked(
         raise ShapeError(f"{function}: q must be a number or a vector, got {type_of(q).short}", instead="q.ravel()")
     axes = canonical_axes(axis if not isinstance(axis, list) else tuple(axis), type_of(a).ndim, function)
     if weights is not None:
-        (weights,) = check(function, weights)
+        weights = check_one(function, weights)
         if type_of(weights).shape != type_of(a).shape:
             weights = _spread(function, a, weights, axis, axes)
     wanted = dtypes.to_inexact(type_of(a).dtype)

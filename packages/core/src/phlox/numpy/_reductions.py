@@ -16,7 +16,7 @@ from .._ops import elementwise as e, logic, reduce as ops, running
 from .._ops.shape import broadcast_in_dim, reshape, transpose
 from ._binary import divide, multiply, subtract
 from ._choose import where as choose
-from ._promote import canonical_axes, canonical_axis, check, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, ravel
 from ._unary import as_bool, is_kind
 
@@ -44,7 +44,7 @@ def _keep(a: Any, where_: Any, neutral: Any) -> Any:
     """`a` with the neutral element where it does not take part."""
     if where_ is None:
         return a
-    (where_,) = check("where", where_)
+    where_ = check_one("where", where_)
     if type_of(where_).dtype != dtypes.bool_:
         raise DtypeError(f"where must be a mask of bools, got {type_of(where_).short}", instead="x != 0")
     return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
@@ -99,7 +99,7 @@ _TOTALS = {
 
 
 def _initial(function: str, initial: Any, dtype: Any) -> Any:
-    (initial,) = check(function, initial)
+    initial = check_one(function, initial)
     if type_of(initial).shape:
         raise ShapeError(f"{function}: initial must be a number, got {type_of(initial).short}")
     return to_dtype(initial, dtype)
@@ -108,7 +108,7 @@ def _initial(function: str, initial: Any, dtype: Any) -> Any:
 def _sum_or_product(
     name: str, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
 ) -> Any:
-    (a,) = check(name, a)
+    a = check_one(name, a)
     if out is not None:
         no_out(name, out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
@@ -198,7 +198,7 @@ def max(
     >>> jnp.max(jnp.array([1, 3, 2]))
     Array(3, dtype=int32)
     """
-    (a,) = check("max", a)
+    a = check_one("max", a)
     no_out("max", out)
     return _extremum(a, _hashable(axis), keepdims, initial, where, True)
 
@@ -212,7 +212,7 @@ def min(
     >>> jnp.min(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
-    (a,) = check("min", a)
+    a = check_one("min", a)
     no_out("min", out)
     return _extremum(a, _hashable(axis), keepdims, initial, where, False)
 
@@ -246,7 +246,7 @@ def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     >>> jnp.all(jnp.array([True, False]))
     Array(False, dtype=bool)
     """
-    (a,) = check("all", a)
+    a = check_one("all", a)
     no_out("all", out)
     return _all(a, _hashable(axis), keepdims, where)
 
@@ -266,7 +266,7 @@ def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     >>> jnp.any(jnp.array([True, False]))
     Array(True, dtype=bool)
     """
-    (a,) = check("any", a)
+    a = check_one("any", a)
     no_out("any", out)
     return _any(a, _hashable(axis), keepdims, where)
 
@@ -278,7 +278,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     >>> jnp.count_nonzero(jnp.array([0, 1, 2]))
     Array(2, dtype=int32)
     """
-    (a,) = check("count_nonzero", a)
+    a = check_one("count_nonzero", a)
     return sum(as_bool(a), axis, keepdims=keepdims)
 
 
@@ -310,7 +310,7 @@ def mean(
     >>> jnp.mean(jnp.array([1, 2, 3, 4]))
     Array(2.5, dtype=float32)
     """
-    (a,) = check("mean", a)
+    a = check_one("mean", a)
     no_out("mean", out)
     wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
     computed = _wide(wanted) if dtype is None else wanted
@@ -361,7 +361,7 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    (a,) = check("var", a)
+    a = check_one("var", a)
     no_out("var", out)
     freedom = ddof if correction is None else correction
     computed, wanted = variance_dtypes(type_of(a), dtype)
@@ -400,7 +400,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)
     """
-    (a,) = check("average", a)
+    a = check_one("average", a)
     axes = canonical_axes(axis, type_of(a).ndim, "average")
     if weights is None:
         (a,) = promote_inexact(a)

@@ -17,7 +17,7 @@ from .._ops.slicing import along
 from .._trace.trace import ArrayLike, Tracer
 from ._binary import remainder, subtract
 from ._indexing import take, unstack_rows
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ._shapes import Shape, as_shape, broadcast_to, ravel, reshape
 
 
@@ -28,7 +28,7 @@ def tile(A: Any, reps: Shape) -> Any:
     >>> jnp.tile(jnp.arange(2), 2)
     Array([0, 1, 0, 1], dtype=int32)
     """
-    (A,) = check("tile", A)
+    A = check_one("tile", A)
     counts = as_shape(reps, "tile")
     old = type_of(A).shape
     rank = max(len(counts), len(old))
@@ -114,7 +114,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     >>> jnp.roll(jnp.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)
     """
-    (a,) = check("roll", a)
+    a = check_one("roll", a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
     axes = (axis,) if not isinstance(axis, tuple | list) else tuple(axis)

@@ -18,7 +18,7 @@ from ._binary import maximum
 from ._choose import where as choose
 from ._fill import zeros
 from ._indexing import take
-from ._promote import check, promote_dtypes, to_dtype, type_of
+from ._promote import check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays, broadcast_to, concatenate, expand_dims, flip, ravel, reshape
 from ._sorting import argsort
 from ._unary import imag, is_kind, isnan, real
@@ -137,7 +137,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     >>> jnp.bincount(jnp.array([1, 2, 2]))
     Array([0, 1, 2], dtype=int32)
     """
-    (x,) = check("bincount", x)
+    x = check_one("bincount", x)
     if not is_kind(x, "biu"):
         raise DtypeError(f"bincount counts integers, got {type_of(x).short}", instead="x.astype(int), or histogram")
     if type_of(x).ndim != 1:
@@ -151,7 +151,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if weights is None:
         weights = np.ones((), dtypes.canonical(dtypes.int64))[()]
     else:
-        (weights,) = check("bincount", weights)
+        weights = check_one("bincount", weights)
         if type_of(weights).shape != type_of(x).shape:
             raise ShapeError(f"bincount: {type_of(weights).short} as weights of {type_of(x).short}")
     return At(zeros((length,), type_of(weights).dtype))[maximum(x, 0)].add(weights, mode="drop")

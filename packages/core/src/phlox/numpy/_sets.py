@@ -23,7 +23,7 @@ from ._fill import zeros
 from ._indexing import take
 from ._orders import lexsort
 from ._places import first_places, known_count
-from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
 from ._searching import searchsorted
 from ._shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from ._sorting import argsort, sort
@@ -101,7 +101,7 @@ def unique(
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
-    (ar,) = check("unique", ar)
+    ar = check_one("unique", ar)
     shape = type_of(ar).shape
     a, at = (ravel(ar), 0) if axis is None else (ar, canonical_axis(axis, len(shape), "unique"))
     n = type_of(a).shape[at]

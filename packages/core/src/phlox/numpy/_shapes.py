@@ -14,7 +14,7 @@ from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir.avals import ShapedArray
 from .._ops import shape as ops, slicing
 from .._ops.slicing import along
-from ._promote import canonical_axes, canonical_axis, check, common_shape, promote_dtypes, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, common_shape, promote_dtypes, type_of
 
 Shape = int | Sequence[int]
 
@@ -96,7 +96,7 @@ def reshape(a: Any, shape: Shape, order: str = "C", *, copy: bool | None = None)
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
-    (a,) = check("reshape", a)
+    a = check_one("reshape", a)
     old = type_of(a).shape
     new = _fill_in("reshape", as_shape(shape, "reshape"), old)
     if order == "F":
@@ -125,7 +125,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     >>> jnp.transpose(jnp.ones((2, 3))).shape
     (3, 2)
     """
-    (a,) = check("transpose", a)
+    a = check_one("transpose", a)
     rank = type_of(a).ndim
     order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
     if order == tuple(range(rank)):
@@ -162,7 +162,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    (a,) = check("swapaxes", a)
+    a = check_one("swapaxes", a)
     rank = type_of(a).ndim
     order = list(range(rank))
     i, j = canonical_axis(axis1, rank, "swapaxes"), canonical_axis(axis2, rank, "swapaxes")
@@ -177,7 +177,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    (a,) = check("moveaxis", a)
+    a = check_one("moveaxis", a)
     rank = type_of(a).ndim
     sources = canonical_axes(source, rank, "moveaxis")
     destinations = canonical_axes(destination, rank, "moveaxis")
@@ -196,7 +196,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
     (1, 3, 1)
     """
-    (a,) = check("expand_dims", a)
+    a = check_one("expand_dims", a)
     old = type_of(a).shape
     count = 1 if not isinstance(axis, tuple | list) else len(axis)
     new_axes = canonical_axes(axis, len(old) + count, "expand_dims")
@@ -213,7 +213,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
     (3,)
     """
-    (a,) = check("squeeze", a)
+    a = check_one("squeeze", a)
     old = type_of(a).shape
     axes = tuple(i for i, n in enumerate(old) if n == 1) if axis is None else canonical_axes(axis, len(old), "squeeze")
     return ops.squeeze(a, dimensions=axes) if axes else ops.own(a)
@@ -226,7 +226,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     >>> jnp.flip(jnp.arange(3))
     Array([2, 1, 0], dtype=int32)
     """
-    (m,) = check("flip", m)
+    m = check_one("flip", m)
     return ops.rev(m, dimensions=canonical_axes(axis, type_of(m).ndim, "flip"))
 
 
@@ -274,7 +274,7 @@ def broadcast_to(array: Any, shape: Shape) -> Any:
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    (array,) = check("broadcast_to", array)
+    array = check_one("broadcast_to", array)
     old, new = type_of(array).shape, as_shape(shape, "broadcast_to")
     if old == new:
         return ops.own(array)
@@ -420,7 +420,7 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
 
 
 def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any]:
-    (ary,) = check(function, ary)
+    ary = check_one(function, ary)
     at = canonical_axis(axis, type_of(ary).ndim, function)
     n = type_of(ary).shape[at]
     if isinstance(where, tuple | list) or getattr(where, "ndim", 0) > 0:

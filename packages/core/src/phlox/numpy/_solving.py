@@ -22,7 +22,7 @@ from ._decompositions import svd
 from ._fill import eye, zeros
 from ._linear import matmul
 from ._matrices import matrix_shape
-from ._promote import check, promote_inexact, type_of
+from ._promote import check, check_one, promote_inexact, type_of
 from ._reductions import any, max, sum
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from ._unary import conj
@@ -85,7 +85,7 @@ def inv(a: Any) -> Any:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    (a,) = check("inv", a)
+    a = check_one("inv", a)
     rows, columns = matrix_shape("inv", a)
     if rows != columns:
         raise ShapeError(f"inv: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
@@ -222,7 +222,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     if limit is None:
         dtype = type_of(s).dtype
         limit = max(s, -1) * dtype.type(builtins.max(type_of(m).shape[-2:])) * dtypes.finfo(dtype).eps
-    (limit,) = check("matrix_rank", limit)
+    limit = check_one("matrix_rank", limit)
     return sum(s > expand_dims(limit, type_of(limit).ndim), axis=-1)
 
 
@@ -235,7 +235,7 @@ def matrix_power(a: Any, n: int) -> Any:
     Array([[1., 5.],
            [0., 1.]], dtype=float32)
     """
-    (a,) = check("matrix_power", a)
+    a = check_one("matrix_power", a)
     rows, columns = matrix_shape("matrix_power", a)
     if rows != columns:
         raise ShapeError(f"matrix_power: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
@@ -265,7 +265,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
-    (a,) = check("tensorinv", a)
+    a = check_one("tensorinv", a)
     split = operator.index(ind)
     if split <= 0:
         raise OptionError(f"tensorinv: ind={ind} is not positive")

@@ -10,7 +10,7 @@ from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._ops import shape as shape_ops
 from .._ops.sort import sort as sort_op
-from ._promote import canonical_axis, check, to_dtype, type_of
+from ._promote import canonical_axis, check_one, to_dtype, type_of
 from ._shapes import flip, ravel
 
 
@@ -39,7 +39,7 @@ def sort(
     Array([1, 2, 3], dtype=int32)
     """
     _plain("sort", kind, order)
-    (a,) = check("sort", a)
+    a = check_one("sort", a)
     if axis is None:
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "sort")
@@ -67,7 +67,7 @@ def argsort(
     Array([1, 2, 0], dtype=int32)
     """
     _plain("argsort", kind, order)
-    (a,) = check("argsort", a)
+    a = check_one("argsort", a)
     if axis is None:
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "argsort")

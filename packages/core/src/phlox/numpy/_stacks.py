@@ -8,7 +8,7 @@ from typing import Any
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._ops.shape import own
 from ._create import asarray
-from ._promote import canonical_axes, canonical_axis, check, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, type_of
 from ._shapes import (
     array_split,
     atleast_2d,
@@ -112,7 +112,7 @@ def _joined(arrays: Any, depth: int, rank: int) -> Any:
 
 
 def _along(function: str, ary: Any, axis: int) -> int:
-    (ary,) = check(function, ary)
+    ary = check_one(function, ary)
     if type_of(ary).ndim <= axis:
         raise AxisError(f"{function}: {type_of(ary).short} has no axis {axis}", axis=axis)
     return axis
@@ -135,7 +135,7 @@ def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
     [(2, 2), (2, 2)]
     """
-    (ary,) = check("hsplit", ary)
+    ary = check_one("hsplit", ary)
     return split(ary, indices_or_sections, _along("hsplit", ary, 0 if type_of(ary).ndim == 1 else 1))
 
 
@@ -156,7 +156,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
     """
-    (x,) = check("unstack", x)
+    x = check_one("unstack", x)
     if not type_of(x).shape:
         raise ShapeError(f"unstack: needs at least 1 axis, got {type_of(x).short}")
     at = canonical_axis(axis, type_of(x).ndim, "unstack")
@@ -199,7 +199,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     Array([[2, 4],
            [1, 3]], dtype=int32)
     """
-    (m,) = check("rot90", m)
+    m = check_one("rot90", m)
     if type_of(m).ndim < 2:
         raise ShapeError(f"rot90: needs at least 2 axes, got {type_of(m).short}")
     first, second = canonical_axes(tuple(axes), type_of(m).ndim, "rot90")
@@ -220,7 +220,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    (a,) = check("rollaxis", a)
+    a = check_one("rollaxis", a)
     rank = type_of(a).ndim
     place, before = canonical_axis(axis, rank, "rollaxis"), start.__index__()
     if not -rank <= before <= rank:

@@ -21,7 +21,7 @@ from ._choose import where as choose
 from ._create import asarray
 from ._fill import full
 from ._indexing import take
-from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from ._vectorize import vectorize
 
@@ -122,11 +122,11 @@ class ufunc:
         Array(7, dtype=int32)
         """
         name = self._folds("reduce", out)
-        (a,) = check(name, a)
+        a = check_one(name, a)
         if initial is not None:
-            (initial,) = check(name, initial)
+            initial = check_one(name, initial)
         if where is not None:
-            (where,) = check(name, where)
+            where = check_one(name, where)
             if self.identity is None and initial is None:
                 raise OptionError(f"{name}: where= without an identity", instead="initial=, to begin with")
             if type_of(where).dtype != dtypes.bool_:
@@ -146,7 +146,7 @@ class ufunc:
         Array([1, 3, 3, 5], dtype=int32)
         """
         name = self._folds("accumulate", out)
-        (a,) = check(name, a)
+        a = check_one(name, a)
         own = self._own["accumulate"]
         if own is not None:
             return own(a, axis=axis, dtype=dtype)

@@ -10,7 +10,7 @@ from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.shape import bitcast_convert_type, concatenate
 from .._ops.slicing import along
-from ._promote import check, to_dtype, type_of
+from ._promote import check_one, to_dtype, type_of
 from ._shapes import reshape
 
 
@@ -24,7 +24,7 @@ def view(a: Any, dtype: Any = None, type: None = None) -> Any:
     >>> jnp.ones(2, "float16").view("uint8")
     Array([ 0, 60,  0, 60], dtype=uint8)
     """
-    (a,) = check("view", a)
+    a = check_one("view", a)
     if type is not None:
         raise UnsupportedError("view: type= is not supported")
     return a if dtype is None else _view(a, dtype=dtypes.user_dtype(dtype, "view"))

@@ -16,7 +16,7 @@ from .._ops.fft import FftType
 from ._create import asarray
 from ._fill import arange
 from ._pad import pad
-from ._promote import check, type_of
+from ._promote import check_one, type_of
 from ._repeat import roll
 from ._shapes import moveaxis
 from ._unary import conj
@@ -55,7 +55,7 @@ def _scale(lengths: Sequence[int], back: bool, norm: str | None) -> float:
 
 
 def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
-    (a,) = check(function, a)
+    a = check_one(function, a)
     rank = type_of(a).ndim
     if s is not None:
         s = tuple(operator.index(n) for n in s)
@@ -178,7 +178,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
     Array([2., 0.], dtype=float32)
     """
-    (a,) = check("hfft", a)
+    a = check_one("hfft", a)
     out = _over_one("hfft", FftType.IRFFT, conj(a), n, axis, norm)
     return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
 
@@ -189,7 +189,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
-    (a,) = check("ihfft", a)
+    a = check_one("ihfft", a)
     out = _over_one("ihfft", FftType.RFFT, a, n, axis, norm)
     return conj(out) * (1 / (type_of(a).shape[axis] if n is None else n))
 
@@ -309,7 +309,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 
 def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
-    (x,) = check(function, x)
+    x = check_one(function, x)
     shape = type_of(x).shape
     chosen = tuple(range(len(shape))) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     return roll(x, [sign * (shape[i] // 2) for i in chosen], chosen)

@@ -13,7 +13,7 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
-from ..numpy._promote import canonical_axis, check, promote_inexact, type_of
+from ..numpy._promote import canonical_axis, check, check_one, promote_inexact, type_of
 from ..numpy._shapes import as_shape, expand_dims
 from ._distributions import gumbel
 from ._keys import checked
@@ -58,7 +58,7 @@ def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Any:
     True
     """
     key, _ = checked("geometric", key)
-    (p,) = check("geometric", p)
+    p = check_one("geometric", p)
     return _geometric(key, p, _shape("geometric", shape, p), _dtype("geometric", dtype))
 
 
@@ -102,7 +102,7 @@ def categorical(
     Array([1, 1, 1], dtype=int32)
     """
     key, _ = checked("categorical", key)
-    (logits,) = check("categorical", logits)
+    logits = check_one("categorical", logits)
     precise("categorical", mode)
     aval = type_of(logits)
     at = canonical_axis(axis, aval.ndim, "categorical")

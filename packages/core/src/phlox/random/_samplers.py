@@ -17,7 +17,7 @@ from .._ops.shape import convert, iota
 from .._ops.sort import sort
 from .._ops.uniform import between, normal as normal_real
 from .._trace.trace import Tracer
-from ..numpy._promote import canonical_axis, check, to_dtype, type_of
+from ..numpy._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ..numpy._shapes import as_shape, broadcast_shapes
 from ._keys import checked
 
@@ -267,7 +267,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     [0, 1, 2, 3]
     """
     key, _ = checked("permutation", key)
-    (x,) = check("permutation", x)
+    x = check_one("permutation", x)
     aval = type_of(x)
     if aval.ndim == 0:
         if dtypes.kind(aval.dtype) not in "iu":

@@ -18,7 +18,7 @@ from ..._ops.lu import lu as lu_p
 from ..._ops.matrices import adjoint, product
 from ..._ops.similar import hessenberg as hessenberg_p
 from ...lax import linalg
-from ...numpy._promote import check, promote_inexact, type_of
+from ...numpy._promote import check, check_one, promote_inexact, type_of
 
 
 @functools.partial(jit, static_argnames=("lower", "overwrite_a", "check_finite"))
@@ -119,7 +119,7 @@ def schur(a: Any, output: str = "real") -> Any:
     """
     if output not in ("real", "complex"):
         raise OptionError(f"schur: there is no output={output!r}", instead="'real' or 'complex'")
-    (a,) = check("schur", a)
+    a = check_one("schur", a)
     return linalg.schur(a.astype(dtypes.to_complex(type_of(a).dtype)) if output == "complex" else a)
 
 
@@ -252,7 +252,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    (a,) = check("hessenberg", a)
+    a = check_one("hessenberg", a)
     if type_of(a).ndim >= 1 and type_of(a).shape[-1] == 0:
         return (jnp.zeros_like(a), jnp.zeros_like(a)) if calc_q else jnp.zeros_like(a)
     reflections, taus = hessenberg_p(a)

@@ -13,7 +13,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedErro
 from ..._ir import dtypes
 from ..._ops.matrices import adjoint, product
 from ...lax._polar import qdwh
-from ...numpy._promote import check, promote_inexact, type_of
+from ...numpy._promote import check, check_one, promote_inexact, type_of
 from ._factors import schur
 from ._systems import solve_triangular
 
@@ -313,7 +313,7 @@ def polar(
     Array([[1., 0.],
            [0., 2.]], dtype=float32)
     """
-    (a,) = check("polar", a)
+    a = check_one("polar", a)
     if type_of(a).ndim < 2:
         raise ShapeError(f"polar: takes matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
     if side not in ("right", "left"):

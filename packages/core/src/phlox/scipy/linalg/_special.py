@@ -14,7 +14,7 @@ from ... import numpy as jnp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ...numpy._promote import check, promote_dtypes, promote_inexact, type_of
+from ...numpy._promote import check, check_one, promote_dtypes, promote_inexact, type_of
 
 
 def _vectors(function: str, *arrays: Any) -> list[Any]:
@@ -84,8 +84,8 @@ def hankel(c: Any, r: Any = None) -> Any:
     Array([[1, 2, 5],
            [2, 5, 6]], dtype=int32)
     """
-    (c,) = check("hankel", c)
-    (r,) = check("hankel", jnp.zeros_like(c) if r is None else r)
+    c = check_one("hankel", c)
+    r = check_one("hankel", jnp.zeros_like(c) if r is None else r)
     if any(type_of(x).ndim == 0 for x in (c, r)):
         raise ShapeError("hankel: takes vectors, got a number")
     return _hankel(c, r)
@@ -204,7 +204,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
            [0, 2]], dtype=int32)
     """
     n = operator.index(n)
-    (a,) = check("convolution_matrix", a)
+    a = check_one("convolution_matrix", a)
     if n <= 0:
         raise OptionError(f"convolution_matrix: n={n} is not positive")
     if type_of(a).ndim == 0 or type_of(a).shape[-1] < 1:

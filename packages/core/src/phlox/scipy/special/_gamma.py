@@ -11,7 +11,7 @@ from ... import lax, numpy as jnp
 from ..._api.custom import custom_jvp
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
-from ...numpy._promote import check, promote_inexact, promoted_inexact, type_of
+from ...numpy._promote import check, check_one, promote_inexact, promoted_inexact, type_of
 from ._elementary import real_inexact
 
 
@@ -191,7 +191,7 @@ def polygamma(n: Any, x: Any) -> Any:
     >>> round(float(polygamma(1, 1.0)), 3)
     1.645
     """
-    (n,) = check("polygamma", n)
+    n = check_one("polygamma", n)
     if dtypes.kind(type_of(n).dtype) not in "iu":
         raise DtypeError(f"polygamma: n must be whole numbers, got {type_of(n).short}")
     return lax.polygamma(*real_inexact("polygamma", n, x))

@@ -10,11 +10,11 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api.custom import custom_jvp
 from ..._base.errors import ArgumentError, DtypeError, OptionError
-from ...numpy._promote import check, promote_inexact, type_of
+from ...numpy._promote import check, check_one, promote_inexact, type_of
 
 
 def _float(function: str, x: Any) -> Any:
-    (x,) = check(function, x)
+    x = check_one(function, x)
     x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
         raise DtypeError(f"{function} takes float32 or float64, got {type_of(x).short}")
