@@ -244,3 +244,20 @@ def test_a_tracer_has_the_methods_of_arrays_until_they_are_called():
     for name in ("devices", "delete", "is_deleted", "unsafe_buffer_pointer"):
         with pytest.raises(phlox.errors.ConcretizationTypeError, match=name):
             phlox.jit(lambda x, name=name: getattr(x, name)())(1.0)
+
+
+WARNINGS = {
+    "donated": lambda: phlox.jit(lambda x: x.sum(), donate_argnums=0)(jnp.ones((3, 4))),
+    "dtype": lambda: jnp.zeros(3, "float64"),
+    "update": lambda: jnp.ones(3, "uint8").at[0].multiply(jnp.float32(2.5)),
+    "rank": lambda: phlox.jit(lambda x, y: x + y)(jnp.ones(3), jnp.ones((2, 3))),
+}
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warnings_are_at_the_users_line(name):
+    make = WARNINGS[name]
+    with phlox.config.scope(numpy_rank_promotion="warn"), pytest.warns() as caught:
+        make()
+    line = make.__code__.co_firstlineno
+    assert {(w.filename, w.lineno) for w in caught} == {(__file__, line)}

@@ -7,7 +7,6 @@ is the hot path, is made by `calling`.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ from .._base import config, pytree
 from .._base.errors import RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
+from .._base.source import warn
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
@@ -323,7 +323,7 @@ class JitFunction:
         usable = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
         useless = ", ".join(invars[i].aval.short for i in given if i not in usable)
         if useless:
-            warnings.warn(f"donated arrays that no output can use: {useless}", UserWarning, stacklevel=6)
+            warn(f"donated arrays that no output can use: {useless}", UserWarning)
         return usable
 
     def _donated(self, args: Any, kwargs: Any, statics: Any) -> frozenset[int]:

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -186,3 +187,13 @@ def user_location(depth: int = 1) -> Location | None:
             return Location(replayed.code, replayed.offset, scope.get())
         frame = frame.f_back
     return None
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """`warnings.warn`, at the user's line."""
+    frame = sys._getframe(1)
+    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)

@@ -6,7 +6,6 @@ keys, which stands for a small array of a physical type. Mirrors ``jax.dtypes``.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +13,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import DtypeError
+from .._base.source import warn
 
 Dtype = Any  # numpy.dtype | ExtendedDtype
 
@@ -189,11 +189,10 @@ def user_dtype(dtype: Any, function: str = "") -> Dtype:
     found = as_dtype(dtype)
     result = canonical(found)
     if result is not found and result != found and not (isinstance(dtype, type) and dtype in _PYTHON):
-        warnings.warn(
+        warn(
             f"{function + ': ' if function else ''}dtype {found.name} is not available and becomes {result.name}; "
             "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits",
             UserWarning,
-            stacklevel=3,
         )
     return result
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import warnings
 from typing import NamedTuple
 
 from .._base import config
+from .._base.source import warn
 
 _MAGIC = b"phlox-executable-1\n"
 _SUFFIX = ".xla"
@@ -142,11 +142,10 @@ def _prepare(folder: str) -> bool:
 def _warn(message: str) -> None:
     if not _state["warned"]:
         _state["warned"] = True
-        warnings.warn(
+        warn(
             f"{message}; going on without a cache. PHLOX_COMPILATION_CACHE_DIR names another folder, "
             "PHLOX_ENABLE_COMPILATION_CACHE=0 turns it off",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

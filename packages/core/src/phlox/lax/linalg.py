@@ -6,11 +6,11 @@ matrix that is not positive definite or when an iteration does not converge, tha
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .._base.errors import ShapeError
+from .._base.source import warn
 from .._ir import dtypes
 from .._ops import (
     cholesky as _cholesky,
@@ -146,7 +146,7 @@ def eig(
     [(2,), (2, 2)]
     """
     if use_magma is not None:
-        warnings.warn("use_magma is deprecated: say implementation=EigImplementation.MAGMA", DeprecationWarning, 2)
+        warn("use_magma is deprecated: say implementation=EigImplementation.MAGMA", DeprecationWarning)
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
     return eig_p(
         *check("eig", x),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api.custom import custom_vjp
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
+from .._base.source import warn
 from .._ir import dtypes
 from ..numpy._promote import check, type_of
 
@@ -124,7 +124,7 @@ def scaled_dot_general(
            [32., 32.]], dtype=float32)
     """
     if implementation is not None:
-        warnings.warn("scaled_dot_general: implementation= has no effect", DeprecationWarning, stacklevel=2)
+        warn("scaled_dot_general: implementation= has no effect", DeprecationWarning)
     if configs is None:
         return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
     lhs, rhs = map(jnp.asarray, check("scaled_dot_general", lhs, rhs))

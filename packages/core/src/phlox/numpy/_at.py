@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from .._api.jit import jit
 from .._api.staged import staged
 from .._base.errors import DtypeError, ShapeError, UnsupportedError
 from .._base.pytree import flatten
+from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import ClosedJaxpr
@@ -298,10 +298,9 @@ def _scatter(
     aval, given = type_of(x), type_of(y)
     dtype, weak = promote(((aval.dtype, aval.weak_type), (given.dtype, given.weak_type)))
     if dtype != aval.dtype and not given.weak_type:
-        warnings.warn(
+        warn(
             f"x.at[...].{kind}(y): {given.short} cannot be stored in {aval.short} without loss and is converted",
             FutureWarning,
-            stacklevel=4,
         )
     if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
         raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import ArgumentError, AxisError, ShapeError
+from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.promotion import promote
@@ -139,7 +139,7 @@ def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
     message = f"{function} would broadcast arrays of different rank: shapes {', '.join(map(str, shapes))}"
     if mode == "raise":
         raise ShapeError(message, instead="x[None, :] adds the axis explicitly", shapes=shapes)
-    warnings.warn(message, UserWarning, stacklevel=4)
+    warn(message, UserWarning)
 
 
 #: for types of arguments: what is to be done to each of them, as (dtype, weak, rank), or None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from .._api.jit import jit
 from .._base import config
 from .._base.errors import DtypeError, OptionError, ShapeError
+from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ops import keys as ops
@@ -60,7 +60,7 @@ def _legacy(function: str) -> None:
     if settings.legacy_prng_key == "error":
         raise OptionError(f"{what}, and legacy_prng_key is 'error'", instead="phlox.random.key(seed)")
     kind = UserWarning if settings.legacy_prng_key == "warn" else FutureWarning
-    warnings.warn(f"{what}; phlox.random.key(seed) makes one of the new style", kind, stacklevel=4)
+    warn(f"{what}; phlox.random.key(seed) makes one of the new style", kind)
 
 
 def _restore(keys: Any, typed: bool) -> Any:

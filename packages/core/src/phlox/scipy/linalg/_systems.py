@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 from ... import numpy as jnp
 from ..._api.jit import jit
 from ..._base.errors import OptionError, ShapeError
+from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ops.cholesky import cholesky as cholesky_p
 from ..._ops.elementwise import stop_gradient
@@ -44,10 +44,9 @@ def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     left, right = type_of(a).shape, type_of(b).shape
     vectors = len(right) == 1
     if not vectors and len(left) == len(right) + 1 and left[-1] == right[-1]:
-        warnings.warn(
+        warn(
             f"{function}: a stack of vectors as b is deprecated: say {function}(a, b[..., None]).squeeze(-1)",
             FutureWarning,
-            stacklevel=3,
         )
         vectors = True
     b = b[..., None] if vectors else b
