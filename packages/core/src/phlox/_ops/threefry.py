@@ -7,6 +7,7 @@ and xor. Everything else in this file says which counters are encrypted: the sam
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -40,22 +41,23 @@ def _text(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value
     shape = f.out.shape
     k0, k1, x0, x1 = (fit(f, v, shape) for v in (k0, k1, x0, x1))
     aval = f.out
+    number = functools.cache(lambda n: f.constant(n, aval))
 
     def op(name: str, a: Value, b: Value) -> Value:
         return f.same(f"stablehlo.{name}", a, b)
 
     def rotate(v: Value, by: int) -> Value:
-        up = op("shift_left", v, f.constant(by, aval))
-        return op("or", up, op("shift_right_logical", v, f.constant(32 - by, aval)))
+        up = op("shift_left", v, number(by))
+        return op("or", up, op("shift_right_logical", v, number(32 - by)))
 
-    keys = [k0, k1, op("xor", op("xor", k0, k1), f.constant(_PARITY, aval))]
+    keys = [k0, k1, op("xor", op("xor", k0, k1), number(_PARITY))]
     x0, x1 = op("add", x0, keys[0]), op("add", x1, keys[1])
     for block in range(5):
         for by in _ROTATIONS[block % 2]:
             x0 = op("add", x0, x1)
             x1 = op("xor", rotate(x1, by), x0)
         x0 = op("add", x0, keys[(block + 1) % 3])
-        x1 = op("add", x1, op("add", keys[(block + 2) % 3], f.constant(block + 1, aval)))
+        x1 = op("add", x1, op("add", keys[(block + 2) % 3], number(block + 1)))
     return [x0, x1]
 
 
