@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -196,15 +195,24 @@ def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
-def _first(name: str, home: str) -> Callable[..., Any]:
-    """Stands for a method until it is called: that imports the function, which takes its place."""
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The array with its bytes read as elements of another dtype (as ``numpy.ndarray.view``)."""
+    from ._view import view
+
+    return view(self, dtype, type)
+
+
+def _first(name: str) -> Callable[..., Any]:
+    """Stands for a method until it is called: that imports the function of its name, which takes its place."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        function = _method(getattr(import_module(f"{__package__}.{home}"), name), name)
+        function = _method(getattr(sys.modules[__package__], name), name)
         setattr(ArrayLike, name, function)
         return function(self, *args, **kwargs)
 
-    return _method(method, name)
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.{name}`."
+    return method
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
@@ -237,18 +245,10 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "take": i.take,
     "trace": lin.trace,
     "var": r.var,
+    "view": _view,
 }
-#: methods that few programs call, by the modules of their functions
-_LATER = {
-    "argpartition": "_orders",
-    "argsort": "_sorting",
-    "choose": "_apply",
-    "nonzero": "_places",
-    "repeat": "_repeat",
-    "searchsorted": "_searching",
-    "sort": "_sorting",
-    "view": "_view",
-}
+#: methods that few programs call, whose functions the package imports on demand
+_LATER = ("argpartition", "argsort", "choose", "nonzero", "repeat", "searchsorted", "sort")
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T": (s.transpose, "The array with its axes reversed."),
     "mT": (s.matrix_transpose, "The array with its last two axes exchanged."),
@@ -295,8 +295,8 @@ def install() -> None:
         setattr(ArrayLike, name, value)
     for name, function in _METHODS.items():
         setattr(ArrayLike, name, _method(function, name))
-    for name, home in _LATER.items():
-        setattr(ArrayLike, name, _first(name, home))
+    for name in _LATER:
+        setattr(ArrayLike, name, _first(name))
     for name, (getter, doc) in _PROPERTIES.items():
         setattr(ArrayLike, name, property(getter, doc=doc))
 
