@@ -36,3 +36,25 @@ def test_what_is_imported_on_demand_is_stated_for_readers_of_types(path):
         assert getattr(package, name, None) is not None or name in vars(package), name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = package.nothing
+
+
+def imported(package, tree):
+    """Names of the modules that import statements anywhere in the tree name, and of what they take out of them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            home = ".".join([*above, *([node.module] if node.module else [])])
+            yield home
+            yield from (f"{home}.{alias.name}" for alias in node.names)
+
+
+def test_packagers_see_every_import():
+    """A private module that is imported by a string alone would be left out of wheels, and of the tests' sandboxes."""
+    files = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
+    trees = {name: ast.parse(path.read_text()) for name, path in files.items()}
+    named = {found for name, tree in trees.items() for found in imported(name.rpartition(".")[0], tree)}
+    private = {name for name in files if name.rpartition(".")[2].startswith("_") and not name.endswith("__")}
+    assert len(private) > 50
+    assert not private - named
