@@ -1,6 +1,7 @@
 """Every attribute of jax's arrays and tracers is there on phlox's, and gives the same: eagerly, on tracers, under vmap."""
 
 import functools
+import inspect
 
 import jax
 import numpy as np
@@ -128,3 +129,24 @@ def test_namespace():
     assert phlox.numpy.ones(1).__array_namespace__() is phlox.numpy
     assert phlox.jit(lambda x: x.__array_namespace__(api_version="2024.12").sin(x))(0.0) == 0.0
     judge.raises_alike(lambda m: m.numpy.ones(1).__array_namespace__(api_version="1999"))
+
+
+def test_methods_take_the_arguments_of_jax():
+    """By name, kind and default; more are allowed."""
+    theirs, ours = type(jax.numpy.ones(1)), phlox.Array
+    compared = 0
+    for name in sorted(set(dir(theirs)) & set(dir(ours))):
+        if name.startswith("_") or not inspect.isroutine(getattr(theirs, name)):
+            continue
+        try:
+            wanted = list(inspect.signature(getattr(theirs, name)).parameters.values())[1:]
+        except ValueError:  # written in C++
+            continue
+        have = {p.name: p for p in list(inspect.signature(getattr(ours, name)).parameters.values())[1:]}
+        for p in wanted:
+            assert p.name in have, (name, p.name)
+            assert have[p.name].kind == p.kind, (name, p.name)
+            if p.default is not p.empty:
+                assert have[p.name].default == p.default, (name, p.name)
+        compared += 1
+    assert compared > 35

@@ -25,9 +25,9 @@ def modules():
 
 
 def documented(module):
-    """(name, object) for what the module defines, methods included; functions under jit are found too."""
+    """(name, object) for what the module defines, methods included, and what a door brings in on demand."""
     seen = set()
-    for name, value in vars(module).items():
+    for name, value in [(name, getattr(module, name, None)) for name in dir(module)]:
         if getattr(value, "__module__", None) != module.__name__ or id(value) in seen:
             continue
         seen.add(id(value))
@@ -53,6 +53,11 @@ def test_examples_of_docstrings(name):
     for test in filter(None, tests):
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
+
+
+def test_examples_of_what_comes_on_demand_are_found():
+    found = {name for name, value in documented(jnp) if examples(name, value, jnp)}
+    assert {"sin", "add", "sinc"} <= found  # imported with the door, and on demand
 
 
 DOORS = ["phlox", "phlox.numpy", "phlox.lax", "phlox.nn", "phlox.random", "phlox.tree", "phlox.nn.initializers"]

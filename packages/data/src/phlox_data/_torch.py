@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from phlox.extend import user_location
+from phlox.extend import warn
 
 from ._batches import Batches
 from ._extras import require
 from ._last import Last
 from ._stream import Stream
-
-_warned: dict[str | tuple[str, type[Warning], int], int] = {}  # in which `warnings` keeps what it has said already
 
 
 def from_torch(
@@ -62,13 +59,11 @@ def _open(loader: Any) -> Iterator[Any]:
 
 
 def _warn_of_fork(workers: int) -> None:
-    text = (
+    warn(
         f"this DataLoader forks {workers} worker processes out of one in which phlox has threads. Workers that use "
-        "phlox then hang, and others may. Instead: DataLoader(..., multiprocessing_context='forkserver')"
+        "phlox then hang, and others may. Instead: DataLoader(..., multiprocessing_context='forkserver')",
+        RuntimeWarning,
     )
-    where = user_location()
-    if where is not None:
-        warnings.warn_explicit(text, RuntimeWarning, where.file, where.line, registry=_warned)
 
 
 def _size(loader: Any) -> int | None:

@@ -96,14 +96,14 @@ def _plain(jitted: JitFunction) -> Callable[..., Any]:
 
 def _choosing(jitted: JitFunction) -> Callable[..., Any]:
     """The function of those with static arguments: these choose a lane of compiled calls."""
-    layouts, layout_of, everything = jitted.layouts, jitted.layout, jitted.lane
+    layouts, layout_of = jitted.layouts, jitted.layout
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if tracing() is not None:
             return jitted.guarded(jitted.call_traced, args, kwargs)
         mark = (config.everywhere if overridden() is None else config.current()).called
         entry: Entry | None = None
-        lane, filed = everything, None
+        lane = filed = None
         try:
             if kwargs:
                 layout = layouts.get((len(args), *kwargs)) or layout_of(args, kwargs)

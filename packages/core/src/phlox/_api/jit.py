@@ -133,7 +133,7 @@ class JitFunction:
     # -- the general path
 
     def call_flat(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Lane, filed: tuple[Any, ...] | None
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Lane | None, filed: tuple[Any, ...] | None
     ) -> Any:
         """Calls, compiles if need be, and files what was called in `lane` for the next time."""
         settings = config.current()
@@ -151,7 +151,7 @@ class JitFunction:
         if entry is None:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
-        if filed is not None and filed[0] is settings.called and type(entry) is Entry:
+        if lane is not None and filed is not None and filed[0] is settings.called and type(entry) is Entry:
             order = call_order((args, kwargs), _numbered(in_tree))
             bounded(lane.fast)[filed] = entry.filed(leaves, order)
             if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is Array:

@@ -3,14 +3,14 @@
 - New operations: `Primitive` states one with all of its rules; `unary` and `binary` state elementwise ones;
   `lowered_as` makes a lowering rule out of other operations. Rules meet `ShapedArray`, `Zero`, `Linear` and
   `BatchAxis`, and write text with `Function` and `Value`.
-- Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`.
+- Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`, `warn`.
 - Programs as units: `closed_call` calls a Jaxpr.
 - ``phlox.extend.core``: JAX's names for those who port code.
 """
 
 from .._api.closed_call import closed_call
 from .._base.pytree import Difference, tree_error
-from .._base.source import Location, hide_frames, user_location
+from .._base.source import Location, hide_frames, user_location, warn
 from .._ir.avals import ShapedArray
 from .._ir.primitive import Primitive, primitive, primitives
 from .._ops.families import ANY, COMPLEX, FLOAT, INEXACT, INTEGER, LINEAR, NUMBER, ZERO, binary, lowered_as, unary
@@ -52,4 +52,5 @@ __all__ = [
     "tree_error",
     "unary",
     "user_location",
+    "warn",
 ]

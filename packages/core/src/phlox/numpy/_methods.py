@@ -22,6 +22,7 @@ from . import (
     _binary as b,
     _choose as c,
     _indexing as i,
+    _laid_out as laid,
     _linear as lin,
     _reductions as r,
     _shapes as s,
@@ -157,21 +158,17 @@ def _refuse_assignment(self: Any, index: Any, value: Any) -> None:
     raise ArgumentError("arrays cannot be changed in place", instead="x = x.at[index].set(value)")
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None) -> Any:
+def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
     """See `numpy.reshape`; the shape may be given as one tuple or as several numbers."""
-    return s.reshape(self, args[0] if len(args) == 1 else args, order)
+    shape = args[0] if len(args) == 1 else args
+    if out_sharding is None:
+        return s.reshape(self, shape, order)
+    return laid.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
     """See `numpy.transpose`; the order may be given as one tuple or as several numbers."""
     return s.transpose(self, None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
-
-
-def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
-    """See `numpy.compress`."""
-    from ._places import compress
-
-    return compress(condition, self, axis, **options)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -190,30 +187,81 @@ def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 
-    method.__name__ = name
+    method.__name__, method.__wrapped__ = name, function  # type: ignore[attr-defined]
     method.__doc__ = f"See `numpy.{getattr(function, '__name__', name)}`."
     return method
 
 
+# --- methods that few programs call: their functions are imported by the first call -----------------------
+
+
+def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+    from ._orders import argpartition
+
+    return argpartition(self, kth, axis)
+
+
+def _argsort(
+    self: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    from ._sorting import argsort
+
+    return argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+
+
+def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    from ._apply import choose
+
+    return choose(self, choices, out, mode)
+
+
+def _compress(
+    self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:  # fmt: skip
+    from ._places import compress
+
+    return compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
+    from ._places import nonzero
+
+    return nonzero(self, size=size, fill_value=fill_value)
+
+
+def _repeat(
+    self: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    from ._laid_out_later import repeat
+
+    return repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
+
+
+def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    from ._searching import searchsorted
+
+    return searchsorted(self, v, side, sorter, method=method)
+
+
+def _sort(
+    self: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    from ._sorting import sort
+
+    return sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+
+
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The array with its bytes read as elements of another dtype (as ``numpy.ndarray.view``)."""
     from ._view import view
 
     return view(self, dtype, type)
 
 
-def _first(name: str) -> Callable[..., Any]:
-    """Stands for a method until it is called: that imports the function of its name, which takes its place."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        function = _method(getattr(sys.modules[__package__], name), name)
-        setattr(ArrayLike, name, function)
-        return function(self, *args, **kwargs)
-
-    method.__name__ = name
-    method.__doc__ = f"See `numpy.{name}`."
-    return method
-
+_ON_DEMAND = (_argpartition, _argsort, _choose, _compress, _nonzero, _repeat, _searchsorted, _sort, _view)
 
 _METHODS: dict[str, Callable[..., Any]] = {
     "all": r.all,
@@ -222,7 +270,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "argmin": r.argmin,
     "byteswap": _byteswap,
     "clip": c.clip,
-    "compress": _compress,
     "conj": u.conjugate,
     "conjugate": u.conjugate,
     "copy": lambda x: asarray(x, copy=True),
@@ -230,13 +277,13 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "cumsum": r.cumsum,
     "diagonal": i.diagonal,
     "dot": lin.dot,
-    "flatten": s.ravel,
+    "flatten": laid.ravel,
     "max": r.max,
     "mean": r.mean,
     "min": r.min,
     "prod": r.prod,
     "ptp": r.ptp,
-    "ravel": s.ravel,
+    "ravel": laid.ravel,
     "round": c.round,
     "squeeze": s.squeeze,
     "std": r.std,
@@ -245,10 +292,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "take": i.take,
     "trace": lin.trace,
     "var": r.var,
-    "view": _view,
 }
-#: methods that few programs call, whose functions the package imports on demand
-_LATER = ("argpartition", "argsort", "choose", "nonzero", "repeat", "searchsorted", "sort")
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T": (s.transpose, "The array with its axes reversed."),
     "mT": (s.matrix_transpose, "The array with its last two axes exchanged."),
@@ -295,8 +339,10 @@ def install() -> None:
         setattr(ArrayLike, name, value)
     for name, function in _METHODS.items():
         setattr(ArrayLike, name, _method(function, name))
-    for name in _LATER:
-        setattr(ArrayLike, name, _first(name))
+    for method in _ON_DEMAND:
+        name = method.__name__ = method.__qualname__ = method.__name__.removeprefix("_")
+        method.__doc__ = f"See `numpy.{name}`."
+        setattr(ArrayLike, name, method)
     for name, (getter, doc) in _PROPERTIES.items():
         setattr(ArrayLike, name, property(getter, doc=doc))
 

@@ -73,7 +73,7 @@ class ufunc:
         #: what calls run; one that is jitted already shares its programs
         self._computes: Any = call if hasattr(call, "lower") else jit(call or vectorize(func), inline=True)
         self.__name__ = name or func.__name__
-        self.__doc__ = func.__doc__
+        self.__doc__, self.__module__ = func.__doc__, func.__module__
         self.__signature__ = _SIGNATURE
         self._func = func
         self.nin = operator.index(nin)
