@@ -23,6 +23,7 @@ from .entry import Entry, gather
 if TYPE_CHECKING:
     from .jit import JitFunction
 
+_new = Array.__new__
 _FAILURES = (JaxRuntimeError, ValueError, RuntimeError)
 
 
@@ -61,7 +62,7 @@ def _plain(jitted: JitFunction) -> Callable[..., Any]:
         mark = (config.everywhere if overridden() is None else config.current()).called
         entry = one.get(x._key) if type(x) is Array and not rest and not kwargs else None
         if entry is not None and entry.mark is mark:
-            given = [x._buf]
+            given: Any = [x._buf]
         else:
             key, given = [mark], []
             try:
@@ -86,9 +87,18 @@ def _plain(jitted: JitFunction) -> Callable[..., Any]:
                 return jitted.guarded(jitted.call_flat, _positional(x, rest), kwargs, jitted.lane, filed)
         try:
             entry.calls += 1
-            return entry.run(given)
+            if entry.prepare is not None:
+                given = entry.prepare(given)
+            results = entry.execute(given).consume_with_handlers(entry.handlers)
+            if entry.finish is not None:
+                return entry.finish(results)
+            array = _new(Array)  # `wrap` written out
+            array._buf = results[0]
+            array.aval = entry.aval
+            array._key = entry.key
+            return array
         except _FAILURES:
-            jitted.explain_failure(_positional(x, rest), kwargs)
+            jitted.explain_failure(entry, _positional(x, rest), kwargs)
             raise
 
     return call
@@ -103,6 +113,7 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
             return jitted.guarded(jitted.call_traced, args, kwargs)
         mark = (config.everywhere if overridden() is None else config.current()).called
         entry: Entry | None = None
+        given: Any
         lane = filed = None
         try:
             if kwargs:
@@ -113,7 +124,7 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
                 values = args
             if layout.arrange is not None:
                 values = layout.arrange(values)
-            lane = layout.lane(*values[layout.static])
+            lane = layout.lane(values[layout.only]) if layout.only is not None else layout.lane(*values[layout.static])
             if (alone := layout.alone) is not None and type(x := values[alone]) is Array:
                 entry = lane.one.get(x._key)
             if entry is not None and entry.mark is mark:
@@ -130,9 +141,18 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
             return jitted.guarded(jitted.call_flat, args, kwargs, lane, filed)
         try:
             entry.calls += 1
-            return entry.run(given)
+            if entry.prepare is not None:
+                given = entry.prepare(given)
+            results = entry.execute(given).consume_with_handlers(entry.handlers)
+            if entry.finish is not None:
+                return entry.finish(results)
+            array = _new(Array)  # `wrap` written out
+            array._buf = results[0]
+            array.aval = entry.aval
+            array._key = entry.key
+            return array
         except _FAILURES:
-            jitted.explain_failure(args, kwargs)
+            jitted.explain_failure(entry, args, kwargs)
             raise
 
     return call

@@ -28,6 +28,7 @@ _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl
 #: how many things a cache of calls keeps
 LIMIT = 4096
+_Prepare = Callable[[list[Any]], Sequence[Any]]
 
 
 class Lane:
@@ -56,11 +57,11 @@ class Layout:
     Attributes:
       arrange: puts the values where `static` and `dynamic` find them; None where they are there already.
       static, dynamic: where the static ones are, and the others.
-      alone: where the only other one is; None if there are several, or none.
+      only, alone: where the only static one is, and the only other one; None if there are several, or none.
       lane: of the static ones; 1, 1.0 and True are different, though equal.
     """
 
-    __slots__ = ("alone", "arrange", "dynamic", "lane", "static")
+    __slots__ = ("alone", "arrange", "dynamic", "lane", "only", "static")
 
     def __init__(self, options: Options, count: int, names: Sequence[str]):
         everything = range(count + len(names))
@@ -73,6 +74,7 @@ class Layout:
         front, back = slice(0, len(first)), slice(len(first), len(order))
         self.static, self.dynamic = (back, front) if first is dynamic else (front, back)
         self.alone = self.dynamic.start if len(dynamic) == 1 else None
+        self.only = self.static.start if len(static) == 1 else None
         self.lane = functools.lru_cache(LIMIT, typed=True)(Lane)
 
 
@@ -126,14 +128,14 @@ def call_order(x: Any, numbered: Any) -> list[int]:
     return flatten(numbered)[0]
 
 
-def _packing(tree: PyTreeDef) -> Callable[[list[Any]], Any]:
-    """`tree.unflatten`, or what does the same sooner."""
-    if tree == _LEAF:
-        return itemgetter(0)
-    return tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
+def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
+    """Makes arrays of the results, and packs them: by `tree.unflatten`, or by what does the same sooner."""
+    avals, keys = program.out_avals, program.out_keys
+    pack = tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
+    return lambda results: pack(list(map(wrap, results, avals, keys)))
 
 
-def _reading(hidden: list[Any], kept: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
+def _reading(hidden: list[Any], kept: Sequence[int]) -> _Prepare:
     """Takes the arguments of a program, which are those `hidden` and those of these numbers, from the leaves."""
     if hidden:
         return lambda given: [*hidden, *[given[i] for i in kept]]
@@ -145,12 +147,15 @@ def _reading(hidden: list[Any], kept: Sequence[int]) -> Callable[[list[Any]], Se
 class Entry:
     """A compiled call: the program, the arrays hidden in it, and which leaves it reads.
 
+    It runs in steps that callers take themselves, as `run` does: jaxlib walks Python's stack whenever it executes, and
+    each function between it and the user costs a tenth of a microsecond.
+
     Attributes:
-      run: executes on what `gather` found, and returns what the user gets.
+      prepare: makes the program's arguments of what `gather` found; None if they are that already.
+      execute, handlers: the program's own.
+      finish: makes what the user gets of the results; None if that is one array.
+      aval, key: of that array.
       keys: what its leaves are: types, places, classes of numbers.
-      ways: which leaves are no buffers, and what makes buffers of them; see `filed`.
-      outputs: executes on buffers of the leaves, and returns the list of arrays.
-      pack: makes the result of the list of arrays.
       mark: of the settings that it is for, once it is filed by one array alone.
       arranges: whether arrays are moved before the program runs, or watched around it.
       calls: how often it ran.
@@ -158,9 +163,12 @@ class Entry:
     """
 
     __slots__ = (
-        "arranges", "calls", "consts", "donates", "kept", "keys", "mark", "others", "out_tree", "outputs", "pack",
-        "program", "run", "ways",
+        "arranges", "aval", "calls", "consts", "donates", "execute", "finish", "handlers", "kept", "key", "keys",
+        "mark", "others", "out_tree", "prepare", "program",
     )  # fmt: skip
+    finish: Callable[[list[Any]], Any] | None
+    aval: Any
+    key: Any
 
     def __init__(
         self,
@@ -176,17 +184,22 @@ class Entry:
         self.consts = consts
         self.kept = kept
         self.keys = keys
-        self.ways: list[tuple[int, Callable[[Any], Any]]] = []
         self.others: dict[Any, Entry] = {}
         self.out_tree = out_tree
-        self.pack = _packing(out_tree)
         self.donates = donates
         self.mark: Any = None
         self.arranges = bool(program.arrange) or program.watch is not None
-        self.outputs = (_arranging if self.arranges else _executing)(program, consts, kept, keys, donates)
         whole = not consts and list(kept) == list(range(len(keys)))
-        direct = whole and out_tree == _LEAF and not self.arranges
-        self.run = _direct(program) if direct else _packed(self.outputs, self.pack)
+        self.prepare = None if whole or self.arranges else _reading([x._buf for x in consts], kept)
+        self.execute = _arranging(program, consts, kept, keys, donates) if self.arranges else program.execute
+        self.handlers = program.handlers
+        self.aval = self.key = self.finish = None
+        if self.arranges:
+            self.finish = out_tree.unflatten
+        elif out_tree == _LEAF:
+            (self.aval,), (self.key,) = program.out_avals, program.out_keys
+        else:
+            self.finish = _packing(program, out_tree)
 
     def filed(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""
@@ -200,8 +213,7 @@ class Entry:
             found = Entry(self.program, self.consts, kept, [self.keys[i] for i in order], self.out_tree, self.donates)
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
-                found.ways = [(place, found._way(place, kind)) for place, kind in read]
-                found.run = _led_in(found.ways, found.run)
+                found.prepare = _leading_in([(place, found._way(place, kind)) for place, kind in read], found.prepare)
             if len(self.others) >= LIMIT:
                 self.calls = self.runs()
                 self.others.clear()
@@ -218,75 +230,58 @@ class Entry:
         """How often it was called, whatever the order and kinds of leaves."""
         return self.calls + sum(other.calls for other in list(self.others.values()))
 
-    def run_leaves(self, leaves: Sequence[Any]) -> list[Array]:
-        """Executes on leaves of any kind: arrays, numbers, NumPy arrays."""
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """What the user gets for leaves of any kind: arrays, numbers, NumPy arrays."""
         given = [x._buf if type(x) is Array else x for x in leaves]
         for i in () if self.arranges else self.kept:
             if type(given[i]) is not _Buffer:
                 given[i] = self._way(i, type(given[i]))(given[i])
         self.calls += 1
-        return self.outputs(given)
-
-
-_Run = Callable[[list[Any]], Any]
-
-
-def _direct(program: Program) -> _Run:
-    """Runs a program that takes all leaves and has one result, which is what operations are: `wrap` is written out."""
-    execute, handlers, (aval,), (key,) = program.execute, program.handlers, program.out_avals, program.out_keys
-    new = Array.__new__
-
-    def run(given: list[Any]) -> Array:
-        array = new(Array)
-        array._buf = execute(given).consume_with_handlers(handlers)[0]
-        array.aval = aval
-        array._key = key
-        return array
-
-    return run
-
-
-def _executing(program: Program, consts: list[Array], kept: list[int], *_: Any) -> _Run:
-    """Runs a program on the buffers hidden in it and those of the leaves that it reads."""
-    reads = _reading([x._buf for x in consts], kept)
-    execute, handlers, avals, keys = program.execute, program.handlers, program.out_avals, program.out_keys
-
-    def run(given: list[Any]) -> list[Array]:
         try:
-            outs = execute(reads(given)).consume_with_handlers(handlers)
+            arguments = given if self.prepare is None else self.prepare(given)
+            results = self.execute(arguments).consume_with_handlers(self.handlers)
+            return wrap(results[0], self.aval, self.key) if self.finish is None else self.finish(results)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            explain_failure(consts)
+            explain_failure(self.consts)
             raise
-        return list(map(wrap, outs, avals, keys))
-
-    return run
 
 
-def _arranging(program: Program, consts: list[Array], kept: list[int], keys: Sequence[Any], donates: bool) -> _Run:
-    """The same where arrays are moved before the program runs, or watched around it."""
+class _Executed:
+    """Stands where results of jaxlib's stand otherwise, for programs whose arrays are made by `Program.run`."""
 
-    def run(given: list[Any]) -> list[Array]:
+    __slots__ = ("arrays",)
+
+    def __init__(self, arrays: list[Array]):
+        self.arrays = arrays
+
+    def consume_with_handlers(self, _: Any) -> list[Array]:
+        return self.arrays
+
+
+def _arranging(
+    program: Program, consts: list[Array], kept: list[int], keys: Sequence[Any], donates: bool
+) -> Callable[[Sequence[Any]], _Executed]:
+    """Executes a program whose arguments are moved before, or watched, on all leaves."""
+
+    def execute(given: Sequence[Any]) -> _Executed:
         found = zip(given, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
         leaves = [*consts, *[leaves[i] for i in kept]]
-        return program.run([x if type(x) is Array else program.adopt(x, i, donates) for i, x in enumerate(leaves)])
+        adopted = [x if type(x) is Array else program.adopt(x, i, donates) for i, x in enumerate(leaves)]
+        return _Executed(program.run(adopted))
 
-    return run
-
-
-def _packed(outputs: _Run, pack: Callable[[list[Array]], Any]) -> _Run:
-    return lambda given: pack(outputs(given))
+    return execute
 
 
-def _led_in(ways: list[tuple[int, Callable[[Any], Any]]], run: _Run) -> _Run:
-    """Leads in leaves that are no buffers, and then runs."""
+def _leading_in(ways: list[tuple[int, Callable[[Any], Any]]], prepare: _Prepare | None) -> _Prepare | None:
+    """Makes buffers of leaves that are none, before anything else."""
 
-    def leads(given: list[Any]) -> Any:
+    def lead_in(given: list[Any]) -> Sequence[Any]:
         for place, way in ways:
             given[place] = way(given[place])
-        return run(given)
+        return given if prepare is None else prepare(given)
 
-    return leads if ways else run
+    return lead_in if ways else prepare
 
 
 def _buffer_of_number(x: Any) -> Any:

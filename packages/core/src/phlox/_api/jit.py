@@ -123,8 +123,9 @@ class JitFunction:
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 
-    def explain_failure(self, args: Any, kwargs: Any) -> None:
-        """Names the argument whose buffer is gone, if that is why a run failed."""
+    def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
+        """Names the array whose buffer is gone, if that is why a run failed."""
+        explain_failure(entry.consts)
         args, kwargs, _ = self._split(args, kwargs)
         names = arguments.leaf_names(self.fun, args, kwargs)
         arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is Array]
@@ -158,11 +159,10 @@ class JitFunction:
                 entry.mark = settings.called
                 bounded(lane.one)[keys[0]] = entry
         try:
-            outs = entry.run_leaves(leaves)
+            return entry.run(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            self.explain_failure(*given)
+            self.explain_failure(entry, *given)
             raise
-        return entry.pack(outs)
 
     def _leaf_key(self, x: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
         kind = type(x)
@@ -362,14 +362,14 @@ class JitFunction:
         leaves, in_tree = flatten((args, kwargs))
         mine = references.places(leaves)
         if mine or (in_tree, statics, mine) in self._store.threads:
-            return self._thread(in_tree, statics, mine)(leaves)
+            return self._thread(in_tree, statics, mine).run(leaves)
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefs:
             if not self._threads:
                 raise
-            return self._thread(in_tree, statics, mine)(leaves)
+            return self._thread(in_tree, statics, mine).run(leaves)
         outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         return traced.out_tree.unflatten(outs)
 
@@ -404,8 +404,8 @@ class JitFunction:
         stages = _stages()
         call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, lowered.kept, hidden)
 
-        def run(program: Program) -> Callable[..., list[Array]]:
-            return lowered.entry(program).run_leaves
+        def run(program: Program) -> Callable[..., Any]:
+            return lowered.entry(program).run
 
         return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
 

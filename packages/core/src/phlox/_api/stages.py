@@ -247,7 +247,7 @@ class Compiled(Stage):
                     instead="the jitted function itself, inside of grad, vmap and jit",
                     aval=x.aval,
                 )
-        return self.out_tree.unflatten(self._run(leaves))
+        return self._run(leaves)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program: the same as calling this object."""

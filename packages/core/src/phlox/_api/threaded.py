@@ -23,6 +23,8 @@ class Threaded:
     """
 
     out_tree: PyTreeDef
+    #: the arrays hidden in a program; here they lie within `function`
+    consts: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -50,17 +52,8 @@ class Threaded:
         body.__name__ = self.name
         return self.compiled(lifted(body, self.captured))
 
-    def __call__(self, leaves: Sequence[Any]) -> Any:
-        """The result for flat arguments."""
-        outs = self.run_leaves(leaves)
-        return self.pack(outs)
-
-    def pack(self, outs: list[Any]) -> Any:
-        """Makes the result of the list of arrays."""
-        return self.out_tree.unflatten(outs)
-
-    def run_leaves(self, leaves: Sequence[Any]) -> list[Any]:
-        """Flat results for flat arguments; what the references hold is replaced."""
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """The result for flat arguments; what the references hold is replaced."""
         passed = [leaves[i] for i in self.mine]
         rest = [x for i, x in enumerate(leaves) if i not in self.mine]
         self.types = [ref.aval for ref in passed]
@@ -76,4 +69,4 @@ class Threaded:
                 self.captured = (*self.captured, *fresh)
                 self.function = self._pure()
         write_all([*passed, *self.captured], [*new, *kept])
-        return outs
+        return self.out_tree.unflatten(outs)
