@@ -168,6 +168,7 @@ def test_the_class_makes_no_arrays_and_knows_tracers():
     phlox.vmap(lambda x: seen.append(isinstance(x, jnp.ndarray)) or x)(jnp.ones(2))
     assert seen == [True, True]
     assert not isinstance(np.ones(2), phlox.Array)
+    assert type(jnp.ones(2)).__name__ == "ArrayImpl"  # as in JAX
 
 
 def test_sixty_four_bit_mode():

@@ -15,7 +15,7 @@ from .._base import config
 from .._base.config import overridden
 from .._base.wrapping import COMPILED, wraps
 from .._ir.primitive import tracing
-from .._xla.array import Array
+from .._xla.array import ArrayImpl
 from .._xla.compile import JaxRuntimeError
 from . import arguments
 from .entry import Entry, gather
@@ -23,7 +23,6 @@ from .entry import Entry, gather
 if TYPE_CHECKING:
     from .jit import JitFunction
 
-_new = Array.__new__
 _FAILURES = (JaxRuntimeError, ValueError, RuntimeError)
 
 
@@ -60,26 +59,31 @@ def _plain(jitted: JitFunction) -> Callable[..., Any]:
         if tracing() is not None:
             return jitted.guarded(jitted.call_traced, _positional(x, rest), kwargs)
         mark = (config.everywhere if overridden() is None else config.current()).called
-        entry = one.get(x._key) if type(x) is Array and not rest and not kwargs else None
+        entry = one.get(x._key) if type(x) is ArrayImpl and not rest and not kwargs else None
         if entry is not None and entry.mark is mark:
             given: Any = [x._buf]
         else:
             key, given = [mark], []
             try:
-                if type(x) is Array:
+                if type(x) is ArrayImpl:
                     key.append(x._key)
                     given.append(x._buf)
                 elif x is not _MISSING:
                     gather(key, given, (x,))
                 for other in rest:
-                    if type(other) is Array:
+                    if type(other) is ArrayImpl:
                         key.append(other._key)
                         given.append(other._buf)
                     else:
                         gather(key, given, (other,))
                 if kwargs:
-                    key += kwargs
-                    gather(key, given, kwargs.values())
+                    for name, other in kwargs.items():
+                        key.append(name)
+                        if type(other) is ArrayImpl:
+                            key.append(other._key)
+                            given.append(other._buf)
+                        else:
+                            gather(key, given, (other,))
                 entry = fast.get(filed := tuple(key))
             except Exception:  # no tree: the general path finds it, and says so
                 entry = filed = None
@@ -92,7 +96,7 @@ def _plain(jitted: JitFunction) -> Callable[..., Any]:
             results = entry.execute(given).consume_with_handlers(entry.handlers)
             if entry.finish is not None:
                 return entry.finish(results)
-            array = _new(Array)  # `wrap` written out
+            array = ArrayImpl()  # `wrap` written out
             array._buf = results[0]
             array.aval = entry.aval
             array._key = entry.key
@@ -125,7 +129,7 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
             if layout.arrange is not None:
                 values = layout.arrange(values)
             lane = layout.lane(values[layout.only]) if layout.only is not None else layout.lane(*values[layout.static])
-            if (alone := layout.alone) is not None and type(x := values[alone]) is Array:
+            if (alone := layout.alone) is not None and type(x := values[alone]) is ArrayImpl:
                 entry = lane.one.get(x._key)
             if entry is not None and entry.mark is mark:
                 given = [x._buf]
@@ -146,7 +150,7 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
             results = entry.execute(given).consume_with_handlers(entry.handlers)
             if entry.finish is not None:
                 return entry.finish(results)
-            array = _new(Array)  # `wrap` written out
+            array = ArrayImpl()  # `wrap` written out
             array._buf = results[0]
             array.aval = entry.aval
             array._key = entry.key

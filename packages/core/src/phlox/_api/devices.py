@@ -11,7 +11,7 @@ from .._base.errors import ArgumentError, OptionError
 from .._ir.avals import typeof_value
 from .._ops.shape import copy
 from .._trace.trace import Tracer, not_an_array
-from .._xla.array import Array, block_until_ready as wait, move, physical, put
+from .._xla.array import ArrayImpl, block_until_ready as wait, move, physical, put
 from .._xla.devices import Device
 from .._xla.mesh import PartitionSpec
 from .._xla.permission import asked
@@ -34,7 +34,7 @@ def _sharding(device: Any) -> Sharding | None:
 def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
     if isinstance(x, Tracer):
         return _reshard(x, sharding) if isinstance(sharding, NamedSharding) else copy(x)
-    if type(x) is Array:
+    if type(x) is ArrayImpl:
         there = x if sharding is None else move(x, sharding)
         return there.__deepcopy__({}) if fresh else there
     aval = typeof_value(x)
@@ -95,7 +95,7 @@ def device_get(x: Any) -> Any:
     """
 
     def get(leaf: Any) -> Any:
-        return np.asarray(physical(leaf)) if type(leaf) is Array else leaf
+        return np.asarray(physical(leaf)) if type(leaf) is ArrayImpl else leaf
 
     with asked():
         return pytree.tree_map(get, x)
@@ -110,7 +110,7 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(jnp.ones(1))
     Array([1.], dtype=float32)
     """
-    arrays = [leaf for leaf in pytree.tree_leaves(x) if type(leaf) is Array]
+    arrays = [leaf for leaf in pytree.tree_leaves(x) if type(leaf) is ArrayImpl]
     if arrays:
         wait(arrays)
     return x
@@ -123,6 +123,6 @@ def copy_to_host_async(x: Any) -> Any:
     [1.0]
     """
     for leaf in pytree.tree_leaves(x):
-        if type(leaf) is Array:
+        if type(leaf) is ArrayImpl:
             leaf.copy_to_host_async()
     return x

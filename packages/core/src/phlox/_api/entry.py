@@ -13,7 +13,7 @@ from .._base import pytree
 from .._base.native import native
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray, scalar_aval
-from .._xla.array import Array, wrap
+from .._xla.array import Array, ArrayImpl, wrap, wrap_all
 from .._xla.compile import JaxRuntimeError
 from .._xla.hosts import scalar
 from .._xla.placement import aval_of
@@ -91,7 +91,7 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
     """
     for x in values:
         kind = type(x)
-        if kind is Array:
+        if kind is ArrayImpl:
             key.append(x._key)
             given.append(x._buf)
         elif kind is dict:
@@ -132,7 +132,7 @@ def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
     """Makes arrays of the results, and packs them: by `tree.unflatten`, or by what does the same sooner."""
     avals, keys = program.out_avals, program.out_keys
     pack = tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
-    return lambda results: pack(list(map(wrap, results, avals, keys)))
+    return lambda results: pack(wrap_all(results, avals, keys))
 
 
 def _reading(hidden: list[Any], kept: Sequence[int]) -> _Prepare:
@@ -203,7 +203,7 @@ class Entry:
 
     def filed(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""
-        kinds = [None if type(x) is Array else x.dtype if type(x) is np.ndarray else type(x) for x in leaves]
+        kinds = [None if type(x) is ArrayImpl else x.dtype if type(x) is np.ndarray else type(x) for x in leaves]
         if list(order) == list(range(len(leaves))) and not any(kinds):
             return self
         where = (*order, *kinds)
@@ -232,7 +232,7 @@ class Entry:
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """What the user gets for leaves of any kind: arrays, numbers, NumPy arrays."""
-        given = [x._buf if type(x) is Array else x for x in leaves]
+        given = [x._buf if type(x) is ArrayImpl else x for x in leaves]
         for i in () if self.arranges else self.kept:
             if type(given[i]) is not _Buffer:
                 given[i] = self._way(i, type(given[i]))(given[i])
@@ -267,7 +267,7 @@ def _arranging(
         found = zip(given, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
         leaves = [*consts, *[leaves[i] for i in kept]]
-        adopted = [x if type(x) is Array else program.adopt(x, i, donates) for i, x in enumerate(leaves)]
+        adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, donates) for i, x in enumerate(leaves)]
         return _Executed(program.run(adopted))
 
     return execute

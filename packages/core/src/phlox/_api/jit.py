@@ -25,7 +25,7 @@ from .._trace.leaks import no_leaks
 from .._trace.refs import CapturedRefs, Ref
 from .._trace.staging import stage
 from .._trace.trace import ArrayLike, Tracer, check_live
-from .._xla.array import Array
+from .._xla.array import Array, ArrayImpl
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array
@@ -128,7 +128,7 @@ class JitFunction:
         explain_failure(entry.consts)
         args, kwargs, _ = self._split(args, kwargs)
         names = arguments.leaf_names(self.fun, args, kwargs)
-        arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is Array]
+        arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is ArrayImpl]
         explain_failure([x for x, _ in arrays], [name for _, name in arrays])
 
     # -- the general path
@@ -146,7 +146,7 @@ class JitFunction:
         else:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
-        keys = [x._key if type(x) is Array else self._leaf_key(x, args, kwargs, leaves) for x in leaves]
+        keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, args, kwargs, leaves) for x in leaves]
         key = (in_tree, statics, settings.called, *keys)
         entry = self._store.entries.get(key)
         if entry is None:
@@ -155,7 +155,7 @@ class JitFunction:
         if lane is not None and filed is not None and filed[0] is settings.called and type(entry) is Entry:
             order = call_order((args, kwargs), _numbered(in_tree))
             bounded(lane.fast)[filed] = entry.filed(leaves, order)
-            if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is Array:
+            if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is ArrayImpl:
                 entry.mark = settings.called
                 bounded(lane.one)[keys[0]] = entry
         try:
@@ -438,7 +438,7 @@ def _stages() -> Any:
 
 def _key_of(x: Any, aval: ShapedArray) -> Key:
     """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
-    if type(x) is Array:
+    if type(x) is ArrayImpl:
         return x._key
     if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
         return key_for(aval, x.sharding, committed=True)

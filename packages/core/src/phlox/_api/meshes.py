@@ -18,7 +18,7 @@ from .._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
 from .._ir.primitive import current_trace
 from .._ops.place import reshard_p
 from .._trace.trace import Tracer, typeof
-from .._xla.array import Array, move
+from .._xla.array import ArrayImpl, move
 from .._xla.devices import Device, devices as all_devices
 from .._xla.hosts import as_array
 from .._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
@@ -193,4 +193,4 @@ def _reshard(x: Any, sharding: Any) -> Any:
         raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)
     if isinstance(x, Tracer) or current_trace.get() is not None:
         return reshard_p.bind(x, mesh=sharding.mesh, spec=sharding.spec)
-    return move(x if type(x) is Array else as_array(x), sharding)
+    return move(x if type(x) is ArrayImpl else as_array(x), sharding)

@@ -7,6 +7,7 @@ The buffer is never handed to anyone: the real jax, if it is in the process, wou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -263,16 +264,35 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return wrap(transfer.copy(self._buf, self.aval.physical, self.sharding), self.aval, self._key)
 
 
-_new = Array.__new__
+class ArrayImpl(Array):
+    """The class of all arrays that are no tracers: an `Array` that can be made, by `wrap`.
+
+    Without an `__init__` in Python, which would be called for each.
+    """
+
+    __slots__ = ()
+    __init__ = object.__init__
 
 
-def wrap(buf: Any, aval: ShapedArray, key: Key) -> Array:
+def wrap(buf: Any, aval: ShapedArray, key: Key) -> ArrayImpl:
     """The array of this buffer, which must have this type and lie where `key` says."""
-    array = _new(Array)
+    array = ArrayImpl()
     array._buf = buf
     array.aval = aval
     array._key = key
     return array
+
+
+def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], keys: Iterable[Key]) -> list[Array]:
+    """The same for many, with `wrap` written out."""
+    arrays: list[Array] = []
+    for buf, aval, key in zip(bufs, avals, keys):  # noqa: B905  (as many as the program has results)
+        array = ArrayImpl()
+        array._buf = buf
+        array.aval = aval
+        array._key = key
+        arrays.append(array)
+    return arrays
 
 
 def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:
@@ -337,7 +357,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> any(a.shape == (7,) for a in live_arrays())
     True
     """
-    found = []
+    found: list[Array] = []
     for buf in client(platform).live_arrays():
         if type(buf.aval) is ShapedArray:  # not the real jax's
             placed = buf._sharding

@@ -10,7 +10,7 @@ from .._base import config
 from .._base.errors import UnexpectedTracerError
 from .._ir.avals import shaped, typeof_value
 from .._trace.trace import Tracer, check_live, not_an_array
-from .array import Array, put
+from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512
 _scalars: dict[Any, Array] = {}
@@ -19,7 +19,7 @@ _scalars: dict[Any, Array] = {}
 def as_array(x: Any) -> Array:
     """A concrete array of what `x` is: an array, a NumPy array, or a number."""
     kind = type(x)
-    if kind is Array:
+    if kind is ArrayImpl:
         return x
     if kind in (float, int, bool, complex):
         return scalar(x)

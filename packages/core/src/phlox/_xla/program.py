@@ -19,7 +19,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
-from .array import Array, deleted, move, put, wrap
+from .array import Array, deleted, move, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
@@ -177,7 +177,7 @@ class Program:
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
-        outs = list(map(wrap, bufs, self.out_avals, self.out_keys))
+        outs = wrap_all(bufs, self.out_avals, self.out_keys)
         if self.watch is not None:
             self.watch.after(arrays, outs)
         return outs

@@ -17,7 +17,7 @@ from .._ir.promotion import promote
 from .._ops import shape as ops
 from .._trace.trace import Tracer
 from .._xla import transfer
-from .._xla.array import Array, move, put, wrap
+from .._xla.array import Array, ArrayImpl, move, put, wrap
 from .._xla.devices import Device, local_devices
 from .._xla.placement import key_for
 from .._xla.sharding import Sharding, single_device
@@ -79,9 +79,9 @@ def array(
             broadcast_dimensions=tuple(range(missing, ndmin)),
         )
     where = place(device)
-    if where is not None and type(made) is Array:
+    if where is not None and type(made) is ArrayImpl:
         return move(made, where)
-    if copy and made is object and type(made) is Array:
+    if copy and made is object and type(made) is ArrayImpl:
         return ops.copy(made)
     return made
 
@@ -101,7 +101,7 @@ def asarray(
     >>> asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    if type(a) is Array and dtype is None and device is None and out_sharding is None and not copy:
+    if type(a) is ArrayImpl and dtype is None and device is None and out_sharding is None and not copy:
         return a
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 

@@ -17,7 +17,7 @@ from .._ir.promotion import promote
 from .._ops import shape as ops
 from .._trace.trace import Tracer
 from .._xla import permission
-from .._xla.array import Array, move, put
+from .._xla.array import ArrayImpl, move, put
 from ._binary import add, divide, multiply, subtract
 from ._create import asarray, place, refuse_complex
 from ._promote import canonical_axis, check, check_one, to_dtype, type_of
@@ -56,7 +56,7 @@ def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
 
 def _placed(x: Any, device: Any) -> Any:
     where = place(device)
-    return x if where is None or type(x) is not Array else move(x, where)
+    return x if where is None or type(x) is not ArrayImpl else move(x, where)
 
 
 def _lengths(function: str, shape: Any) -> tuple[int, ...]:

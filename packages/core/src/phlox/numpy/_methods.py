@@ -15,7 +15,7 @@ from .._ir.avals import typeof_value
 from .._ops import elementwise as e
 from .._ops.shape import bitcast_convert_type, rev
 from .._trace.trace import ArrayLike, Tracer
-from .._xla.array import Array, move
+from .._xla.array import ArrayImpl, move
 from .._xla.devices import Device
 from .._xla.sharding import Sharding, single_device
 from . import (
@@ -46,7 +46,7 @@ def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """``self <op> other``; other classes get their turn by NotImplemented."""
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) is Array:
+        if type(other) is ArrayImpl:
             return function(self, other)
         return function(self, array_like(other)) if _is_operand(other) else NotImplemented
 

@@ -15,7 +15,7 @@ from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.promotion import promote
 from .._ops.shape import broadcast_in_dim, convert_element_type, literal_of
 from .._trace.trace import ArrayLike
-from .._xla.array import Array
+from .._xla.array import ArrayImpl
 
 _NUMBERS = frozenset((float, int, bool, complex))
 _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
@@ -23,7 +23,7 @@ _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 
 def array_like(x: Any) -> Any:
     """`x`, or the array that its ``__jax_array__`` gives."""
-    if type(x) is not Array and hasattr(x, "__jax_array__"):
+    if type(x) is not ArrayImpl and hasattr(x, "__jax_array__"):
         return x.__jax_array__()
     return x
 
@@ -31,7 +31,7 @@ def array_like(x: Any) -> Any:
 def check(function: str, *args: Any) -> list[Any]:
     """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
     for x in args:
-        if type(x) is not Array:
+        if type(x) is not ArrayImpl:
             break
     else:
         return list(args)
@@ -40,7 +40,7 @@ def check(function: str, *args: Any) -> list[Any]:
 
 def check_one(function: str, x: Any) -> Any:
     """The same for a function of one array."""
-    return x if type(x) is Array else check(function, x)[0]
+    return x if type(x) is ArrayImpl else check(function, x)[0]
 
 
 def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
