@@ -128,7 +128,12 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
                 values = args
             if layout.arrange is not None:
                 values = layout.arrange(values)
-            lane = layout.lane(values[layout.only]) if layout.only is not None else layout.lane(*values[layout.static])
+            if layout.only is None:
+                lane = layout.lane(*values[layout.static])
+            else:
+                lane = layout.lanes.get(value := values[layout.only])
+                if lane is None or lane.kind is not type(value):
+                    lane = layout.lane_of(value)
             if (alone := layout.alone) is not None and type(x := values[alone]) is ArrayImpl:
                 entry = lane.one.get(x._key)
             if entry is not None and entry.mark is mark:

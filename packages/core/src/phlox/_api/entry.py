@@ -37,11 +37,13 @@ class Lane:
     Attributes:
       one: by the key of the array, for calls with that alone, in the settings of the last one.
       fast: by the mark of the settings, and what `gather` finds.
+      kind: the class of the first static argument.
     """
 
-    __slots__ = ("fast", "one")
+    __slots__ = ("fast", "kind", "one")
 
-    def __init__(self, *_statics: Any) -> None:
+    def __init__(self, *statics: Any) -> None:
+        self.kind = type(statics[0]) if statics else None
         self.one: dict[Any, Entry] = {}
         self.fast: dict[Any, Entry] = {}
 
@@ -59,9 +61,10 @@ class Layout:
       static, dynamic: where the static ones are, and the others.
       only, alone: where the only static one is, and the only other one; None if there are several, or none.
       lane: of the static ones; 1, 1.0 and True are different, though equal.
+      lanes: the same by the only static one, found sooner; of equal ones that which was met first.
     """
 
-    __slots__ = ("alone", "arrange", "dynamic", "lane", "only", "static")
+    __slots__ = ("alone", "arrange", "dynamic", "lane", "lanes", "only", "static")
 
     def __init__(self, options: Options, count: int, names: Sequence[str]):
         everything = range(count + len(names))
@@ -76,6 +79,15 @@ class Layout:
         self.alone = self.dynamic.start if len(dynamic) == 1 else None
         self.only = self.static.start if len(static) == 1 else None
         self.lane = functools.lru_cache(LIMIT, typed=True)(Lane)
+        self.lanes: dict[Any, Lane] = {}
+
+    def lane_of(self, value: Any) -> Lane:
+        """The lane of the only static argument, from now on in `lanes`."""
+        if len(self.lanes) >= LIMIT:
+            self.lanes.clear()
+        lane = self.lane(value)
+        self.lanes.setdefault(value, lane)
+        return lane
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
