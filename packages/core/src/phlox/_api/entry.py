@@ -102,11 +102,10 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
     Raises `TypeError`, and leaves both incomplete, if something else is there.
     """
     for x in values:
-        kind = type(x)
-        if kind is ArrayImpl:
+        if type(x) is ArrayImpl:
             key.append(x._key)
             given.append(x._buf)
-        elif kind is dict:
+        elif (kind := type(x)) is dict:
             key.append(tuple(x))
             gather(key, given, x.values())
         elif kind is tuple or kind is list:
