@@ -150,6 +150,27 @@ def test_closed_over_arrays_become_hidden_arguments():
     assert float(f(1.0)) == big.sum() + 3.0
 
 
+def test_closed_over_arrays_without_axes_become_numbers():
+    half, count, flag = jnp.float32(0.5), jnp.asarray(3), jnp.array(True)
+    f = phlox.jit(lambda x: jnp.where(flag, x * half, count))
+    text = f.lower(1.0).as_text()
+    assert text.split("main(")[1].split("->")[0].count("tensor") == 1, "x alone"
+    assert "dense<0.5>" in text
+    assert float(f(4.0)) == 2.0
+    # Those that lie on a certain device decide where the program runs; keys are no numbers.
+    there = phlox.device_put(2.0, phlox.devices()[1])
+    assert phlox.jit(lambda x: x * there)(3.0).devices() == {phlox.devices()[1]}
+    key = phlox.random.key(3)
+    assert float(phlox.jit(lambda x: x + phlox.random.uniform(key))(0.0)) == float(phlox.random.uniform(key))
+    gone = jnp.float32(1.5)
+    late = phlox.jit(lambda x: x + gone)
+    gone.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        late(1.0)
+    with phlox.transfer_guard_device_to_host("disallow"):
+        assert float(phlox.jit(lambda x: x + half)(jnp.float32(1.0))) == 1.5
+
+
 def test_the_value_at_trace_time_is_kept():
     bias = jnp.array(0)
     impure = phlox.jit(lambda x: x + bias)

@@ -18,7 +18,7 @@ from .._base.errors import DeviceError, ExportError, OptionError, UnsupportedErr
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray
 from .._ir.effects import Effects
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, prune
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, prune, with_literals
 from .._ops.exported import ExportedProgram, call_exported
 from .._ops.ffi import FfiEffect
 from .._xla import devices, inspection
@@ -310,12 +310,7 @@ def _with_constants(closed: ClosedJaxpr) -> Jaxpr:
         v: Literal(np.asarray(physical(as_array(c))), v.aval)
         for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)
     }
-
-    def filled(vs: Sequence[Any]) -> list[Any]:
-        return [constants.get(v, v) if type(v) is Var else v for v in vs]
-
-    eqns: list[JaxprEqn] = [eqn.replace(invars=filled(eqn.invars)) for eqn in closed.eqns]
-    return closed.jaxpr.replace(constvars=[], eqns=eqns, outvars=filled(closed.jaxpr.outvars))
+    return with_literals(closed.jaxpr, constants).replace(constvars=[])
 
 
 def _check_effects(name: str, effects: Effects) -> None:

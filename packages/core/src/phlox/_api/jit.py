@@ -10,14 +10,17 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .._base import config, pytree
 from .._base.errors import RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import warn
 from .._base.tracebacks import trim
+from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
-from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune
+from .._ir.jaxpr import ClosedJaxpr, Literal, hoist_consts, prune, with_literals
 from .._ops.call import jit_p
 from .._ops.shape import own
 from .._trace.axes import axis_env
@@ -25,6 +28,7 @@ from .._trace.leaks import no_leaks
 from .._trace.refs import CapturedRefs, Ref
 from .._trace.staging import stage
 from .._trace.trace import ArrayLike, Tracer, check_live
+from .._xla import permission
 from .._xla.array import Array, ArrayImpl
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
@@ -298,6 +302,10 @@ class JitFunction:
         if options.keep_unused:
             used = [True] * len(used)
         offset = len(consts)
+        numbers = [_number(c) if u else None for c, u in zip(consts, used, strict=False)]
+        literals = {v: number for v, number in zip(jaxpr.invars, numbers, strict=False) if number is not None}
+        jaxpr = with_literals(jaxpr, literals)
+        used = [u and v not in literals for v, u in zip(jaxpr.invars, used, strict=True)]
         kept = [i for i in range(len(keys)) if used[offset + i]]
         kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
@@ -434,6 +442,19 @@ def _stages() -> Any:
     from . import stages
 
     return stages
+
+
+def _number(array: Array) -> Literal | None:
+    """An array without axes that a function closes over, as a number of its program.
+
+    None for those that have been put on a certain device, for keys, and where reading them is forbidden.
+    """
+    aval = array.aval
+    if aval.shape or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
+        return None
+    if array.is_deleted() or not permission.free("device_to_host"):
+        return None
+    return Literal(np.asarray(array), aval)
 
 
 def _key_of(x: Any, aval: ShapedArray) -> Key:

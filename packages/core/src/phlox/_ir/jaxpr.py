@@ -207,6 +207,18 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     return jaxpr.replace(eqns=kept, outvars=outvars), used
 
 
+def with_literals(jaxpr: Jaxpr, literals: dict[Var, Literal]) -> Jaxpr:
+    """The same program with these inputs and constants written into its equations, and unused in their lists."""
+
+    def filled(vs: Sequence[Atom]) -> list[Atom]:
+        return [literals.get(v, v) if type(v) is Var else v for v in vs]
+
+    if not literals:
+        return jaxpr
+    eqns = [eqn.replace(invars=filled(eqn.invars)) for eqn in jaxpr.eqns]
+    return jaxpr.replace(eqns=eqns, outvars=filled(jaxpr.outvars))
+
+
 def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
     """Jaxprs among the parameters of an equation, also those in tuples."""
     found = []

@@ -30,7 +30,8 @@ from .matrices import (
     upper_triangle,
 )
 from .reduce import reduce_sum
-from .shape import broadcast_in_dim, convert, iota, pad
+from .shape import broadcast_in_dim, convert, iota, pad, reshape
+from .slicing import dynamic_slice, dynamic_update_slice
 from .sort import sort
 from .triangular import solve_triangular
 
@@ -40,21 +41,22 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
     stack = typeof(pivots).shape[:-1]
     shape = (*stack, permutation_size)
     start = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+    corner = [np.int32(0)] * len(stack)
 
     def step(order: Any, i: Any, j: Any) -> list[Any]:
+        x = dynamic_slice(order, *corner, i, slice_sizes=(*stack, 1))
+        if not stack:
+            y = dynamic_slice(order, j, slice_sizes=(1,))
+            return [dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)]
+        # Each matrix of a stack swaps other places.
         places = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
-        everywhere = tuple(range(len(stack)))
-        first = eq(places, broadcast_in_dim(i, shape=shape, broadcast_dimensions=()))
-        second = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=everywhere))
-        x, y = (
-            broadcast_in_dim(
-                reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),)),
-                shape=shape,
-                broadcast_dimensions=everywhere,
-            )
-            for here in (first, second)
-        )
-        return [select(first, y, select(second, x, order))]
+        here = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
+        y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
+        y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
+        x = broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
+        return [
+            dynamic_update_slice(select(here, x, order), reshape(y, new_sizes=(*stack, 1), dimensions=None), *corner, i)
+        ]
 
     count = typeof(pivots).shape[-1]
     numbers = iota(dtype=dtypes.int32, shape=(count,), dimension=0)

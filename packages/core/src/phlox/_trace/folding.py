@@ -16,3 +16,6 @@ class FoldingTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         traced = any(isinstance(x, Tracer) for x in args)
         return bind_under(self.parent if traced else None, primitive, args, params)
+
+    def recorder(self) -> None:
+        return None

@@ -24,11 +24,11 @@ _SCALARS = (int, float, bool, complex)
 
 
 class JaxprTracer(Tracer):
-    """A variable of the Jaxpr that is being recorded."""
+    """A variable of the Jaxpr that is being recorded, or a number in it."""
 
     __slots__ = ("aval", "variable")
 
-    def __init__(self, trace: JaxprTrace, var: Var):
+    def __init__(self, trace: JaxprTrace, var: Atom):
         self.owner = trace
         self.variable = var
         self.aval = var.aval
@@ -71,6 +71,13 @@ class JaxprTrace(Trace):
         if not isinstance(x, ArrayLike | np.ndarray):  # it has a type, and no value: something linear, to be transposed
             raise not_an_array(x, "an operand")
         return self._constant(x, aval)
+
+    def recorder(self) -> Any:
+        return self
+
+    def constant(self, x: Any, aval: ShapedArray) -> JaxprTracer:
+        """An array or number that is not the result of an operation, as a value of this program."""
+        return JaxprTracer(self, self._constant(x, aval) if aval.shape else Literal(x, aval))
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
         var = self.constants.get(id(x))
@@ -122,7 +129,7 @@ class JaxprTrace(Trace):
         plural = "s" if len(names) > 1 else ""
         return f"traced in {self.name}; it depends on argument{plural} {', '.join(names)}"
 
-    def _depends_on(self, var: Var) -> list[str]:
+    def _depends_on(self, var: Atom) -> list[str]:
         needed = {var}
         for eqn in reversed(self.eqns):
             if any(v in needed for v in eqn.outvars):

@@ -42,6 +42,10 @@ class Trace:
         """Where the value of `tracer` comes from, in the user's terms, for error messages."""
         return ""
 
+    def recorder(self) -> Any:
+        """The trace that records operations on constants; None where they are done at once."""
+        return None if self.parent is None else self.parent.recorder()
+
     def read_ref(self, ref: Any) -> Any:
         """The value of a reference from outside, see `refs.py`."""
         return ref.read(self.parent)

@@ -17,7 +17,7 @@ from .._base.source import scope
 from .._ir.jaxpr import Jaxpr, prune
 from .._ir.primitive import Primitive
 from .._trace.staging import JaxprTrace, JaxprTracer
-from .._trace.trace import bind_under, typeof
+from .._trace.trace import Trace, bind_under, typeof
 from .jvp import JVPTrace, push_forward
 from .words import Zero
 
@@ -31,6 +31,9 @@ class TangentTrace(JaxprTrace):
         if any(type(x) is JaxprTracer and x.owner is self for x in args):
             return super().process(primitive, args, params)
         return bind_under(self.parent, primitive, args, params)
+
+    def recorder(self) -> Any:
+        return Trace.recorder(self)
 
     def read_ref(self, ref: Any) -> Any:
         return ref.read(self.parent)

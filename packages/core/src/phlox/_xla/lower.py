@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .._base.source import Location, scope_text
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
@@ -162,8 +160,3 @@ def _symbol(name: str) -> str:
 def result_info(path: str) -> str:
     """The attribute that tells which part of the result an output is."""
     return f"jax.result_info = {quoted(path)}"
-
-
-def literal_value(literal: Literal) -> np.ndarray:
-    """The number of a literal as a NumPy scalar of its type."""
-    return np.asarray(literal.val, literal.aval.dtype)

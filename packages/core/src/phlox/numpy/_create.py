@@ -16,6 +16,7 @@ from .._ir.primitive import current_trace
 from .._ir.promotion import promote
 from .._ops import shape as ops
 from .._trace.trace import Tracer
+from .._transform.words import weak_number
 from .._xla import transfer
 from .._xla.array import Array, ArrayImpl, move, put, wrap
 from .._xla.devices import Device, local_devices
@@ -163,9 +164,13 @@ def _from_host(value: np.ndarray) -> Any:
 
 
 def _on_device(value: np.ndarray, aval: Any) -> Any:
-    made = put(value, aval)
-    # Under a trace a new array is a constant; going through `copy` records it as the program's own.
-    return made if current_trace.get() is None else ops.copy(made)
+    recorder = trace.recorder() if (trace := current_trace.get()) is not None else None
+    if recorder is None:
+        return put(value, aval)
+    if aval.shape:
+        return recorder.constant(put(value, aval), aval)
+    number = value[()]
+    return recorder.constant(weak_number(number) if aval.weak_type else number, aval)
 
 
 def _from_list(x: Any, dtype: Any) -> Any:
