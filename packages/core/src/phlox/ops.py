@@ -44,11 +44,8 @@ def _segments(
         "indices_are_sorted": indices_are_sorted,
         "unique_indices": unique_indices,
         "mode": GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+        "wrap_negative_indices": False,
     }
-    if ids.dtype.kind == "i":  # negative numbers do not count from the end
-        ids = ids.astype(np.promote_types(ids.dtype, np.int32))
-        clipped = GatherScatterMode.from_any(options["mode"]) is GatherScatterMode.CLIP
-        ids = jnp.where(ids < 0, 0 if clipped else num_segments, ids)
     first = np.asarray(start(data.dtype)).astype(data.dtype)
     if bucket_size is None:
         out = jnp.full((num_segments, *data.shape[1:]), first, data.dtype)

@@ -69,6 +69,12 @@ PROGRAMS = {
         lambda c, a: (c * m.numpy.cos(a) + x.sum(), (c, a)), x * 2, rows(m, x), reverse=True
     ),
     "scan, unrolled": lambda m, x: m.lax.scan(lambda c, a: (c @ W + a, (c, a)), x * 2, rows(m, x), unroll=3),
+    "scan backwards, unrolled": lambda m, x: m.lax.scan(
+        lambda c, a: (c @ W + a, {"c": c, "a": a, "s": c.sum()}), x * 2, rows(m, x), reverse=True, unroll=2
+    ),
+    "scan, all unrolled backwards": lambda m, x: m.lax.scan(
+        lambda c, a: (c @ W + a, c * a), x, rows(m, x), reverse=True, unroll=9
+    ),
     "scan, all unrolled": lambda m, x: m.lax.scan(lambda c, a: (c @ W + a, c), x * 2, rows(m, x), unroll=True),
     "scan without arrays": lambda m, x: m.lax.scan(lambda c, _: (m.numpy.tanh(c @ W), c.sum()), x, None, length=5),
     "scan without carry": lambda m, x: m.lax.scan(lambda _, a: (None, a["p"] * a["q"]), None, {"p": x, "q": x + 1}),

@@ -224,6 +224,20 @@ def test_modes(index, mode):
             both(lambda m, x, i: m.numpy.asarray(x).at[0, i].add(2, mode=mode), x, index, row=NEAR, what="add")
 
 
+NEGATIVE = [-1, 1, -9, np.array([-1, 5, 0, -9]), (np.array([-1, 1]), -1), (slice(None), np.array([-1, 1], np.int8)), (..., -1),
+            (-2, slice(1, 3)), np.array([1, 0], np.uint8), (slice(None, None, 2), -1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", NEGATIVE, ids=text)
+@pytest.mark.parametrize("mode", [None, "clip", "fill"])
+def test_negative_positions_that_do_not_wrap(index, mode):
+    x, how = data(), {"mode": mode, "wrap_negative_indices": False}
+    both(lambda m, x: m.numpy.asarray(x).at[index].get(**how), x, what="get")
+    both(lambda m, x: m.numpy.asarray(x).at[index].set(1.0, **how), x, row=NEAR, what="set")
+    both(lambda m, x: m.numpy.asarray(x).at[index].divide(2.0, **how), x, row=NEAR, what="divide")
+    both(lambda m, x: m.numpy.asarray(x).at[index].apply(lambda y: y * 2, **how), x, row=NEAR, what="apply")
+
+
 @pytest.mark.parametrize("dtype", judge.ALL)
 @pytest.mark.parametrize("method", METHODS)
 def test_dtypes_of_written_values(method, dtype):

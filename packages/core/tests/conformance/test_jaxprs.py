@@ -51,6 +51,7 @@ FUNCTIONS = {
     "made number of too few bits": (lambda m, x: x + m.numpy.asarray(300).astype("int8"), V),
     "made number in a branch": (lambda m, x: m.lax.cond(m.numpy.array(True), lambda x: x, lambda x: -x, x), V),
     "made number in a loop": (lambda m, x: m.lax.fori_loop(0, 3, lambda i, c: c * m.numpy.array(2.0), x), V),
+    "scan that returns its rows": (lambda m, x: m.lax.scan(lambda c, y: (c + y, (y, c * y)), 0.0, x), V),
     "made number in a derivative": (lambda m, x: m.grad(lambda x: (x * m.numpy.array(2.0)).sum())(x), V),
     "made number in a map": (lambda m, x: m.vmap(lambda x: x * m.numpy.array(2.0))(x), V),
     "made number as result": (lambda m, x: (m.numpy.float32(2.0), m.numpy.array(1)), V),

@@ -146,6 +146,12 @@ def test_collectives_inside_of_loops():
     np.testing.assert_array_equal(phlox.pmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
 
 
+def test_a_turn_of_an_unrolled_scan_reads_and_writes_its_rows_at_once():
+    f = jit(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) + x, c), 0.0, xs, unroll=4))
+    text = f.lower(jnp.zeros(12)).as_text()
+    assert [text.count(f"stablehlo.dynamic_{what}") for what in ("slice", "update_slice")] == [1, 1]
+
+
 def test_programs_of_scans_do_not_grow_with_their_length():
     def step(weights, x):
         def loss(weights):

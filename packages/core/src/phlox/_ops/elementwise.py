@@ -254,7 +254,7 @@ def _exp2_text(f: Function, x: Value) -> Value:
 
 
 exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out)
-exp2 = unary("exp2", _exp2_text, accepts=INEXACT, derivative=lambda x, out: mul(literal(x, np.log(2)), out))
+exp2 = unary("exp2", _exp2_text, accepts=INEXACT, tangent=lambda t, x, out: mul(mul(literal(x, np.log(2)), t), out))
 expm1 = unary(
     "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, out: add(out, literal(x, 1))
 )
@@ -305,17 +305,17 @@ atan2 = binary(
 _TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
 
 
-def _gauss(x: Any) -> Any:
-    return mul(literal(x, _TWO_OVER_ROOT_PI), exp(neg(square(x))))
+def _gauss(factor: float, t: Any, x: Any) -> Any:
+    return mul(mul(literal(x, factor), t), exp(neg(square(x))))
 
 
-erf = unary("erf", "chlo.erf", accepts=FLOAT, derivative=lambda x, out: _gauss(x))
-erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, derivative=lambda x, out: neg(_gauss(x)))
+erf = unary("erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x))
+erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, tangent=lambda t, x, out: _gauss(-_TWO_OVER_ROOT_PI, t, x))
 erf_inv = unary(
     "erf_inv",
     "chlo.erf_inv",
     accepts=FLOAT,
-    derivative=lambda x, out: mul(literal(x, 1 / _TWO_OVER_ROOT_PI), exp(square(out))),
+    tangent=lambda t, x, out: mul(mul(literal(x, 1 / _TWO_OVER_ROOT_PI), t), exp(square(out))),
 )
 
 # --- complex numbers ------------------------------------------------------------------------------------

@@ -41,6 +41,9 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
     stack = typeof(pivots).shape[:-1]
     shape = (*stack, permutation_size)
     start = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+    count = typeof(pivots).shape[-1]
+    if not count:
+        return start
     corner = [np.int32(0)] * len(stack)
 
     def step(order: Any, i: Any, j: Any) -> list[Any]:
@@ -58,7 +61,6 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
             dynamic_update_slice(select(here, x, order), reshape(y, new_sizes=(*stack, 1), dimensions=None), *corner, i)
         ]
 
-    count = typeof(pivots).shape[-1]
     numbers = iota(dtype=dtypes.int32, shape=(count,), dimension=0)
     return in_turn(step, [start], [numbers, move_axis(pivots, len(stack), 0)])[0]
 

@@ -33,8 +33,8 @@ from .elementwise import add as plus, sub
 from .keys import is_key, random_wrap
 from .logic import lt
 from .loop import spread_carry, while_p
-from .shape import reshape
-from .slicing import dynamic_slice, dynamic_update_slice
+from .shape import concatenate, reshape
+from .slicing import along, dynamic_slice, dynamic_update_slice
 
 Params = dict[str, Any]
 
@@ -59,50 +59,67 @@ def _types(
 # --- as a loop ------------------------------------------------------------------------------------------
 
 
-def _row(x: Any, i: Any) -> Any:
-    """``x[i]`` for an index that is known to be inside."""
+def _rows(x: Any, at: Any, count: int) -> Any:
+    """``x[at : at + count]``, which is known to be inside."""
     shape = typeof(x).shape
-    index = [i, *[_ZERO] * (len(shape) - 1)]
-    return reshape(dynamic_slice(x, *index, slice_sizes=(1, *shape[1:])), new_sizes=shape[1:], dimensions=None)
+    if count == shape[0]:
+        return x
+    return dynamic_slice(x, at, *[_ZERO] * (len(shape) - 1), slice_sizes=(count, *shape[1:]))
 
 
-def _with_row(x: Any, row: Any, i: Any) -> Any:
+def _row(x: Any, i: int) -> Any:
+    """``x[i]``."""
     shape = typeof(x).shape
-    row = reshape(row, new_sizes=(1, *shape[1:]), dimensions=None)
-    return dynamic_update_slice(x, row, i, *[_ZERO] * (len(shape) - 1))
+    row = x if shape[0] == 1 else along(x, 0, i, i + 1)
+    return reshape(row, new_sizes=shape[1:], dimensions=None)
 
 
-_ZERO, _ONE = (dtypes.int32.type(n) for n in (0, 1))
+def _with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
+    """`x` with these rows, the first one at `at`."""
+    shape = typeof(x).shape
+    parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
+    block = parts[0] if len(parts) == 1 else concatenate(*parts, dimension=0)
+    return block if len(rows) == shape[0] else dynamic_update_slice(x, block, at, *[_ZERO] * (len(shape) - 1))
+
+
+_ZERO = dtypes.int32.type(0)
 
 
 def _as_loop(
     *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> list[Any]:
-    """The scan in other primitives: a loop that counts, or its steps one after the other where it is unrolled."""
+    """The scan in other primitives: a loop of turns, with `unroll` steps one after the other in each."""
     consts, carry, xs = _parts(args, num_consts, num_carry)
     ys = [_blank(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
 
-    def step(i: Any, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]) -> Any:
-        at = sub(dtypes.int32.type(length - 1), i) if reverse else i
-        outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[_row(x, at) for x in xs])
-        return outs[:num_carry], [_with_row(y, row, at) for y, row in zip(ys, outs[num_carry:], strict=True)]
+    def steps(
+        i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        at = sub(dtypes.int32.type(length - count), i) if reverse else i
+        parts = [_rows(x, at, count) for x in xs]
+        results = []
+        for k in reversed(range(count)) if reverse else range(count):
+            outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[_row(part, k) for part in parts])
+            carry = outs[:num_carry]
+            results.append(outs[num_carry:])
+        if reverse:
+            results.reverse()
+        return list(carry), [_with_rows(y, rows, at) for y, rows in zip(ys, zip(*results, strict=True), strict=True)]
 
     turns = length // unroll
-    if turns > 1:
+    done = turns * unroll if turns > 1 else 0
+    if done:
         nconst, nxs = len(consts), len(xs)
 
         def body(*values: Any) -> list[Any]:
             fixed, (i, *moving) = values[: nconst + nxs], values[nconst + nxs :]
-            inner_carry, inner_ys = moving[:num_carry], moving[num_carry:]
-            for _ in range(unroll):
-                inner_carry, inner_ys = step(i, inner_carry, inner_ys, fixed[nconst:], fixed[:nconst])
-                i = plus(i, _ONE)
-            return [i, *inner_carry, *inner_ys]
+            inner = steps(i, unroll, moving[:num_carry], moving[num_carry:], fixed[nconst:], fixed[:nconst])
+            return [plus(i, dtypes.int32.type(unroll)), *inner[0], *inner[1]]
 
         moving = [_ZERO, *carry, *ys]
         avals = [typeof(_ZERO), *[a.update(weak_type=False) for a in map(typeof, [*carry, *ys])]]
         fixed_avals = [typeof(x) for x in (*consts, *xs)]
-        limit = dtypes.int32.type(turns * unroll)
+        limit = dtypes.int32.type(done)
         outs = while_p.bind(
             *consts,
             *xs,
@@ -113,9 +130,8 @@ def _as_loop(
             body_nconsts=nconst + nxs,
         )
         carry, ys = outs[1 : num_carry + 1], outs[num_carry + 1 :]
-    first = turns * unroll if turns > 1 else 0
-    for i in range(first, length):  # what is left over, or all of it
-        carry, ys = step(dtypes.int32.type(i), carry, ys, xs, consts)
+    if done < length:  # what is left over, or all of it
+        carry, ys = steps(dtypes.int32.type(done), length - done, carry, ys, xs, consts)
     return [*carry, *ys]
 
 

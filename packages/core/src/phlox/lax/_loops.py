@@ -6,7 +6,7 @@ the turns to the compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from .._base.errors import ArgumentError, AxisError, DtypeError, OptionError, Sh
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
+from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._ops import loop, running, scan as scanning
+from .._ops.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 from ..numpy._promote import to_dtype
@@ -264,18 +266,32 @@ def _scan(
     if len(parts) != 2:
         raise ArgumentError(f"scan: f ({body.name}) must return a pair (carry, y), got {len(parts)} values")
     _check_carry("scan", "f", carry_tree, avals, body, parts[0])
+    rows = body.closed.jaxpr.outvars[count:]
+    given = dict(zip(body.closed.jaxpr.invars[len(body.consts) + count :], leaves[count:], strict=True))
     outs = scanning.scan.bind(
         *body.consts,
         *[_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)],
         *leaves[count:],
-        jaxpr=body.closed,
+        jaxpr=_without(body.closed, given, count),
         length=steps,
         num_consts=len(body.consts),
         num_carry=count,
         reverse=bool(reverse),
         unroll=min(unroll, max(steps, 1)),
     )
-    return carry_tree.unflatten(outs[:count]), parts[1].unflatten(outs[count:])
+    computed = iter(outs[count:])
+    ys = [own(given[v]) if v in given else next(computed) for v in rows]
+    return carry_tree.unflatten(outs[:count]), parts[1].unflatten(ys)
+
+
+def _without(closed: ClosedJaxpr, given: Container[Any], count: int) -> ClosedJaxpr:
+    """The body of a scan without those results behind the first `count` that it returns as they were given to it."""
+    jaxpr = closed.jaxpr
+    kept = [v for v in jaxpr.outvars[count:] if v not in given]
+    if len(kept) == len(jaxpr.outvars) - count:
+        return closed
+    outvars = [*jaxpr.outvars[:count], *kept]
+    return memoized(jaxpr, "without", lambda: ClosedJaxpr(jaxpr.replace(outvars=outvars), closed.consts))
 
 
 def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:

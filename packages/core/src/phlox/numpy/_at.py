@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._api.jit import jit
+from .._api.out_sharding import lay_out
 from .._api.staged import staged
 from .._base.errors import DtypeError, ShapeError, UnsupportedError
 from .._base.pytree import flatten
@@ -22,7 +23,7 @@ from ._choose import where
 from ._create import asarray
 from ._ds import is_window, window
 from ._index_plan import Plan, parse
-from ._indexing import lay_out, read
+from ._indexing import lay_out as layout_of, read
 from ._promote import check, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, reshape
 
@@ -34,6 +35,15 @@ _SCATTERS = {
     "min": ops.scatter_min,
     "max": ops.scatter_max,
 }
+
+
+class How(NamedTuple):
+    """What is known of an index, and what becomes of positions outside of the array."""
+
+    sorted: bool
+    unique: bool
+    mode: Any
+    wraps: bool
 
 
 class At:
@@ -56,7 +66,8 @@ class AtIndex:
 
     Common arguments: `indices_are_sorted` and `unique_indices` are promises that allow faster code; `mode` says what
     happens to indices outside of the array: they are dropped (default, 'drop'), moved to the edge ('clip'), or
-    promised not to occur ('promise_in_bounds').
+    promised not to occur ('promise_in_bounds'). Without `wrap_negative_indices` negative ones lie outside too.
+    `out_sharding` says how the result lies over a mesh.
     """
 
     __slots__ = ("array", "index")
@@ -75,6 +86,8 @@ class AtIndex:
         unique_indices: bool = False,
         mode: Any = None,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The elements at the index, with a choice of `mode` ('fill' gives `fill_value` outside of the array).
 
@@ -86,8 +99,8 @@ class AtIndex:
         if is_window(index):
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest
-        plan, dynamic = parse(index, type_of(x).shape)
-        return read(
+        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices)
+        found = read(
             x,
             *dynamic,
             plan=plan,
@@ -96,9 +109,17 @@ class AtIndex:
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
         )
+        return lay_out("at.get", found, out_sharding)
 
     def set(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with these elements replaced. A boolean mask works under `jit` too.
 
@@ -106,10 +127,18 @@ class AtIndex:
         >>> jnp.zeros(3).at[1].set(5.0)
         Array([0., 5., 0.], dtype=float32)
         """
-        return self._write("set", values, indices_are_sorted, unique_indices, mode)
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out("at.set", self._write("set", values, how), out_sharding)
 
     def add(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with `values` added to these elements, as often as an index occurs.
 
@@ -117,10 +146,18 @@ class AtIndex:
         >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)
         Array([2., 0.], dtype=float32)
         """
-        return self._write("add", values, indices_are_sorted, unique_indices, mode)
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out("at.add", self._write("add", values, how), out_sharding)
 
     def subtract(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with `values` subtracted from these elements.
 
@@ -128,10 +165,18 @@ class AtIndex:
         >>> jnp.zeros(2).at[0].subtract(1.0)
         Array([-1.,  0.], dtype=float32)
         """
-        return self._write("subtract", values, indices_are_sorted, unique_indices, mode)
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out("at.subtract", self._write("subtract", values, how), out_sharding)
 
     def multiply(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with these elements multiplied by `values`.
 
@@ -139,12 +184,20 @@ class AtIndex:
         >>> jnp.ones(2).at[0].multiply(3.0)
         Array([3., 1.], dtype=float32)
         """
-        return self._write("multiply", values, indices_are_sorted, unique_indices, mode)
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out("at.multiply", self._write("multiply", values, how), out_sharding)
 
     mul = multiply
 
     def divide(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with these elements divided by `values`.
 
@@ -153,11 +206,20 @@ class AtIndex:
         Array([0.5, 1. ], dtype=float32)
         """
         ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
-        divisors = AtIndex(ones, self.index)._write("multiply", values, indices_are_sorted, unique_indices, mode)
-        return self.array / divisors
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out(
+            "at.divide", self.array / AtIndex(ones, self.index)._write("multiply", values, how), out_sharding
+        )
 
     def power(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with these elements raised to the power `values`.
 
@@ -166,11 +228,20 @@ class AtIndex:
         Array([4., 3.], dtype=float32)
         """
         ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
-        exponents = AtIndex(ones, self.index)._write("multiply", values, indices_are_sorted, unique_indices, mode)
-        return self.array**exponents
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out(
+            "at.power", self.array ** AtIndex(ones, self.index)._write("multiply", values, how), out_sharding
+        )
 
     def min(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with these elements lowered to `values` where those are smaller.
 
@@ -178,10 +249,18 @@ class AtIndex:
         >>> jnp.array([1.0, 5.0]).at[1].min(3.0)
         Array([1., 3.], dtype=float32)
         """
-        return self._write("min", values, indices_are_sorted, unique_indices, mode)
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out("at.min", self._write("min", values, how), out_sharding)
 
     def max(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with these elements raised to `values` where those are larger.
 
@@ -189,17 +268,19 @@ class AtIndex:
         >>> jnp.array([1.0, 5.0]).at[0].max(3.0)
         Array([3., 5.], dtype=float32)
         """
-        return self._write("max", values, indices_are_sorted, unique_indices, mode)
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out("at.max", self._write("max", values, how), out_sharding)
 
     def apply(
         self,
-        ufunc: Callable[[Any], Any],
+        func: Callable[[Any], Any],
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
-        """The array with `ufunc`, a function of one element, applied to these elements, as often as an index occurs.
+        """The array with `func`, a function of one element, applied to these elements, as often as an index occurs.
 
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
 
@@ -210,36 +291,42 @@ class AtIndex:
         Array([  1., 200.], dtype=float32)
         """
         if not unique_indices and not is_window(self.index):
-            plan, dynamic = parse(self.index, type_of(self.array).shape)
+            plan, dynamic = parse(self.index, type_of(self.array).shape, wrap_negative_indices)
             if "array" in plan.items:
-                return _apply(self.array, dynamic, ufunc, plan, indices_are_sorted, mode)
-        changed = ufunc(self.get(indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode))
-        return self._write("set", changed, indices_are_sorted, unique_indices, mode)
+                return _apply(self.array, dynamic, func, plan, indices_are_sorted, mode)
+        changed = func(
+            self.get(
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                mode=mode,
+                wrap_negative_indices=wrap_negative_indices,
+            )
+        )
+        return self._write("set", changed, How(indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
-    def _write(self, kind: str, values: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any) -> Any:
+    def _write(self, kind: str, values: Any, how: How) -> Any:
         if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
             values = asarray(values)  # lists, too, as anything that NumPy takes
         x, y = check(f"at.{kind}", self.array, values)
         if is_window(self.index):
             part = window(self.index, type_of(x).shape)
             changed = AtIndex(part.read(x), part.rest)
-            clip = GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
-            return part.write(x, changed._write(kind, y, indices_are_sorted, unique_indices, mode), clip)
+            clip = GatherScatterMode.from_any(how.mode) is GatherScatterMode.CLIP
+            return part.write(x, changed._write(kind, y, how), clip)
         mask = self.index
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
-        plan, dynamic = parse(self.index, type_of(x).shape)
-        if "array" not in plan.items and "mask" not in plan.items:
-            indices_are_sorted = unique_indices = True
+        plan, dynamic = parse(self.index, type_of(x).shape, how.wraps)
+        single = "array" not in plan.items and "mask" not in plan.items
         return _scatter(
             x,
             dynamic,
             y,
             kind=kind,
             plan=plan,
-            mode=GatherScatterMode.from_any(mode),
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
+            mode=GatherScatterMode.from_any(how.mode),
+            indices_are_sorted=single or how.sorted,
+            unique_indices=single or how.unique,
         )
 
 
@@ -259,7 +346,7 @@ def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted
     """Where an index may occur twice, one element after the other is changed."""
     x = check_one("at.apply", x)
     aval = type_of(x)
-    layout = lay_out(aval.shape, plan, dynamic)
+    layout = layout_of(aval.shape, plan, dynamic)
     return ops.scatter_apply(
         x,
         layout.indices,
@@ -304,7 +391,7 @@ def _scatter(
         )
     if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
         raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")
-    layout = lay_out(aval.shape, plan, dynamic)
+    layout = layout_of(aval.shape, plan, dynamic)
     y = to_dtype(y, dtype)
     y = e.neg(y) if kind == "subtract" else y
     # Updates have the shape of the result of reading, without its new axes.

@@ -33,12 +33,13 @@ Item = str | Slice
 
 
 class Plan(NamedTuple):
-    """A parsed index without its dynamic parts."""
+    """A parsed index without its dynamic parts; `wraps` says whether negative positions count from the end."""
 
     items: tuple[Item, ...]
+    wraps: bool = True
 
 
-def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
+def parse(index: Any, shape: tuple[int, ...], wraps: bool = True) -> tuple[Plan, list[Any]]:
     """The plan of an index into an array of this shape, and its dynamic parts in order."""
     if isinstance(index, list):
         raise IndexingError(
@@ -84,11 +85,11 @@ def parse(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:
         if type(part) is int:
             items.append("int")
             # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
-            dynamic.append(part + n if -n <= part < 0 else part)
+            dynamic.append(part + n if wraps and -n <= part < 0 else part)
         else:
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
-    return Plan(tuple(items)), dynamic
+    return Plan(tuple(items), wraps), dynamic
 
 
 class _NewAxisMask(NamedTuple):

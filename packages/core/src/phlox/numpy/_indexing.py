@@ -55,7 +55,7 @@ def read(
     unique_indices: bool,
 ) -> Any:
     """The elements that a parsed index selects."""
-    if mode is None and "array" not in plan.items and "mask" not in plan.items:
+    if mode is None and plan.wraps and "array" not in plan.items and "mask" not in plan.items:
         return _basic(x, dynamic, plan.items)
     layout = lay_out(type_of(x).shape, plan, list(dynamic))
     if 0 in type_of(x).shape and 0 not in layout.shape:
@@ -127,17 +127,19 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
     return dynamic_slice(x, *starts, slice_sizes=tuple(sizes))
 
 
-def from_front(i: Any, n: int) -> Any:
-    """An index counted from the front: `n` is added where it is negative."""
+def from_front(i: Any, n: int | None) -> Any:
+    """An index counted from the front: `n` is added where it is negative, unless it is None."""
     dtype = type_of(i).dtype
     if type(i) is int:
-        return np.int32(i + n if i < 0 else i)
+        return np.int32(i + (n or 0) if i < 0 else i)
     if dtypes.kind(dtype) not in "iu":
         raise IndexingError(f"positions must be integers, got {type_of(i).short}", index=i)
     if dtypes.kind(dtype) == "u":
         return to_dtype(i, dtypes.int32) if dtypes.bits(dtype) < 32 else i
     if dtypes.bits(dtype) < 32:
         i, dtype = to_dtype(i, dtypes.int32), dtypes.int32
+    if n is None:
+        return i
     below = logic.lt(i, to_dtype(0, dtype))
     return logic.select(below, e.add(to_dtype(i, dtype), to_dtype(n, dtype)), i)
 
@@ -231,7 +233,8 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
                 axes.append(axis)
         else:
             part = parts[i]
-            front = from_front(part, 0) if type(part) is int else from_front(part, n)
+            # Known positions are counted from the front already, but for those that lie before it.
+            front = from_front(part, n if plan.wraps and type(part) is not int else None)
             dims = tuple(outer.index(batch_at + len(batch) - type_of(part).ndim + k) for k in range(type_of(part).ndim))
             components.append(_spread(front, outer_shape, dims))
             axes.append(axis)
