@@ -100,13 +100,14 @@ def dot_product_attention(
     window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
     grouped = query.reshape(b, t, k, n // k, h)
     wide = jnp.promote_types(query.dtype, np.float32)
-    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide).reshape(b, n, t, s)
+    logits = jnp.einsum("btkgh,bskh->bktgs", grouped, key, preferred_element_type=wide)
+    logits = logits.transpose(0, 1, 3, 2, 4).reshape(b, n, t, s)
     logits = logits * jnp.asarray(1.0 / np.sqrt(h) if scale is None else scale, logits.dtype)
     if bias is not None:
         logits = (logits + bias).astype(logits.dtype)
     logits = _masked(logits, mask, _allowed(t, s, is_causal, window), lengths).astype(np.float32)
     weights = softmax(logits, axis=-1).astype(key.dtype).reshape(b, k, n // k, t, s)
-    out = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape(b, t, n, h)
+    out = jnp.einsum("bkgts,bskh->bkgth", weights, value).transpose(0, 3, 1, 2, 4).reshape(b, t, n, h)
     if lengths[0] is not None:
         counts = jnp.arange(t)[None, :] < lengths[0][:, None]
         out = out * counts[:, :, None, None].astype(out.dtype)

@@ -139,22 +139,26 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]
 @functools.partial(jit, inline=True, static_argnames=("inputs", "output", "path", "precision", "preferred", "dot"))
 def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, preferred: Any, dot: Any) -> Any:
     terms = list(zip(promote_dtypes(*arrays), inputs, strict=True))
-    for step in path:
+    for i, step in enumerate(path):
         if len(step) > 2:
             raise UnsupportedError(f"einsum: the path contracts {len(step)} operands at once", instead="pairs")
-        chosen = [terms.pop(i) for i in sorted(step, reverse=True)][::-1]
+        chosen = [terms.pop(k) for k in sorted(step, reverse=True)][::-1]
         later = set(output).union(*(letters for _, letters in terms))
         a, la = chosen[0]
         a, la = _simplify(a, la, later.union(*(letters for _, letters in chosen[1:])))
         if len(chosen) == 2:
             b, lb = _simplify(*chosen[1], later | set(la))
             a, la = _simplify(a, la, later | set(lb))
-            a, la = _pair(a, la, b, lb, later, precision, preferred, dot)
+            order = output if i == len(path) - 1 else "".join(c for c in dict.fromkeys(lb + la) if c in later)
+            a, la = _pair(a, la, b, lb, order, precision, preferred, dot)
         terms.append((a, la))
     ((a, la),) = terms
-    order = tuple(la.index(c) for c in output)
-    out = a if order == tuple(range(len(order))) else transpose_op(a, permutation=order)
+    out = _in_order(a, la, output)
     return to_dtype(out, preferred) if preferred is not None else out
+
+
+def _in_order(a: Any, letters: str, wanted: str) -> Any:
+    return a if letters == wanted else transpose_op(a, permutation=tuple(letters.index(c) for c in wanted))
 
 
 def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
@@ -180,10 +184,11 @@ def _diagonal(a: Any, i: int, j: int) -> Any:
     return sum(a * to_dtype(mask, aval.dtype), j, aval.dtype)
 
 
-def _pair(
-    a: Any, la: str, b: Any, lb: str, later: set[str], precision: Any, preferred: Any, dot: Any
-) -> tuple[Any, str]:
-    """The contraction of two operands: letters of both that are needed later are batches."""
+def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferred: Any, dot: Any) -> tuple[Any, str]:
+    """The contraction of two operands to axes in this order: letters of both that are in it are batches.
+
+    Which operand comes first is chosen so that the result needs no transposition, and is the second where both do.
+    """
     sizes = dict(zip(la, type_of(a).shape, strict=True))
     for c, n in zip(lb, type_of(b).shape, strict=True):
         if c in sizes and sizes[c] != n and 1 not in (sizes[c], n):
@@ -197,11 +202,13 @@ def _pair(
             a, la = squeeze(a, la.index(c)), la.replace(c, "")
         elif na != nb:
             b, lb = squeeze(b, lb.index(c)), lb.replace(c, "")
-    a, la = _simplify(a, la, later | set(lb))
-    b, lb = _simplify(b, lb, later | set(la))
-    both = [c for c in la if c in lb]
-    batch = [c for c in both if c in later]
-    summed = [c for c in both if c not in later]
+    a, la = _simplify(a, la, {*order, *lb})
+    b, lb = _simplify(b, lb, {*order, *la})
+    batch = [c for c in order if c in la and c in lb]
+    summed = [c for c in la if c in lb and c not in order]
+    rest_a, rest_b = ("".join(c for c in letters if c not in batch and c not in summed) for letters in (la, lb))
+    if "".join(batch) + rest_a + rest_b != order:
+        a, la, rest_a, b, lb, rest_b = b, lb, rest_b, a, la, rest_a
     axes = tuple(la.index(c) for c in summed), tuple(lb.index(c) for c in summed)
     batches = tuple(la.index(c) for c in batch), tuple(lb.index(c) for c in batch)
     if dot is None:
@@ -209,5 +216,5 @@ def _pair(
     else:
         wanted = type_of(a).dtype if preferred is None else preferred
         out = dot(a, b, (axes, batches), precision, preferred_element_type=wanted)
-    letters = "".join([*batch, *(c for c in la if c not in both), *(c for c in lb if c not in both)])
-    return to_dtype(out, type_of(a).dtype) if preferred is None else out, letters
+    out = to_dtype(out, type_of(a).dtype) if preferred is None else out
+    return _in_order(out, "".join(batch) + rest_a + rest_b, order), order

@@ -172,16 +172,35 @@ _PIECES = 8
 
 def _at_places(array: Any, places: np.ndarray, axis: int) -> Any:
     """The elements at these places along `axis`; runs of neighbours, upwards, downwards or of one, are copied whole."""
-    steps = np.diff(places)
-    near = np.abs(steps) <= 1
-    ends = ~near
-    ends[1:] |= near[:-1] & (steps[1:] != steps[:-1])
-    last = [*np.flatnonzero(ends).tolist(), len(places) - 1]
-    if len(last) > _PIECES:
+    runs = _runs(places)
+    if len(runs) > _PIECES:
         return take(array, places, axis)
-    first = [0, *(i + 1 for i in last[:-1])]
-    runs = zip(first, last, strict=True)
     return concatenate([_run(array, int(places[a]), int(places[b]), b - a + 1, axis) for a, b in runs], axis)
+
+
+def _runs(places: np.ndarray) -> list[tuple[int, int]]:
+    """Where runs begin and end; only the first ones if there are too many. Where one turns into another, the element
+    between them goes to the longer one, so that most often the array is copied as a whole.
+    """
+    steps, last = np.diff(places), len(places) - 1
+    turns = np.flatnonzero(np.diff(steps)) + 1
+
+    def end(a: int) -> int:
+        """Where the run ends that begins at `a`."""
+        if a == last or abs(steps[a]) > 1:
+            return a
+        at = int(np.searchsorted(turns, a, side="right"))
+        return int(turns[at]) if at < len(turns) else last
+
+    runs: list[tuple[int, int]] = []
+    a = 0
+    while a <= last and len(runs) <= _PIECES:
+        b = end(a)
+        if b > a and end(b) - b > b - a:
+            b -= 1
+        runs.append((a, b))
+        a = b + 1
+    return runs
 
 
 def _run(array: Any, first: int, last: int, count: int, axis: int) -> Any:

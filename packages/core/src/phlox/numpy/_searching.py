@@ -44,14 +44,14 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
 
     def halve(_: Any, bounds: Any) -> Any:
         low, high = bounds
-        middle = low + (high - low) // 2
-        found = take(a, middle, mode="clip")
+        middle = low + ((high - low) >> 1)
+        found = At(a)[middle].get(mode="clip", wrap_negative_indices=False)
         before = _before(v, found) if right else ~_before(found, v)
         return choose(before, low, middle), choose(before, middle, high)
 
     shape = type_of(v).shape
-    start = (zeros(shape, np.int32), broadcast_to(np.int32(n), shape))
-    return fori_loop(0, n.bit_length(), halve, start, unroll=unroll or 1)[1]
+    start = (zeros(shape, np.uint32), broadcast_to(np.uint32(n), shape))
+    return to_dtype(fori_loop(0, n.bit_length(), halve, start, unroll=unroll or 1)[1], dtypes.int32)
 
 
 def _ranks(a: Any) -> Any:
