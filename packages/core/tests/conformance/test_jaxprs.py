@@ -51,6 +51,32 @@ FUNCTIONS = {
     "made number of too few bits": (lambda m, x: x + m.numpy.asarray(300).astype("int8"), V),
     "made number in a branch": (lambda m, x: m.lax.cond(m.numpy.array(True), lambda x: x, lambda x: -x, x), V),
     "made number in a loop": (lambda m, x: m.lax.fori_loop(0, 3, lambda i, c: c * m.numpy.array(2.0), x), V),
+    "scan that keeps a part": (
+        lambda m, x: m.lax.scan(lambda c, y: ((c[0] * c[1] + y, c[1]), c[1]), (0.0, x[0]), x),
+        V,
+    ),
+    "scan that keeps all": (lambda m, x: m.lax.scan(lambda c, y: (c, y + 1), x[0], x), V),
+    "while_loop that keeps a part": (
+        lambda m, x: m.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + c[2], c[2]), (0, x, x[0])),
+        V,
+    ),
+    "while_loop that keeps its bound": (
+        lambda m, x: m.lax.while_loop(lambda c: c[0] < c[2], lambda c: (c[0] + 1, c[1] * 2, c[2]), (0, x, 3)),
+        V,
+    ),
+    "fori_loop that keeps a part": (
+        lambda m, x, n: m.lax.fori_loop(0, n, lambda i, c: (c[0] + c[1], c[1]), (x, x)),
+        V,
+        3,
+    ),
+    "cond that returns an operand": (
+        lambda m, x: m.lax.cond(x[0] > 0, lambda a, b: (a, b + 1), lambda a, b: (a, b), x, x[1:]),
+        V,
+    ),
+    "switch that returns an operand": (
+        lambda m, x: m.lax.switch(x[0].astype("int32"), [lambda a: (a, a), lambda a: (a, -a), lambda a: (a, a)], x),
+        V,
+    ),
     "scan that returns its rows": (lambda m, x: m.lax.scan(lambda c, y: (c + y, (y, c * y)), 0.0, x), V),
     "made number in a derivative": (lambda m, x: m.grad(lambda x: (x * m.numpy.array(2.0)).sum())(x), V),
     "made number in a map": (lambda m, x: m.vmap(lambda x: x * m.numpy.array(2.0))(x), V),

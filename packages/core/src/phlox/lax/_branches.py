@@ -18,7 +18,7 @@ from .._api.staged import Staged, missing, operands_of, paths, staged, strong_re
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
-from .._ir.jaxpr import ClosedJaxpr
+from .._ir.jaxpr import ClosedJaxpr, Var, memoized
 from .._ops import branch, logic
 from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
@@ -126,6 +126,8 @@ def _branches(
     if len(closed) == 1:
         outs = eval_jaxpr(closed[0].jaxpr, [], *first.consts, *leaves)
         return first.out_tree.unflatten([own(x) for x in outs])
+    returned = _returned(closed, [len(one.consts) for one in programs])
+    closed = [_without_results(program, returned) for program in closed]
     consts = [c for one in programs for c in one.consts]
     const_avals, start, branches = tuple(typeof(c) for c in consts), 0, []
     for one, program in zip(programs, closed, strict=True):
@@ -133,8 +135,29 @@ def _branches(
         opened = ClosedJaxpr(program.jaxpr.replace(constvars=invars[:width], invars=invars[width:]), one.consts)
         branches.append(branch.with_constants(opened, const_avals, start) if consts else program)
         start += width
-    outs = branch.cond.bind(index, *consts, *leaves, branches=tuple(branches))
-    return first.out_tree.unflatten(outs)
+    outs = iter(branch.cond.bind(index, *consts, *leaves, branches=tuple(branches)))
+    return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
+
+
+def _returned(branches: Sequence[ClosedJaxpr], widths: Sequence[int]) -> list[int | None]:
+    """For each result the operand that it is in all branches, which have so many constants in front of these."""
+
+    def places(program: ClosedJaxpr, width: int) -> list[int | None]:
+        operands = {v: i for i, v in enumerate(program.jaxpr.invars[width:])}
+        return [operands.get(v) if type(v) is Var else None for v in program.jaxpr.outvars]
+
+    found = zip(*[places(program, width) for program, width in zip(branches, widths, strict=True)], strict=True)
+    return [column[0] if len({*column}) == 1 else None for column in found]
+
+
+def _without_results(program: ClosedJaxpr, returned: Sequence[int | None]) -> ClosedJaxpr:
+    """The branch without the results that are operands."""
+    wanted = [i for i, place in enumerate(returned) if place is None]
+    if len(wanted) == len(returned):
+        return program
+    jaxpr = program.jaxpr
+    make = lambda: ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[i] for i in wanted]), program.consts)  # noqa: E731
+    return memoized(jaxpr, ("results", *wanted), make)
 
 
 def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:

@@ -6,7 +6,7 @@ the turns to the compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from .._ops import loop, running, scan as scanning
 from .._ops.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
+from .._transform.jaxprs import unused_inputs
 from ..numpy._promote import to_dtype
 from ..numpy._shapes import concatenate, flip, moveaxis, reshape
 
@@ -109,16 +110,53 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
         got = ", ".join(a.short for a in go_on.out_avals)
         raise DtypeError(f"while_loop: cond_fun ({go_on.name}) must return one truth value, got {got or 'nothing'}")
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
-    outs = loop.while_p.bind(
-        *go_on.consts,
-        *body.consts,
-        *leaves,
-        cond_jaxpr=go_on.closed,
-        cond_nconsts=len(go_on.consts),
-        body_jaxpr=body.closed,
-        body_nconsts=len(body.consts),
+    # What the loop keeps, and does not decide how often it turns, is a constant.
+    unasked = unused_inputs(go_on.closed.jaxpr)[len(go_on.consts) :]
+    kept = [i for i in _kept(body, len(leaves)) if unasked[i]]
+    kept = kept if len(kept) < len(leaves) else []
+    fixed, moving = [leaves[i] for i in kept], [x for i, x in enumerate(leaves) if i not in kept]
+    outs = iter(
+        loop.while_p.bind(
+            *go_on.consts,
+            *fixed,
+            *body.consts,
+            *moving,
+            cond_jaxpr=_without_inputs(go_on, kept),
+            cond_nconsts=len(go_on.consts),
+            body_jaxpr=_with_fixed(body, kept, [*range(len(leaves))]),
+            body_nconsts=len(kept) + len(body.consts),
+        )
     )
-    return carry_tree.unflatten(outs)
+    return carry_tree.unflatten([own(x) if i in kept else next(outs) for i, x in enumerate(leaves)])
+
+
+def _kept(body: Staged, count: int) -> list[int]:
+    """Which parts of the carry, the first `count` results, the body returns as they were given to it."""
+    jaxpr = body.closed.jaxpr
+    carry = jaxpr.invars[len(body.consts) : len(body.consts) + count]
+    return [i for i, (v, out) in enumerate(zip(carry, jaxpr.outvars[:count], strict=True)) if v is out]
+
+
+def _with_fixed(body: Staged, kept: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
+    """The body with these parts of the carry as its first constants, and those of `results` that are not among them."""
+    jaxpr, first = body.closed.jaxpr, len(body.consts)
+    wanted = [i for i in results if i not in kept]
+    if len(wanted) == len(jaxpr.outvars):
+        return body.closed
+    fixed = [jaxpr.invars[first + i] for i in kept]
+    invars = [*fixed, *[v for v in jaxpr.invars if v not in fixed]]
+    outvars = [jaxpr.outvars[i] for i in wanted]
+    make = lambda: ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))  # noqa: E731
+    return memoized(jaxpr, ("fixed", *kept, *wanted), make)
+
+
+def _without_inputs(program: Staged, unused: Sequence[int]) -> ClosedJaxpr:
+    """The program without these inputs, counted behind its constants."""
+    if not unused:
+        return program.closed
+    jaxpr, first = program.closed.jaxpr, len(program.consts)
+    invars = [v for i, v in enumerate(jaxpr.invars) if i - first not in unused]
+    return memoized(jaxpr, ("without", *unused), lambda: ClosedJaxpr(jaxpr.replace(invars=invars)))
 
 
 _BOOL = typeof(np.bool_(True))
@@ -266,32 +304,29 @@ def _scan(
     if len(parts) != 2:
         raise ArgumentError(f"scan: f ({body.name}) must return a pair (carry, y), got {len(parts)} values")
     _check_carry("scan", "f", carry_tree, avals, body, parts[0])
-    rows = body.closed.jaxpr.outvars[count:]
+    # What f returns as it was given is there already, and what it keeps of the carry is a constant.
+    start = [_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)]
+    kept = _kept(body, count)
+    outvars = body.closed.jaxpr.outvars
     given = dict(zip(body.closed.jaxpr.invars[len(body.consts) + count :], leaves[count:], strict=True))
-    outs = scanning.scan.bind(
-        *body.consts,
-        *[_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)],
-        *leaves[count:],
-        jaxpr=_without(body.closed, given, count),
-        length=steps,
-        num_consts=len(body.consts),
-        num_carry=count,
-        reverse=bool(reverse),
-        unroll=min(unroll, max(steps, 1)),
+    results = [i for i, v in enumerate(outvars) if i < count or v not in given]
+    outs = iter(
+        scanning.scan.bind(
+            *[start[i] for i in kept],
+            *body.consts,
+            *[x for i, x in enumerate(start) if i not in kept],
+            *leaves[count:],
+            jaxpr=_with_fixed(body, kept, results),
+            length=steps,
+            num_consts=len(kept) + len(body.consts),
+            num_carry=count - len(kept),
+            reverse=bool(reverse),
+            unroll=min(unroll, max(steps, 1)),
+        )
     )
-    computed = iter(outs[count:])
-    ys = [own(given[v]) if v in given else next(computed) for v in rows]
-    return carry_tree.unflatten(outs[:count]), parts[1].unflatten(ys)
-
-
-def _without(closed: ClosedJaxpr, given: Container[Any], count: int) -> ClosedJaxpr:
-    """The body of a scan without those results behind the first `count` that it returns as they were given to it."""
-    jaxpr = closed.jaxpr
-    kept = [v for v in jaxpr.outvars[count:] if v not in given]
-    if len(kept) == len(jaxpr.outvars) - count:
-        return closed
-    outvars = [*jaxpr.outvars[:count], *kept]
-    return memoized(jaxpr, "without", lambda: ClosedJaxpr(jaxpr.replace(outvars=outvars), closed.consts))
+    carry = [own(x) if i in kept else next(outs) for i, x in enumerate(start)]
+    ys = [own(given[v]) if v in given else next(outs) for v in outvars[count:]]
+    return carry_tree.unflatten(carry), parts[1].unflatten(ys)
 
 
 def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
