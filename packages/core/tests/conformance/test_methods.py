@@ -153,4 +153,7 @@ def same_arguments(theirs, ours):
 
 def test_methods_take_the_arguments_of_jax():
     assert same_arguments(type(jax.numpy.ones(1)), phlox.Array) > 35
+
+
+def test_updates_take_the_arguments_of_jax():
     assert same_arguments(type(jax.numpy.ones(1).at[0]), type(phlox.numpy.ones(1).at[0])) == 11

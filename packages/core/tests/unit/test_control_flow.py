@@ -146,6 +146,21 @@ def test_collectives_inside_of_loops():
     np.testing.assert_array_equal(phlox.pmap(f, axis_name="i")(jnp.arange(3.0)), jnp.arange(3.0) + 9)
 
 
+def test_what_a_scan_keeps_of_its_carry_is_not_stacked_for_the_derivative():
+    def loss(w, xs):
+        step = lambda c, x: ((jnp.tanh(c[0] @ c[1] + x), c[1]), None)
+        return lax.scan(step, (xs[0], w), xs)[0][0].sum()
+
+    text = jit(grad(loss)).lower(jnp.ones((7, 7)), jnp.ones((50, 7))).as_text()
+    assert "tensor<50x7xf32>" in text
+    assert "tensor<50x7x7xf32>" not in text
+
+
+def test_a_loop_may_keep_what_is_differentiated():
+    f = lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, x * x))[1]
+    assert float(grad(f)(3.0)) == 6.0
+
+
 def test_a_turn_of_an_unrolled_scan_reads_and_writes_its_rows_at_once():
     f = jit(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) + x, c), 0.0, xs, unroll=4))
     text = f.lower(jnp.zeros(12)).as_text()

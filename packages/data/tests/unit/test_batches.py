@@ -49,7 +49,7 @@ def test_contents_and_order(length, size, last, seed, prefetch):
                 numbers = np.concatenate([numbers, np.repeat(numbers[-1:], size - real)])
             assert set(batch) == {"x", "y"}
             for name in batch:
-                assert type(batch[name]) is phlox.Array
+                assert isinstance(batch[name], phlox.Array)
                 assert batch[name].dtype == source[name].dtype
                 np.testing.assert_array_equal(batch[name], source[name][numbers])
 

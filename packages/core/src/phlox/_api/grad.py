@@ -55,29 +55,32 @@ def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> li
     ]
 
 
-def _check_inputs(function: str, names: Sequence[str], chosen: Any, holomorphic: bool, allow_int: bool) -> None:
-    for name, x in zip(names, pytree.tree_leaves(chosen), strict=True):
+def _check_inputs(
+    function: str, names: Callable[[], Sequence[str]], chosen: Any, holomorphic: bool, allow_int: bool
+) -> None:
+    """`names` are asked for when there is something to say."""
+    for i, x in enumerate(pytree.tree_leaves(chosen)):
         aval = typeof_value(x)
         if aval is None:
             continue  # reported where arguments are checked
         kind = dtypes.kind(aval.dtype)
         if holomorphic and kind != "c":
             raise DerivativeError(
-                f"{function} with holomorphic=True requires complex inputs, but {name} has type {aval.short}",
+                f"{function} with holomorphic=True requires complex inputs, but {names()[i]} has type {aval.short}",
                 instead="x.astype(complex)",
             )
         if function == "jacfwd" and kind == "c" and not holomorphic:
             raise DerivativeError(
-                f"jacfwd requires real-valued inputs, but argument {name} has type {aval.short}",
+                f"jacfwd requires real-valued inputs, but argument {names()[i]} has type {aval.short}",
                 instead="holomorphic=True for a holomorphic function; else jacrev, or jvp",
-                argument=name,
+                argument=names()[i],
                 aval=aval,
             )
         if kind in "biuk" and not allow_int and not holomorphic:
             raise DerivativeError(
-                f"{function} requires real- or complex-valued inputs, but argument {name} has type {aval.short}",
+                f"{function} requires real- or complex-valued inputs, but argument {names()[i]} has type {aval.short}",
                 instead="pass a float (1.0 for 1), choose other argnums, or allow_int=True",
-                argument=name,
+                argument=names()[i],
                 aval=aval,
             )
 
@@ -129,7 +132,7 @@ def _value_and_grad(
     @user_call
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
         out, pullback, aux = pull_back(partial, chosen, has_aux, function)
         if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
             got = pullback.out_avals[0].short if len(out) == 1 else str(pullback.out_tree)
@@ -266,7 +269,7 @@ def jacfwd(
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs("jacfwd", _names(fun, argnums, args), chosen, holomorphic, False)
+        _check_inputs("jacfwd", lambda: _names(fun, argnums, args), chosen, holomorphic, False)
         leaves, tree = flatten(tuple(chosen))
 
         def push(*tangents: Any) -> Any:
@@ -309,7 +312,7 @@ def jacrev(
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs("jacrev", _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        _check_inputs("jacrev", lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
         found = vjp(partial, *chosen, has_aux=has_aux)
         leaves, tree = flatten(found[0])
         pullback = found[1]

@@ -254,7 +254,7 @@ def _exp2_text(f: Function, x: Value) -> Value:
 
 
 exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out)
-exp2 = unary("exp2", _exp2_text, accepts=INEXACT, tangent=lambda t, x, out: mul(mul(literal(x, np.log(2)), t), out))
+exp2 = unary("exp2", _exp2_text, accepts=INEXACT, tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)))
 expm1 = unary(
     "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, out: add(out, literal(x, 1))
 )
@@ -276,7 +276,12 @@ acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg
 atan = unary("atan", "chlo.atan", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))))
 sinh = unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, out: cosh(x))
 cosh = unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, out: sinh(x))
-tanh = unary("tanh", "stablehlo.tanh", accepts=INEXACT, derivative=lambda x, out: sub(literal(x, 1), square(out)))
+tanh = unary(
+    "tanh",
+    "stablehlo.tanh",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: mul(add(t, mul(t, out)), sub(literal(x, 1), out)),
+)
 asinh = unary("asinh", "chlo.asinh", accepts=INEXACT, derivative=lambda x, out: rsqrt(add(square(x), literal(x, 1))))
 acosh = unary(
     "acosh",
@@ -306,7 +311,7 @@ _TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
 
 
 def _gauss(factor: float, t: Any, x: Any) -> Any:
-    return mul(mul(literal(x, factor), t), exp(neg(square(x))))
+    return mul(literal(x, factor), mul(t, exp(neg(square(x)))))
 
 
 erf = unary("erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x))
@@ -315,7 +320,7 @@ erf_inv = unary(
     "erf_inv",
     "chlo.erf_inv",
     accepts=FLOAT,
-    tangent=lambda t, x, out: mul(mul(literal(x, 1 / _TWO_OVER_ROOT_PI), t), exp(square(out))),
+    tangent=lambda t, x, out: mul(literal(x, 1 / _TWO_OVER_ROOT_PI), mul(t, exp(square(out)))),
 )
 
 # --- complex numbers ------------------------------------------------------------------------------------
