@@ -112,8 +112,8 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
     # What the loop keeps, and does not decide how often it turns, is a constant.
     unasked = unused_inputs(go_on.closed.jaxpr)[len(go_on.consts) :]
-    kept = [i for i in _kept(body, len(leaves)) if unasked[i]]
-    kept = kept if len(kept) < len(leaves) else []
+    kept = {i: None for i in _kept(body, len(leaves)) if unasked[i]}
+    kept = kept if len(kept) < len(leaves) else {}
     fixed, moving = [leaves[i] for i in kept], [x for i, x in enumerate(leaves) if i not in kept]
     outs = iter(
         loop.while_p.bind(
@@ -130,27 +130,27 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
     return carry_tree.unflatten([own(x) if i in kept else next(outs) for i, x in enumerate(leaves)])
 
 
-def _kept(body: Staged, count: int) -> list[int]:
-    """Which parts of the carry, the first `count` results, the body returns as they were given to it."""
+def _kept(body: Staged, count: int) -> dict[int, None]:
+    """Which parts of the carry, the first `count` results, the body returns as they were given to it, in order."""
     jaxpr = body.closed.jaxpr
     carry = jaxpr.invars[len(body.consts) : len(body.consts) + count]
-    return [i for i, (v, out) in enumerate(zip(carry, jaxpr.outvars[:count], strict=True)) if v is out]
+    return {i: None for i, (v, out) in enumerate(zip(carry, jaxpr.outvars[:count], strict=True)) if v is out}
 
 
-def _with_fixed(body: Staged, kept: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
+def _with_fixed(body: Staged, kept: dict[int, None], results: Sequence[int]) -> ClosedJaxpr:
     """The body with these parts of the carry as its first constants, and those of `results` that are not among them."""
     jaxpr, first = body.closed.jaxpr, len(body.consts)
     wanted = [i for i in results if i not in kept]
     if len(wanted) == len(jaxpr.outvars):
         return body.closed
-    fixed = [jaxpr.invars[first + i] for i in kept]
+    fixed = dict.fromkeys(jaxpr.invars[first + i] for i in kept)
     invars = [*fixed, *[v for v in jaxpr.invars if v not in fixed]]
     outvars = [jaxpr.outvars[i] for i in wanted]
     make = lambda: ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))  # noqa: E731
     return memoized(jaxpr, ("fixed", *kept, *wanted), make)
 
 
-def _without_inputs(program: Staged, unused: Sequence[int]) -> ClosedJaxpr:
+def _without_inputs(program: Staged, unused: dict[int, None]) -> ClosedJaxpr:
     """The program without these inputs, counted behind its constants."""
     if not unused:
         return program.closed
