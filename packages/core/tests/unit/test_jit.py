@@ -168,7 +168,9 @@ def test_closed_over_arrays_without_axes_become_numbers():
     with pytest.raises(RuntimeError, match="deleted"):
         late(1.0)
     with phlox.transfer_guard_device_to_host("disallow"):
-        assert float(phlox.jit(lambda x: x + half)(jnp.float32(1.0))) == 1.5
+        guarded = phlox.jit(lambda x: x + half)
+        assert float(guarded(jnp.float32(1.0))) == 1.5
+        assert guarded.lower(1.0).as_text().split("main(")[1].split("->")[0].count("tensor") == 2, "it is not read"
 
 
 def test_the_value_at_trace_time_is_kept():

@@ -57,9 +57,7 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
         y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
         y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
         x = broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
-        return [
-            dynamic_update_slice(select(here, x, order), reshape(y, new_sizes=(*stack, 1), dimensions=None), *corner, i)
-        ]
+        return [dynamic_update_slice(select(here, x, order), y, *corner, i)]
 
     numbers = iota(dtype=dtypes.int32, shape=(count,), dimension=0)
     return in_turn(step, [start], [numbers, move_axis(pivots, len(stack), 0)])[0]

@@ -16,9 +16,9 @@ from .._base.errors import AxisError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.jaxpr import Literal
-from .._ir.primitive import Primitive, current_trace, primitive
+from .._ir.primitive import Primitive, primitive
 from .._trace.staging import JaxprTracer
-from .._trace.trace import ArrayLike, typeof
+from .._trace.trace import ArrayLike, recorder, typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
@@ -127,24 +127,21 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return x
     if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
         return literal_of(x, dtype)
-    number = known(x, dtype, weak_type)
-    return convert_element_type(x, new_dtype=dtype, weak_type=weak_type) if number is None else number
+    return converted(x, dtype, weak_type)
 
 
 #: from which kinds of numbers to which NumPy converts as the compiler does: floats beyond integers differ
 _EXACT = {"bb", "bi", "bu", "bf", "bc", "ii", "iu", "ui", "uu", "if", "uf", "ic", "uc", "ff", "fc", "cc"}
 
 
-def known(x: Any, dtype: Any, weak_type: bool) -> Any:
-    """A number of the program that is being recorded, with this element type and weakness; None if `x` is none."""
-    if type(x) is not JaxprTracer or type(x.variable) is not Literal:
-        return None
-    old = x.aval.dtype
-    trace = current_trace.get()
-    if trace is None or trace.recorder() is not x.owner or dtypes.kind(old) + dtypes.kind(dtype) not in _EXACT:
-        return None
-    number = literal_of(np.asarray(x.variable.val, old)[()], dtype)
-    return x.owner.constant(weak_number(number) if weak_type else number, shaped((), dtype, weak_type))
+def converted(x: Any, dtype: Any, weak_type: bool) -> Any:
+    """`x`, an array, with this element type and weakness; a number of the program being recorded remains a number."""
+    if type(x) is JaxprTracer and type(x.variable) is Literal and recorder() is x.owner:
+        old = x.aval.dtype
+        if dtypes.kind(old) + dtypes.kind(dtype) in _EXACT:
+            number = literal_of(np.asarray(x.variable.val, old)[()], dtype)
+            return x.owner.constant(weak_number(number) if weak_type else number, shaped((), dtype, weak_type))
+    return convert_element_type(x, new_dtype=dtype, weak_type=weak_type)
 
 
 def literal_of(x: Any, dtype: Any) -> Any:
@@ -356,8 +353,8 @@ def own(x: Any) -> Any:
     """`x` if it is an array; of a number or NumPy array, an array of its values (of the running trace's own)."""
     if isinstance(x, ArrayLike):
         return x
-    recorder = trace.recorder() if (trace := current_trace.get()) is not None else None
-    return as_array(x) if recorder is None else recorder.constant(x, typeof(x))
+    program = recorder()
+    return as_array(x) if program is None else program.constant(x, typeof(x))
 
 
 # --- concatenate ----------------------------------------------------------------------------------------

@@ -76,6 +76,12 @@ def bind_under(trace: Trace | None, primitive: Primitive, args: Any, params: dic
         current_trace.reset(token)
 
 
+def recorder() -> Any:
+    """The trace that records what is done to constants here and now; None where it is done at once."""
+    trace = current_trace.get()
+    return None if trace is None else trace.recorder()
+
+
 class ArrayLike:
     """What concrete arrays and tracers share: a type. Operators and methods are installed by `phlox.numpy`."""
 

@@ -46,6 +46,26 @@ class How(NamedTuple):
     wraps: bool
 
 
+def _writing(kind: str, doc: str) -> Callable[..., Any]:
+    """A method of `AtIndex` that changes elements; all take the same arguments."""
+
+    def write(
+        self: AtIndex,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out(f"at.{kind}", self._write(kind, values, how), out_sharding)
+
+    write.__name__, write.__qualname__, write.__doc__ = kind, f"AtIndex.{kind}", doc
+    return write
+
+
 class At:
     """``x.at``: index it to get the methods that change elements, as in ``x.at[0].set(1.0)``."""
 
@@ -111,165 +131,87 @@ class AtIndex:
         )
         return lay_out("at.get", found, out_sharding)
 
-    def set(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    set = _writing(
+        "set",
         """The array with these elements replaced. A boolean mask works under `jit` too.
 
         >>> import phlox.numpy as jnp
         >>> jnp.zeros(3).at[1].set(5.0)
         Array([0., 5., 0.], dtype=float32)
-        """
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out("at.set", self._write("set", values, how), out_sharding)
+        """,
+    )
 
-    def add(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    add = _writing(
+        "add",
         """The array with `values` added to these elements, as often as an index occurs.
 
         >>> import phlox.numpy as jnp
         >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)
         Array([2., 0.], dtype=float32)
-        """
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out("at.add", self._write("add", values, how), out_sharding)
+        """,
+    )
 
-    def subtract(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    subtract = _writing(
+        "subtract",
         """The array with `values` subtracted from these elements.
 
         >>> import phlox.numpy as jnp
         >>> jnp.zeros(2).at[0].subtract(1.0)
         Array([-1.,  0.], dtype=float32)
-        """
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out("at.subtract", self._write("subtract", values, how), out_sharding)
+        """,
+    )
 
-    def multiply(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    multiply = _writing(
+        "multiply",
         """The array with these elements multiplied by `values`.
 
         >>> import phlox.numpy as jnp
         >>> jnp.ones(2).at[0].multiply(3.0)
         Array([3., 1.], dtype=float32)
-        """
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out("at.multiply", self._write("multiply", values, how), out_sharding)
+        """,
+    )
 
     mul = multiply
 
-    def divide(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    divide = _writing(
+        "divide",
         """The array with these elements divided by `values`.
 
         >>> import phlox.numpy as jnp
         >>> jnp.ones(2).at[0].divide(2.0)
         Array([0.5, 1. ], dtype=float32)
-        """
-        ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out(
-            "at.divide", self.array / AtIndex(ones, self.index)._write("multiply", values, how), out_sharding
-        )
+        """,
+    )
 
-    def power(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    power = _writing(
+        "power",
         """The array with these elements raised to the power `values`.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([2.0, 3.0]).at[0].power(2.0)
         Array([4., 3.], dtype=float32)
-        """
-        ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out(
-            "at.power", self.array ** AtIndex(ones, self.index)._write("multiply", values, how), out_sharding
-        )
+        """,
+    )
 
-    def min(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    min = _writing(
+        "min",
         """The array with these elements lowered to `values` where those are smaller.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 5.0]).at[1].min(3.0)
         Array([1., 3.], dtype=float32)
-        """
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out("at.min", self._write("min", values, how), out_sharding)
+        """,
+    )
 
-    def max(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
+    max = _writing(
+        "max",
         """The array with these elements raised to `values` where those are larger.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 5.0]).at[0].max(3.0)
         Array([3., 5.], dtype=float32)
-        """
-        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out("at.max", self._write("max", values, how), out_sharding)
+        """,
+    )
 
     def apply(
         self,
@@ -305,6 +247,10 @@ class AtIndex:
         return self._write("set", changed, How(indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
     def _write(self, kind: str, values: Any, how: How) -> Any:
+        if kind in ("divide", "power"):  # ones elsewhere, and products where an index occurs more than once
+            ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
+            other = AtIndex(ones, self.index)._write("multiply", values, how)
+            return self.array / other if kind == "divide" else self.array**other
         if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
             values = asarray(values)  # lists, too, as anything that NumPy takes
         x, y = check(f"at.{kind}", self.array, values)

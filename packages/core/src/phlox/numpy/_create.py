@@ -12,10 +12,9 @@ from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import shaped, typeof_value
-from .._ir.primitive import current_trace
 from .._ir.promotion import promote
 from .._ops import shape as ops
-from .._trace.trace import Tracer
+from .._trace.trace import Tracer, recorder
 from .._transform.words import weak_number
 from .._xla import transfer
 from .._xla.array import Array, ArrayImpl, move, put, wrap
@@ -164,13 +163,13 @@ def _from_host(value: np.ndarray) -> Any:
 
 
 def _on_device(value: np.ndarray, aval: Any) -> Any:
-    recorder = trace.recorder() if (trace := current_trace.get()) is not None else None
-    if recorder is None:
+    program = recorder()
+    if program is None:
         return put(value, aval)
     if aval.shape:
-        return recorder.constant(put(value, aval), aval)
+        return program.constant(put(value, aval), aval)
     number = value[()]
-    return recorder.constant(weak_number(number) if aval.weak_type else number, aval)
+    return program.constant(weak_number(number) if aval.weak_type else number, aval)
 
 
 def _from_list(x: Any, dtype: Any) -> Any:

@@ -187,7 +187,7 @@ def _diagonal(a: Any, i: int, j: int) -> Any:
 def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferred: Any, dot: Any) -> tuple[Any, str]:
     """The contraction of two operands to axes in this order: letters of both that are in it are batches.
 
-    Which operand comes first is chosen so that the result needs no transposition, and is the second where both do.
+    The first operand comes first where the result then needs no transposition, otherwise the second.
     """
     sizes = dict(zip(la, type_of(a).shape, strict=True))
     for c, n in zip(lb, type_of(b).shape, strict=True):

@@ -13,7 +13,7 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.promotion import promote
-from .._ops.shape import broadcast_in_dim, convert_element_type, known, literal_of
+from .._ops.shape import broadcast_in_dim, converted, literal_of
 from .._trace.trace import ArrayLike
 from .._xla.array import ArrayImpl
 
@@ -76,8 +76,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Any:
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
         return _PYTHON[dtypes.kind(dtype)](value) if weak else value
-    number = known(x, dtype, weak)
-    return convert_element_type(x, new_dtype=dtype, weak_type=weak) if number is None else number
+    return converted(x, dtype, weak)
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
