@@ -15,12 +15,12 @@ from .._xla.lapack import lapack, nan_unless, status, succeeded
 from .._xla.text import Function, Value
 from .elementwise import add
 from .families import literal, lowered_as
-from .logic import eq, ge, select
+from .logic import eq, ge, lt, select
+from .loop import repeat as loop
 from .matrices import (
     Shape,
     block,
     diagonal_matrix,
-    in_turn,
     linalg,
     lower_triangle,
     plus_identity,
@@ -45,22 +45,26 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
     if not count:
         return start
     corner = [np.int32(0)] * len(stack)
+    turns = move_axis(pivots, len(stack), 0)
 
-    def step(order: Any, i: Any, j: Any) -> list[Any]:
+    def swap(i: Any, order: Any) -> list[Any]:
+        j = reshape(dynamic_slice(turns, i, *corner, slice_sizes=(1, *stack)), new_sizes=stack, dimensions=None)
+        return [add(i, np.int32(1)), swapped(order, i, j)]
+
+    def swapped(order: Any, i: Any, j: Any) -> Any:
         x = dynamic_slice(order, *corner, i, slice_sizes=(*stack, 1))
         if not stack:
             y = dynamic_slice(order, j, slice_sizes=(1,))
-            return [dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)]
+            return dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)
         # Each matrix of a stack swaps other places.
         places = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
         here = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
         y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
         y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
         x = broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
-        return [dynamic_update_slice(select(here, x, order), y, *corner, i)]
+        return dynamic_update_slice(select(here, x, order), y, *corner, i)
 
-    numbers = iota(dtype=dtypes.int32, shape=(count,), dimension=0)
-    return in_turn(step, [start], [numbers, move_axis(pivots, len(stack), 0)])[0]
+    return loop(lambda i, order: lt(i, np.int32(count)), swap, [np.int32(0), start])[1]
 
 
 def _permutation_result(dtype: Any, pivots: Shape, *, permutation_size: int) -> list[tuple[Shape, Any]]:

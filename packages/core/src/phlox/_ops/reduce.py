@@ -18,9 +18,9 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero
 from .._xla.text import Function, Value, i64_array, ints
 from .elementwise import add, div, extremum_text, mul
-from .families import ANY, BITS, NUMBER, ORDERED, check_kind
+from .families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
 from .logic import eq
-from .shape import broadcast_in_dim, concatenate, convert, reshape, transpose
+from .shape import broadcast_in_dim, convert, pad, reshape, transpose
 from .slicing import along
 
 Axes = tuple[int, ...]
@@ -73,7 +73,8 @@ def reducer(
 ) -> Primitive:
     """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
 
-    `jvp(t, x, out, axes)` is its derivative; `check(type, axes)` may refuse what `accepts` lets pass.
+    `jvp(reduce, t, x, axes)` returns the result and its derivative, `reduce` being the reduction itself;
+    `check(type, axes)` may refuse what `accepts` lets pass.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
@@ -87,10 +88,10 @@ def reducer(
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = made.bind(x, axes=axes)
         if type(t) is Zero:
+            out = made.bind(x, axes=axes)
             return out, Zero(typeof(out).tangent())
-        return out, jvp(t, x, out, axes)  # type: ignore[misc]
+        return jvp(made, t, x, axes)  # type: ignore[misc]
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[Any, Dim]:
         dim = dims[0]
@@ -151,16 +152,17 @@ reduce_sum = reducer(
     lambda dtype: 0,
     accepts=NUMBER,
     check=_check_half,
-    jvp=lambda t, x, out, axes: reduce_sum(t, axes=axes),
+    jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
     transpose=_sum_transpose,
 )
 
 
-def _extremum_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
+def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
     # Elements that share the extremum share the derivative equally.
+    out = reduce(x, axes=axes)
     hit = convert(eq(x, spread(out, typeof(x), axes)), typeof(x).dtype)
     count = reduce_sum(hit, axes=axes)
-    return div(reduce_sum(mul(t, hit), axes=axes), count)
+    return out, div(reduce_sum(mul(t, hit), axes=axes), count)
 
 
 def larger(g: Function, a: Value, b: Value) -> Value:
@@ -177,8 +179,8 @@ reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jv
 reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp)
 
 
-def _product_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
-    """The derivative of products of halves, then of halves of these, …: no element is divided by."""
+def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
+    """Products of halves, then of halves of these, …, and their derivatives: no element is divided by."""
     aval = typeof(x)
     if len(axes) == 1:
         (axis,) = axes
@@ -187,15 +189,19 @@ def _product_jvp(t: Any, x: Any, out: Any, axes: Axes) -> Any:
         flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in kept))
         x, t = (reshape(_transposed(v, (*axes, *kept)), new_sizes=flat, dimensions=None) for v in (x, t))
     while (n := typeof(x).shape[axis]) > 1:
-        half = n // 2
-        a, b = along(x, axis, 0, half), along(x, axis, half, 2 * half)
-        change = add(mul(along(t, axis, 0, half), b), mul(a, along(t, axis, half, 2 * half)))
-        product = mul(a, b)
-        if n % 2:
-            product = concatenate(product, along(x, axis, n - 1, n), dimension=axis)
-            change = concatenate(change, along(t, axis, n - 1, n), dimension=axis)
-        x, t = product, change
-    return reduce_sum(t, axes=(axis,))
+        (a, b), (da, db) = _halves(x, axis, n, 1), _halves(t, axis, n, 0)
+        x, t = mul(a, b), add(mul(da, b), mul(a, db))
+    return reduce(x, axes=(axis,)), reduce_sum(t, axes=(axis,))
+
+
+def _halves(x: Any, axis: int, n: int, neutral: int) -> tuple[Any, Any]:
+    """The halves of `x` along `axis`, of length `n`; the second is filled up if it is shorter."""
+    half = (n + 1) // 2
+    first, second = along(x, axis, 0, half), along(x, axis, half, n)
+    if n % 2:
+        padding = tuple((0, int(i == axis), 0) for i in range(typeof(x).ndim))
+        second = pad(second, literal(x, neutral), padding_config=padding)
+    return first, second
 
 
 def _transposed(x: Any, order: Axes) -> Any:
@@ -205,8 +211,9 @@ def _transposed(x: Any, order: Axes) -> Any:
 reduce_prod = reducer("reduce_prod", "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER, jvp=_product_jvp)
 
 
-def _no_tangent(t: Any, x: Any, out: Any, axes: Axes) -> Any:
-    return Zero(typeof(out).tangent())
+def _no_tangent(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
+    out = reduce(x, axes=axes)
+    return out, Zero(typeof(out).tangent())
 
 
 reduce_and = reducer("reduce_and", "stablehlo.and", lambda d: ~np.zeros((), d), accepts=BITS, jvp=_no_tangent)

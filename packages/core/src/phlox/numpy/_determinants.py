@@ -92,12 +92,14 @@ def _slogdet_lu(a: Any) -> tuple[Any, Any]:
     factors, pivots, _ = lu(a)
     diagonal = diagonal_of(factors)
     dtype = type_of(a).dtype
-    singular = any(diagonal == 0, axis=-1)
+    logs = log(abs(diagonal))
+    # Asked of the logarithms, as the compiler would read the diagonal twice.
+    singular = any(logs == -np.inf, axis=-1)
     if is_kind(a, "c"):
         signs = prod(sign(diagonal), axis=-1) * _parity(pivots).astype(dtype)
     else:  # counting is cheaper than multiplying
         signs = _parity(pivots, count_nonzero(diagonal < 0, axis=-1)).astype(dtype)
-    total = sum(log(abs(diagonal)), axis=-1)
+    total = sum(logs, axis=-1)
     return where(singular, dtype.type(0), signs), where(singular, type_of(total).dtype.type(-np.inf), total)
 
 

@@ -23,11 +23,13 @@ from ._unary import ceil, floor, is_kind, isnan, logical_not
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _last(a: Any, axes: tuple[int, ...]) -> Any:
-    """`a` with these axes made one, the last."""
+def _one_axis(a: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
+    """`a` with these axes made one, and which that is: one stays where it is, several become the last."""
+    if len(axes) == 1:
+        return a, axes[0]
     a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
     kept = type_of(a).shape[: type_of(a).ndim - len(axes)]
-    return reshape(a, (*kept, math.prod(type_of(a).shape[len(kept) :])))
+    return reshape(a, (*kept, math.prod(type_of(a).shape[len(kept) :]))), len(kept)
 
 
 def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
@@ -49,8 +51,14 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
     return choose(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
 
 
-def _weighted(a: Any, q: Any, weights: Any, gaps: Any) -> Any:
-    """The first elements up to which at least the share `q` of all weight lies."""
+def _rows(a: Any, axis: int, shape: tuple[int, ...], places: Any) -> Any:
+    """The elements of `a` at as many places along `axis` as `shape` says: one is sliced, several are gathered."""
+    found = take(a, reshape(places, shape), axis, mode="clip")
+    return found if shape else expand_dims(found, axis)
+
+
+def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
+    """Along the last axis, the first elements up to which at least the share `q` of all weight lies."""
     order = argsort(a)
     a = take_along_axis(a, order, -1)
     weights = choose(gaps, to_dtype(0, type_of(weights).dtype), weights)
@@ -66,26 +74,29 @@ def _weighted(a: Any, q: Any, weights: Any, gaps: Any) -> Any:
 def _quantile(a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool) -> Any:
     aval, several = type_of(a), type_of(q).shape
     kept = tuple(1 if i in axes else n for i, n in enumerate(aval.shape) if keepdims or i not in axes)
-    a, q = _last(a, axes), reshape(q, (-1,))
-    n = type_of(a).shape[-1]
+    a, axis = _one_axis(a, axes)
+    n, after = type_of(a).shape[axis], type_of(a).ndim - 1 - axis
+    q = reshape(q, (-1, *[1] * after))  # along that axis
     if n == 0:
         raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
     dtype = type_of(q).dtype
     gaps = isnan(a)
     if not skip:
-        a = choose(r.any(gaps, -1, keepdims=True), to_dtype(np.nan, dtype), a)
+        a = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), a)
     if weights is not None:
-        out = _weighted(a, q, _last(weights, axes), gaps)
+        weights, _ = _one_axis(weights, axes)
+        out = _weighted(reshape(q, (-1,)), *(moveaxis(x, axis, -1) for x in (a, weights, gaps)))
+        out = moveaxis(out, -1, axis)
         if not skip:
-            out = choose(r.any(gaps, -1, keepdims=True), to_dtype(np.nan, dtype), out)
+            out = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), out)
     else:
-        a = sort(a)
+        a = sort(a, axis)
         if skip:
-            count = r.sum(logical_not(gaps), -1, dtype, keepdims=True)
-            pick = functools.partial(take_along_axis, a, axis=-1)
+            count = r.sum(logical_not(gaps), axis, dtype, keepdims=True)
+            pick = functools.partial(take_along_axis, a, axis=axis)
         else:
             count = to_dtype(n, dtype)
-            pick = functools.partial(take, a, axis=-1)
+            pick = functools.partial(_rows, a, axis, several)
         last = subtract(count, to_dtype(1, dtype))
         if method == "inverted_cdf":
             place = subtract(ceil(multiply(q, count)), to_dtype(1, dtype))
@@ -94,7 +105,7 @@ def _quantile(a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, 
             out = _between(a, multiply(q, last), last, method, pick)
         if skip:
             out = choose(equal(count, to_dtype(0, dtype)), to_dtype(np.nan, dtype), out)
-    return reshape(moveaxis(out, -1, 0), several + kept)
+    return reshape(moveaxis(out, axis, 0), several + kept)
 
 
 def _checked(
