@@ -284,6 +284,25 @@ def test_derivatives_of_tanh_up_to_the_fifth():
         np.testing.assert_allclose(forward[phlox](0.7), forward[jax](0.7), rtol=1e-4, err_msg=f"forward {order}")
 
 
+def test_derivatives_of_sinc_where_its_quotient_has_none():
+    f = {m: m.numpy.sinc for m in (phlox, jax)}
+    for order in range(1, 7):
+        f = {m: m.grad(g) for m, g in f.items()}
+        np.testing.assert_allclose(f[phlox](0.0), f[jax](0.0), rtol=1e-5, err_msg=f"order {order}")
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (3,), (7,), (3, 5), (5, 2, 3)])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_products_and_their_gradients_have_the_same_bits(shape, axis):
+    x = np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+    def of(m):
+        return m.value_and_grad(lambda x: (m.numpy.prod(x, axis=axis) ** 2).sum())(x)
+
+    for mine, theirs in zip(of(phlox), of(jax), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def test_programs_of_higher_derivatives_do_not_blow_up():
     """What each derivative of tanh adds, recorded; jax has as many equations or more."""
     assert sizes("phlox") == RECORDED

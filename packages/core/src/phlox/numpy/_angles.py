@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
-from .._ops.families import literal
+from .._ops.families import literal, repeat_to
 from .._ops.slicing import along
 from ._binary import arctan2, remainder
 from ._choose import where
@@ -27,12 +28,22 @@ def _scaled(factor: float) -> Any:
 
 
 def _sinc(x: Any) -> Any:
+    at_zero = logic.eq(x, literal(x, 0))
     turned = e.mul(x, literal(x, np.pi))
-    at_zero = logic.eq(turned, literal(x, 0))
     safe = where(at_zero, literal(x, 1), turned)
-    # At 0 the series, whose first derivatives are right there too.
-    series = e.sub(literal(x, 1), e.div(e.square(turned), literal(x, 6)))
-    return where(at_zero, series, e.div(e.sin(safe), safe))
+    return where(at_zero, _sinc_at_zero(0, turned), e.div(e.sin(safe), safe))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_at_zero(order: int, x: Any) -> Any:
+    """The derivative of this order of sin(x) / x at 0, where the quotient has none."""
+    return repeat_to(literal(x, 0 if order % 2 else (-1) ** (order // 2) / (order + 1)), type_of(x).shape)
+
+
+@_sinc_at_zero.defjvp
+def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    return _sinc_at_zero(order, x), e.mul(_sinc_at_zero(order + 1, x), t)
 
 
 degrees = unary("degrees", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))

@@ -89,18 +89,15 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     for x in (a, b):
         if type_of(x).shape[-1:] not in ((2,), (3,)):
             raise ShapeError(f"cross: takes vectors of 2 or 3 elements, got {type_of(x).short}")
+    xs, ys = ([x[..., i] for i in range(type_of(x).shape[-1])] for x in (a, b))
 
     def minor(i: int, j: int) -> Any:
-        terms = [
-            multiply(a[..., p], b[..., q])
-            for p, q in ((i, j), (j, i))
-            if p < type_of(a).shape[-1] and q < type_of(b).shape[-1]
-        ]
+        terms = [multiply(xs[p], ys[q]) for p, q in ((i, j), (j, i)) if p < len(xs) and q < len(ys)]
         if len(terms) == 2:
             return subtract(*terms)
-        return terms[0] if i < type_of(a).shape[-1] and j < type_of(b).shape[-1] else e.neg(terms[0])
+        return terms[0] if i < len(xs) and j < len(ys) else e.neg(terms[0])
 
-    if type_of(a).shape[-1] == type_of(b).shape[-1] == 2:
+    if len(xs) == len(ys) == 2:
         return minor(0, 1)
     return moveaxis(stack(broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))), 0, axisc)
 
