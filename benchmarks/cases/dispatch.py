@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,31 @@ def leaves_20(m: Any) -> Any:
 @case("dispatch/100-leaf dict", budget=1.0)
 def leaves_100(m: Any) -> Any:
     return _tree(m, 100)
+
+
+class _Adam(NamedTuple):
+    count: Any
+    mu: Any
+    nu: Any
+
+
+@case("dispatch/optimizer step", budget=1.0)
+def optimizer_step(m: Any) -> Any:
+    """Parameters of five layers, and state as optax keeps it: 32 leaves."""
+
+    def layers() -> Any:
+        return {f"layer{i}": {"w": m.numpy.ones((4, 4)), "b": m.numpy.ones(4)} for i in range(5)}
+
+    @m.jit
+    def step(parameters: Any, state: Any, x: Any) -> Any:
+        adam, empty = state
+        mu = m.tree.map(lambda old, g: 0.9 * old + 0.1 * g, adam.mu, parameters)
+        nu = m.tree.map(lambda old, g: 0.99 * old + 0.01 * g * g, adam.nu, parameters)
+        parameters = m.tree.map(lambda p, mean, square: p - mean / (square + 1), parameters, mu, nu)
+        return parameters, (_Adam(adam.count + 1, mu, nu), empty), x.sum()
+
+    arguments = layers(), (_Adam(m.numpy.zeros((), "int32"), layers(), layers()), ()), m.numpy.ones((8, 4))
+    return lambda: step(*arguments)
 
 
 @case("dispatch/100 arguments", budget=1.0)

@@ -1,6 +1,7 @@
 """jit: caching, static and donated arguments, placement, closures, methods, and what stays in Python."""
 
 import collections
+import dataclasses
 import functools
 import gc
 import inspect
@@ -320,6 +321,55 @@ def test_trees_with_the_same_leaves_are_told_apart():
     for _ in range(2):
         for args, kwargs in [(args, {}) for args in calls] + named:
             assert phlox.tree.structure(f(*args, **kwargs)) == phlox.tree.structure((args, kwargs)), (args, kwargs)
+
+
+@phlox.tree_util.register_dataclass
+@dataclasses.dataclass
+class State:
+    parameters: object
+    step: object = 0
+    rule: object = dataclasses.field(default="sgd", metadata={"static": True})
+
+
+def test_named_tuples_and_dataclasses_are_told_apart():
+    Pair, Other = (collections.namedtuple(name, "left right") for name in ("Pair", "Other"))
+    a, b, n = jnp.ones(2), jnp.zeros(2), jnp.ones(3)
+    trees = [(a, b), [a, b], Pair(a, b), Other(a, b), Pair(Pair(a, b), ()), Pair((), Pair(a, b)), Pair(a, None)]
+    trees += [State(a, b), State(b, n), State(Pair(a, b)), State(Pair(a, b), rule="adam"), State({"a": a, "b": b}, a)]
+    trees += [State({"b": b, "a": a}, a), State(a, b, rule=["not", "hashable"]), State(a, b, rule=["another"])]
+    f = phlox.jit(lambda tree: tree)
+    for _ in range(3):
+        for tree in trees:
+            out = f(tree)
+            assert phlox.tree.structure(out) == phlox.tree.structure(tree), tree
+            for mine, given in zip(phlox.tree.leaves(out), phlox.tree.leaves(tree), strict=True):
+                np.testing.assert_array_equal(mine, given)
+    assert f.stats().entries == len(trees) - 1  # two dicts differ in their order alone
+
+
+def test_named_tuples_that_are_registered_later():
+    class Pair(collections.namedtuple("Pair", "left right")):
+        pass
+
+    f = phlox.jit(lambda pair: pair.left + 1)
+    pair = Pair(jnp.ones(2), "no array")
+    with pytest.raises(phlox.errors.PhloxError):
+        f(pair)
+    numbers = Pair(jnp.ones(2), jnp.ones(2))
+    f(numbers), f(numbers)
+    phlox.tree_util.register_pytree_node(Pair, lambda x: ((x.left,), x.right), lambda right, left: Pair(*left, right))
+    for _ in range(2):
+        np.testing.assert_array_equal(f(pair), [2, 2])
+
+
+def test_named_tuples_that_iterate_in_their_own_way():
+    class Backwards(collections.namedtuple("Backwards", "left right")):
+        def __iter__(self):
+            return reversed([self.left, self.right])
+
+    f = phlox.jit(lambda pair: pair.left - pair.right)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(Backwards(jnp.full(2, 3.0), jnp.ones(2))), [2, 2])
 
 
 def test_names_may_come_in_any_order():

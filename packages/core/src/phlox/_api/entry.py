@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base import pytree
 from .._base.native import native
-from .._base.pytree import PyTreeDef, flatten
+from .._base.pytree import PyTreeDef, flatten, reader
 from .._ir.avals import ShapedArray, scalar_aval
 from .._xla.array import Array, ArrayImpl, wrap, wrap_all
 from .._xla.compile import JaxRuntimeError
@@ -101,6 +101,7 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
 
     Raises `TypeError`, and leaves both incomplete, if something else is there.
     """
+    kind: Any
     for x in values:
         if type(x) is ArrayImpl:
             key.append(x._key)
@@ -121,6 +122,10 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
             given.append(x)
         elif x is None:
             key.append(None)
+        elif (read := reader(kind)) is not None:
+            structure, children = read(x)
+            key.append(structure)
+            gather(key, given, children)
         else:
             leaves, tree = flatten(x)
             if len(leaves) == 1 and leaves[0] is x:
@@ -131,11 +136,13 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
 
 def call_order(x: Any, numbered: Any) -> list[int]:
     """The numbers of the leaves of `x` in the order in which `gather` finds them; `numbered` is `x` with numbers."""
-    kind = type(x)
+    kind: Any = type(x)
     if kind is dict:
         return [i for name in x for i in call_order(x[name], numbered[name])]
     if kind is tuple or kind is list:
         return [i for inner, same in zip(x, numbered, strict=True) for i in call_order(inner, same)]
+    if (read := reader(kind)) is not None:
+        return call_order(list(read(x)[1]), list(read(numbered)[1]))
     return flatten(numbered)[0]
 
 

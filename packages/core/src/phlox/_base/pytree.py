@@ -34,6 +34,8 @@ registry = _pytree.PyTreeRegistry(
 )
 #: flatten(tree, is_leaf=None) -> (leaves, treedef): the hot path calls this C++ method directly.
 flatten = registry.flatten
+#: of registered classes: the names of the fields that are children, and of those that are structure, of a dataclass
+_fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}
 
 
 # --- flatten, unflatten, map ----------------------------------------------------------------------------
@@ -268,6 +270,8 @@ def register_pytree_node(
     `aux` must be hashable and comparable: it is part of the structure, and so of cache keys.
     """
     registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    _fields[nodetype] = None
+    reader.cache_clear()
 
 
 def register_pytree_with_keys(
@@ -336,6 +340,8 @@ def register_dataclass(
     if both := sorted({*data} & {*meta}):
         raise OptionError(f"register_dataclass: {both} are both in data_fields and in meta_fields")
     registry.register_dataclass_node(nodetype, list(data), list(meta))
+    _fields[nodetype] = data, meta
+    reader.cache_clear()
     return nodetype
 
 
@@ -343,6 +349,18 @@ def register_static(cls: Typ) -> Typ:
     """Class decorator: instances are containers without children, all structure (they must be hashable)."""
     register_pytree_node(cls, lambda x: ((), x), lambda aux, _children: aux)
     return cls
+
+
+@functools.lru_cache(4096)
+def reader(typ: type) -> Callable[[Any], tuple[Hashable, Sequence[Any]]] | None:
+    """What reads containers of class `typ` sooner than `flatten` does: for a container it returns the structure,
+    without that of the children, and the children in order. There is one for dataclasses and for named tuples."""
+    if fields := _fields.get(typ):
+        data, meta = fields
+        return lambda x: ((typ, *[getattr(x, name) for name in meta]), [getattr(x, name) for name in data])
+    if issubclass(typ, tuple) and hasattr(typ, "_fields") and typ.__iter__ is tuple.__iter__ and typ not in _fields:
+        return lambda x: ((typ, len(x)), x)
+    return None
 
 
 def is_tree_node(typ: type) -> bool:
