@@ -235,6 +235,7 @@ def _known_integer(x: Any) -> int | None:
 pow = power
 
 
+@jit(inline=True)
 def float_power(x: Any, y: Any, /) -> Any:
     """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
 

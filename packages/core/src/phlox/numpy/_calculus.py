@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._api.jit import jit
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ops import elementwise as e
 from .._ops.slicing import along
@@ -22,6 +24,7 @@ from ._sorting import argsort
 from ._unary import abs, is_kind
 
 
+@jit(inline=True)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in the flattened array, between other elements (as ``numpy.ediff1d``).
 
@@ -40,6 +43,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts)
 
 
+@functools.partial(jit, inline=True, static_argnames=("n", "axis"))
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The differences of neighbours along `axis`, taken `n` times (as ``numpy.diff``).
 
@@ -72,6 +76,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return a
 
 
+@functools.partial(jit, inline=True, static_argnames="axis")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of `y` along `axis` by the trapezoidal rule (as ``numpy.trapezoid``).
 
@@ -100,6 +105,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return sum(multiply(last[..., 1:] + last[..., :-1], widths), -1) * 0.5
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "edge_order"))
 def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Any:
     """The derivative of samples `f` along each axis, by differences of second order inside (as ``numpy.gradient``).
 
@@ -171,6 +177,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     for side in (left, right):
         if isinstance(side, str) and side != "extrapolate":
             raise OptionError(f"interp: {side!r}", instead="'extrapolate', or a number")
+    beyond = isinstance(left, str), isinstance(right, str)
+    return _interp(x, xp, fp, None if beyond[0] else left, None if beyond[1] else right, period, beyond=beyond)
+
+
+@jit(inline=True, static_argnames="beyond")
+def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond: tuple[bool, bool]) -> Any:
+    """`interp`, which continues the line beyond the left and the right end if `beyond` says so."""
     x, xp = (asarray(v) for v in promote_inexact(x, xp))
     fp = asarray(*promote_inexact(fp))
     if is_kind(x, "c"):
@@ -190,8 +203,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     narrow = abs(width) <= np.spacing(np.finfo(type_of(xp).dtype).eps if type_of(xp).dtype.kind == "f" else 1e-3)
     part = (x - start) / where(narrow, 1, width)
     out = where(narrow, fp[segment - 1], fp[segment - 1] + part * (fp[segment] - fp[segment - 1]))
-    if period is None and not isinstance(left, str):
+    if period is None and not beyond[0]:
         out = where(x < xp[0], fp[0] if left is None else left, out)
-    if period is None and not isinstance(right, str):
+    if period is None and not beyond[1]:
         out = where(x > xp[-1], fp[-1] if right is None else right, out)
     return out

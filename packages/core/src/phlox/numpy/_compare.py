@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return logic.or_(out, logic.and_(isnan(a), isnan(b))) if equal_nan else out
 
 
+@functools.partial(jit, inline=True, static_argnames="equal_nan")
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close in the sense of `isclose` (as ``numpy.allclose``).
 

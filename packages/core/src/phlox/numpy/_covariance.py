@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
+from .._api.jit import jit
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from . import _reductions as r
@@ -40,6 +42,7 @@ def _one_each(name: str, weights: Any, count: int) -> Any:
     return weights
 
 
+@functools.partial(jit, inline=True, static_argnames=("rowvar", "bias", "ddof", "dtype"))
 def cov(
     m: Any,
     y: Any = None,
@@ -108,6 +111,7 @@ def cov(
     return squeeze(divide(matmul(centered, conj(transpose(other))), freedom))
 
 
+@functools.partial(jit, inline=True, static_argnames=("rowvar", "dtype"))
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """The correlation coefficients of variables: `cov` divided by the deviations (as ``numpy.corrcoef``).
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from .._api.jit import jit
 from .._base.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from .._ir import dtypes
 from .._trace.trace import Tracer
@@ -21,6 +23,7 @@ from ._sorting import argsort, sort
 from ._unary import is_kind
 
 
+@functools.partial(jit, inline=True, static_argnames="axis")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` and `values` joined along `axis`, or both flattened (as ``numpy.append``).
 

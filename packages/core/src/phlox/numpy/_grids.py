@@ -20,6 +20,7 @@ from ._shapes import as_shape, broadcast_to, moveaxis, reshape, stack
 from ._unary import is_kind, log10, sign
 
 
+@functools.partial(jit, inline=True, static_argnames=("copy", "sparse", "indexing"))
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """For vectors of coordinates, arrays with one of them for each point of their grid (as ``numpy.meshgrid``).
 

@@ -280,6 +280,9 @@ def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
 # --- functions ------------------------------------------------------------------------------------------
 
 
+@functools.partial(
+    jit, inline=True, static_argnames=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+)
 def take(
     a: Any,
     indices: Any,
@@ -408,6 +411,7 @@ def take_along_axis(
     )
 
 
+@functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2"))
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
 
@@ -423,6 +427,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return getitem(a, (Ellipsis, positions - min(offset, 0), positions + max(offset, 0)))
 
 
+@functools.partial(jit, inline=True, static_argnames="k")
 def diag(v: Any, k: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
 

@@ -153,6 +153,7 @@ def matmul(
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
 
+@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner product of the flattened arrays, the first one conjugated (as ``numpy.vdot``).
 
@@ -166,6 +167,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
+@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The product over the last axes of both (as ``numpy.inner``).
 
@@ -179,6 +181,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
 
 
+@functools.partial(jit, inline=True, static_argnames="out")
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of an element of `a` and one of `b`, both flattened (as ``numpy.outer``).
 
@@ -232,6 +235,7 @@ def tensordot(
 # --- diagonals ------------------------------------------------------------------------------------------
 
 
+@functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2", "dtype", "out"))
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """The sum of the elements on a diagonal of two axes (as ``numpy.trace``).
 

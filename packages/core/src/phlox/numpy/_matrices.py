@@ -143,6 +143,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 # --- made of vectors ------------------------------------------------------------------------------------
 
 
+@functools.partial(jit, inline=True, static_argnames="k")
 def diagflat(v: Any, k: int = 0) -> Any:
     """The matrix with the elements of `v`, flattened, on a diagonal (as ``numpy.diagflat``).
 
@@ -181,6 +182,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return asarray(a).at[(places,) * len(shape)].set(val)
 
 
+@functools.partial(jit, inline=True, static_argnames=("N", "increasing"))
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of powers of `x`: N columns, from the highest power to the 0th (as ``numpy.vander``).
 

@@ -5,11 +5,13 @@ Each puts something neutral in the place of nan and reduces as usual; counts are
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from . import _reductions as r
@@ -24,6 +26,7 @@ def _replaced(a: Any, value: Any) -> Any:
     return choose(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nansum(
     a: Any,
     axis: r.Axis = None,
@@ -42,6 +45,7 @@ def nansum(
     return r.sum(_replaced(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanprod(
     a: Any,
     axis: r.Axis = None,
@@ -73,6 +77,7 @@ def _extremum(
     return choose(nothing, to_dtype(np.nan, type_of(found).dtype), found)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanmax(
     a: Any,
     axis: r.Axis = None,
@@ -93,6 +98,7 @@ def nanmax(
     return _extremum(r.max, -np.inf, a, axis, keepdims, initial, where)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanmin(
     a: Any,
     axis: r.Axis = None,
@@ -118,6 +124,7 @@ def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> An
     return to_dtype(r.sum(logical_not(isnan(a)), axis, np.int32, keepdims=keepdims, where=where), dtype)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanmean(
     a: Any, axis: r.Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
@@ -137,6 +144,7 @@ def nanmean(
     return to_dtype(divide(total, _counted(a, axis, keepdims, where, wanted)), wanted)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanvar(
     a: Any,
     axis: r.Axis = None,
@@ -168,6 +176,7 @@ def nanvar(
     return to_dtype(choose(less_equal(freedom, to_dtype(0, dtype)), to_dtype(np.nan, dtype), found), wanted)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanstd(
     a: Any,
     axis: r.Axis = None,
@@ -197,6 +206,7 @@ def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, 
     return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(found).dtype), found)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The position of the first largest element that is not nan, -1 if all are (as ``numpy.nanargmax``).
 
@@ -208,6 +218,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _position(r.argmax, -np.inf, a, axis, bool(keepdims))
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The position of the first smallest element that is not nan, -1 if all are (as ``numpy.nanargmin``).
 
@@ -219,6 +230,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _position(r.argmin, np.inf, a, axis, bool(keepdims))
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sums along `axis`, or of the flattened array, in which nan counts as 0 (as ``numpy.nancumsum``).
 
@@ -229,6 +241,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return r.cumsum(_replaced(a, 0), axis, dtype, out)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running products along `axis`, or of the flattened array, in which nan counts as 1 (as ``numpy.nancumprod``).
 

@@ -55,6 +55,7 @@ def _place(function: str, a: Any, kth: int, axis: int) -> tuple[int, int]:
     return at, canonical_axis(kth, type_of(a).shape[at], function)
 
 
+@functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """`a` with the element at place `kth` along `axis` where sorting puts it, smaller ones before it and the others
     after it (as ``numpy.partition``).
@@ -70,6 +71,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return moveaxis(concatenate([ordered[..., : k + 1], flip(ordered[..., k + 1 :], -1)], -1), -1, at)
 
 
+@functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """The positions that partition `a` around place `kth` along `axis` (as ``numpy.argpartition``). See `partition`.
 
@@ -82,6 +84,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
 
 
+@jit(inline=True)
 def sort_complex(a: Any) -> Any:
     """`a` as complex numbers, sorted along the last axis by real parts, then imaginary ones.
 

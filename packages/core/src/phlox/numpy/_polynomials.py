@@ -54,6 +54,7 @@ def _polyval(p: Any, x: Any, unroll: int) -> Any:
     return scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)[0]
 
 
+@jit(inline=True)
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials (as ``numpy.polyadd``).
 
@@ -67,6 +68,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return concatenate([long[:n], add(long[n:], short)])
 
 
+@jit(inline=True)
 def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials (as ``numpy.polysub``).
 
@@ -132,6 +134,7 @@ def _order(function: str, m: int) -> int:
     return times
 
 
+@functools.partial(jit, inline=True, static_argnames="m")
 def polyder(p: Any, m: int = 1) -> Any:
     """The `m`-th derivative of a polynomial (as ``numpy.polyder``); integers become floats.
 
@@ -147,6 +150,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return multiply(p[: _length(p) - times], np.asarray(factors, np.float64).astype(type_of(p).dtype))
 
 
+@functools.partial(jit, inline=True, static_argnames="m")
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The `m`-fold integral of a polynomial, with constants of integration `k` (as ``numpy.polyint``).
 
@@ -170,6 +174,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return divide(concatenate([p, constants]), np.asarray(divisors, np.float64).astype(type_of(p).dtype))
 
 
+@jit(inline=True)
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``); integers become floats.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from .._api.jit import jit
 from .._base.errors import ShapeError
 from .._ops import elementwise as e
 from ._binary import multiply, subtract
@@ -25,6 +26,7 @@ def _lengths_agree(function: str, x1: Any, x2: Any, n: int, m: int) -> None:
         raise ShapeError(f"{function}: {type_of(x1).short} and {type_of(x2).short} meet at {n} and {m}", shapes=shapes)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "precision", "preferred_element_type"))
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner products of the vectors along `axis`, the first ones conjugated (as ``numpy.vecdot``).
 
@@ -44,6 +46,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return squeeze(out, (-2, -1))
 
 
+@jit(inline=True)
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices and vectors, ``x1 @ x2[..., None]`` without its last axis (as ``numpy.matvec``).
 
@@ -59,6 +62,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
+@jit(inline=True)
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of vectors, conjugated, and matrices (as ``numpy.vecmat``).
 
@@ -73,6 +77,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(expand_dims(conj(x1), -2), x2), -2)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axisa", "axisb", "axisc", "axis"))
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """The cross products of vectors of two or three elements (as ``numpy.cross``).
 
@@ -102,6 +107,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return moveaxis(stack(broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))), 0, axisc)
 
 
+@jit(inline=True)
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: each element of `a` times the whole of `b`, in its place (as ``numpy.kron``).
 

@@ -216,6 +216,11 @@ def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
     return number % ndim
 
 
+def hashable(axis: Any) -> Any:
+    """A user's axis, or list of axes, as something that a cache can key on."""
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
 def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
     """None (all axes), one axis or several, counted from the front, each once."""
     if axis is None:

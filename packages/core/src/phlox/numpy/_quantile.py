@@ -70,8 +70,21 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     return take_along_axis(a, r.argmax(enough, -1), -1)
 
 
-@functools.partial(jit, static_argnames=("axes", "method", "keepdims", "skip"))
-def _quantile(a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool) -> Any:
+@functools.partial(jit, static_argnames=("axes", "method", "keepdims", "skip", "scale"))
+def _quantile(
+    a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
+) -> Any:
+    wanted = dtypes.to_inexact(type_of(a).dtype)
+    if scale != 1:
+        (q,) = promote_inexact(q)
+    if weights is None:
+        a, q = promote_inexact(a, q)
+    else:
+        a, q, weights = promote_inexact(a, q, weights)
+    dtype = type_of(a).dtype
+    a, q = to_dtype(a, dtype), to_dtype(q, dtype)
+    if scale != 1:
+        q = divide(q, to_dtype(scale, dtype))
     aval, several = type_of(a), type_of(q).shape
     kept = tuple(1 if i in axes else n for i, n in enumerate(aval.shape) if keepdims or i not in axes)
     a, axis = _one_axis(a, axes)
@@ -79,7 +92,6 @@ def _quantile(a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, 
     q = reshape(q, (-1, *[1] * after))  # along that axis
     if n == 0:
         raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
-    dtype = type_of(q).dtype
     gaps = isnan(a)
     if not skip:
         a = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), a)
@@ -105,7 +117,7 @@ def _quantile(a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, 
             out = _between(a, multiply(q, last), last, method, pick)
         if skip:
             out = choose(equal(count, to_dtype(0, dtype)), to_dtype(np.nan, dtype), out)
-    return reshape(moveaxis(out, axis, 0), several + kept)
+    return to_dtype(reshape(moveaxis(out, axis, 0), several + kept), wanted)
 
 
 def _checked(
@@ -139,19 +151,7 @@ def _checked(
         weights = check_one(function, weights)
         if type_of(weights).shape != type_of(a).shape:
             weights = _spread(function, a, weights, axis, axes)
-    wanted = dtypes.to_inexact(type_of(a).dtype)
-    if scale != 1:
-        (q,) = promote_inexact(q)
-    if weights is None:
-        a, q = promote_inexact(a, q)
-    else:
-        a, q, weights = promote_inexact(a, q, weights)
-    dtype = type_of(a).dtype
-    a, q = to_dtype(a, dtype), to_dtype(q, dtype)
-    if scale != 1:
-        q = divide(q, to_dtype(scale, dtype))
-    found = _quantile(a, q, weights, axes=axes, method=method, keepdims=keepdims, skip=skip)
-    return to_dtype(found, wanted)
+    return _quantile(a, q, weights, axes=axes, method=method, keepdims=keepdims, skip=skip, scale=scale)
 
 
 def _spread(function: str, a: Any, weights: Any, axis: r.Axis, axes: tuple[int, ...]) -> Any:

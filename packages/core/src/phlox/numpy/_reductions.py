@@ -16,17 +16,12 @@ from .._ops import elementwise as e, logic, reduce as ops, running
 from .._ops.shape import broadcast_in_dim, reshape, transpose
 from ._binary import divide, multiply, subtract
 from ._choose import where as choose
-from ._promote import canonical_axes, canonical_axis, check, check_one, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, hashable, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, ravel
 from ._unary import as_bool, is_kind
 
 Axis = int | Sequence[int] | None
 _STATIC = ("axis", "dtype", "keepdims")
-
-
-def _hashable(axis: Any) -> Any:
-    """A user's axis as something a cache can key on."""
-    return tuple(axis) if isinstance(axis, list) else axis
 
 
 def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -115,8 +110,8 @@ def _sum_or_product(
     if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
     if initial is None and where is None:  # a call with one array, which is the shortest
-        return _TOTALS[name](a, _hashable(axis), wanted, keepdims)
-    return _TOTALS[name](a, _hashable(axis), wanted, keepdims, initial, where)
+        return _TOTALS[name](a, hashable(axis), wanted, keepdims)
+    return _TOTALS[name](a, hashable(axis), wanted, keepdims, initial, where)
 
 
 def sum(
@@ -200,7 +195,7 @@ def max(
     """
     a = check_one("max", a)
     no_out("max", out)
-    return _extremum(a, _hashable(axis), keepdims, initial, where, True)
+    return _extremum(a, hashable(axis), keepdims, initial, where, True)
 
 
 def min(
@@ -214,7 +209,7 @@ def min(
     """
     a = check_one("min", a)
     no_out("min", out)
-    return _extremum(a, _hashable(axis), keepdims, initial, where, False)
+    return _extremum(a, hashable(axis), keepdims, initial, where, False)
 
 
 amax, amin = max, min
@@ -228,6 +223,11 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     Array(2, dtype=int32)
     """
     no_out("ptp", out)
+    return _range(a, axis=hashable(axis), keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
+def _range(a: Any, axis: Any, keepdims: bool) -> Any:
     return e.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
@@ -248,7 +248,7 @@ def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     """
     a = check_one("all", a)
     no_out("all", out)
-    return _all(a, _hashable(axis), keepdims, where)
+    return _all(a, hashable(axis), keepdims, where)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
@@ -268,7 +268,7 @@ def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     """
     a = check_one("any", a)
     no_out("any", out)
-    return _any(a, _hashable(axis), keepdims, where)
+    return _any(a, hashable(axis), keepdims, where)
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -278,7 +278,11 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     >>> jnp.count_nonzero(jnp.array([0, 1, 2]))
     Array(2, dtype=int32)
     """
-    a = check_one("count_nonzero", a)
+    return _count_nonzero(check_one("count_nonzero", a), axis=hashable(axis), keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
+def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
     return sum(as_bool(a), axis, keepdims=keepdims)
 
 
@@ -314,11 +318,14 @@ def mean(
     no_out("mean", out)
     wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
     computed = _wide(wanted) if dtype is None else wanted
-    return _mean(a, _hashable(axis), computed, wanted, keepdims, where)
+    return _mean(a, hashable(axis), computed, wanted, keepdims, where)
 
 
-@functools.partial(jit, static_argnames=("computed", *_STATIC))
-def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any) -> Any:
+@functools.partial(jit, static_argnames=("computed", "root", *_STATIC))
+def _var(
+    a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any, root: bool
+) -> Any:
+    """The variance, or its square root."""
     axes = canonical_axes(axis, type_of(a).ndim, "var")
     a = to_dtype(a, computed)
     centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
@@ -326,7 +333,8 @@ def _var(a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
-    return choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
+    found = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
+    return e.sqrt(found) if root else found
 
 
 def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
@@ -361,13 +369,19 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    a = check_one("var", a)
     no_out("var", out)
     freedom = ddof if correction is None else correction
+    return _spread("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
+
+
+def _spread(
+    function: str, a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, root: bool
+) -> Any:
+    a = check_one(function, a)
     computed, wanted = variance_dtypes(type_of(a), dtype)
-    middle = None if mean is None else check("var", mean)[0]
-    options = {"computed": computed, "dtype": wanted, "ddof": freedom, "keepdims": keepdims}
-    return _var(a, axis=_hashable(axis), where=where, middle=middle, **options)
+    middle = None if mean is None else check(function, mean)[0]
+    options = {"computed": computed, "dtype": wanted, "ddof": ddof, "keepdims": keepdims, "root": root}
+    return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
 
 
 def std(
@@ -390,7 +404,9 @@ def std(
     """
     if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "std")):
         raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
-    return e.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
+    no_out("std", out)
+    freedom = ddof if correction is None else correction
+    return _spread("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
 
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
@@ -400,7 +416,11 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)
     """
-    a = check_one("average", a)
+    return _average(check_one("average", a), weights, axis=hashable(axis), returned=returned, keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "returned", "keepdims"))
+def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "average")
     if weights is None:
         (a,) = promote_inexact(a)

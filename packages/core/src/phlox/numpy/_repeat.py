@@ -28,8 +28,11 @@ def tile(A: Any, reps: Shape) -> Any:
     >>> jnp.tile(jnp.arange(2), 2)
     Array([0, 1, 0, 1], dtype=int32)
     """
-    A = check_one("tile", A)
-    counts = as_shape(reps, "tile")
+    return _tile(check_one("tile", A), counts=as_shape(reps, "tile"))
+
+
+@jit(inline=True, static_argnames="counts")
+def _tile(A: Any, counts: tuple[int, ...]) -> Any:
     old = type_of(A).shape
     rank = max(len(counts), len(old))
     counts = (1,) * (rank - len(counts)) + counts

@@ -102,6 +102,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     return _searchsorted(a, v, right=side == "right", method=method)
 
 
+@functools.partial(jit, inline=True, static_argnames=("right", "method"))
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
 

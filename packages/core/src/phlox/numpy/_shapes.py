@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir.avals import ShapedArray
 from .._ops import shape as ops, slicing
 from .._ops.slicing import along
-from ._promote import canonical_axes, canonical_axis, check, check_one, common_shape, promote_dtypes, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, common_shape, hashable, promote_dtypes, type_of
 
 Shape = int | Sequence[int]
 
@@ -115,7 +116,15 @@ def ravel(a: Any, order: str = "C") -> Any:
     >>> jnp.ravel(jnp.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return reshape(a, (-1,) if size(a) else (0,), order)
+    a = check_one("ravel", a)
+    if order != "C":
+        return reshape(a, (-1,) if size(a) else (0,), order)
+    return ops.own(a) if type_of(a).ndim == 1 else _flat(a)
+
+
+@jit(inline=True)
+def _flat(a: Any) -> Any:
+    return ops.reshape(a, new_sizes=(type_of(a).size,), dimensions=None)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
@@ -128,9 +137,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     a = check_one("transpose", a)
     rank = type_of(a).ndim
     order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
-    if order == tuple(range(rank)):
-        return ops.own(a)
-    return ops.transpose(a, permutation=order)
+    return _permuted(a, order)
 
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
@@ -163,11 +170,19 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     (4, 3, 2)
     """
     a = check_one("swapaxes", a)
-    rank = type_of(a).ndim
+    return _permuted(a, _swapped(type_of(a).ndim, axis1, axis2))
+
+
+@functools.lru_cache(1024, typed=True)
+def _swapped(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
     order = list(range(rank))
     i, j = canonical_axis(axis1, rank, "swapaxes"), canonical_axis(axis2, rank, "swapaxes")
     order[i], order[j] = order[j], order[i]
-    return transpose(a, order)
+    return tuple(order)
+
+
+def _permuted(a: Any, order: tuple[int, ...]) -> Any:
+    return ops.own(a) if order == tuple(range(len(order))) else ops.transpose(a, permutation=order)
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
@@ -178,7 +193,11 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     (3, 4, 2)
     """
     a = check_one("moveaxis", a)
-    rank = type_of(a).ndim
+    return _permuted(a, _moved(type_of(a).ndim, hashable(source), hashable(destination)))
+
+
+@functools.lru_cache(1024, typed=True)
+def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[int]) -> tuple[int, ...]:
     sources = canonical_axes(source, rank, "moveaxis")
     destinations = canonical_axes(destination, rank, "moveaxis")
     if len(sources) != len(destinations):
@@ -186,7 +205,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     order = [i for i in range(rank) if i not in sources]
     for to, which in sorted(zip(destinations, sources, strict=True)):
         order.insert(to, which)
-    return transpose(a, order)
+    return tuple(order)
 
 
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+from .._api.jit import jit
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._ops.shape import own
 from ._create import asarray
@@ -191,6 +193,7 @@ def flipud(m: Any) -> Any:
     return _flipped("flipud", m, 0)
 
 
+@functools.partial(jit, inline=True, static_argnames=("k", "axes"))
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """`m` turned `k` times by a right angle, from the first of `axes` towards the second (as ``numpy.rot90``).
 
