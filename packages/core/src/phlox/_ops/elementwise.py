@@ -12,6 +12,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import primitive
 from .._trace.trace import typeof
+from .._xla.hosts import as_array
 from .._xla.text import Function, Value
 from .families import (
     ANY,
@@ -174,7 +175,7 @@ reduce_precision = unary(
 )
 
 #: the identity, which lets no derivative through
-stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO)
+stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array)
 
 # --- powers and roots -----------------------------------------------------------------------------------
 

@@ -173,6 +173,7 @@ def unary(
     result: Callable[[Any], Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     show: Callable[..., Any] | None = None,
+    eager: Callable[..., Any] | None = None,
 ) -> Primitive:
     """An elementwise function of one operand.
 
@@ -208,6 +209,7 @@ def unary(
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
         show=show,
+        eager=eager,
     )
     return made
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from .. import numpy as jnp
+from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
@@ -139,6 +141,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "allow_negative_indices"))
 def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Any:
@@ -154,6 +157,7 @@ def dynamic_index_in_dim(
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
@@ -169,6 +173,7 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:

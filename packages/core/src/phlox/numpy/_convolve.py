@@ -50,6 +50,7 @@ def _weaken(out: Any, weak: bool) -> Any:
     return to_dtype(out, type_of(out).dtype, weak)
 
 
+@functools.partial(jit, inline=True, static_argnames=("mode", "precision", "preferred_element_type"))
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The convolution of two vectors: entry k is the sum of ``a[i] * v[k - i]`` over i (as ``numpy.convolve``).
 
@@ -72,6 +73,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     return _weaken(out, weak)
 
 
+@functools.partial(jit, inline=True, static_argnames=("mode", "precision", "preferred_element_type"))
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The cross-correlation of two vectors: sums of ``a[i + k] * conj(v[i])`` over i (as ``numpy.correlate``).
 

@@ -41,8 +41,11 @@ def resize(a: Any, new_shape: Any) -> Any:
     >>> jnp.resize(jnp.array([1, 2, 3]), 5)
     Array([1, 2, 3, 1, 2], dtype=int32)
     """
-    a = check_one("resize", a)
-    shape = as_shape(new_shape, "resize")
+    return _resize(check_one("resize", a), shape=as_shape(new_shape, "resize"))
+
+
+@functools.partial(jit, inline=True, static_argnames="shape")
+def _resize(a: Any, shape: tuple[int, ...]) -> Any:
     if any(n < 0 for n in shape):
         raise ShapeError(f"resize: an array cannot have a negative length, got {shape}", shapes=[shape])
     have, want = math.prod(type_of(a).shape), math.prod(shape)

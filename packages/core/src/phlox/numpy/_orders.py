@@ -18,6 +18,7 @@ from ._sorting import argsort, sort
 from ._unary import is_kind
 
 
+@functools.partial(jit, inline=True, static_argnames="axis")
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The positions that sort by several keys along `axis`: by the last one, among equals by the one before, and so on
     (as ``numpy.lexsort``).

@@ -204,6 +204,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "inplace", "mode"))
 def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
 ) -> Any:

@@ -66,6 +66,7 @@ def column_stack(tup: Any) -> Any:
     return concatenate(columns, 1)
 
 
+@jit(inline=True)
 def block(arrays: Any) -> Any:
     """Nested lists of arrays joined to one: the innermost lists along the last axis (as ``numpy.block``).
 
@@ -151,6 +152,7 @@ def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     return split(ary, indices_or_sections, _along("dsplit", ary, 2))
 
 
+@functools.partial(jit, inline=True, static_argnames="axis")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays of `x` along `axis`, which they have not (as ``numpy.unstack``).
 

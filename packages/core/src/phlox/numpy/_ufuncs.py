@@ -58,6 +58,7 @@ def _extremum(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return extremum
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "keepdims"))
 def _log_sum_exp(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     """The logarithm of a sum of exponentials. The dtype asked for changes nothing, as in JAX."""
     (a,) = promote_inexact(a)
@@ -68,6 +69,7 @@ def _log_sum_exp(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, wh
     return out if initial is None else _binary.logaddexp(initial, out)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "keepdims"))
 def _log2_sum_exp2(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     ln2 = float(np.log(2))
     (a,) = promote_inexact(a)

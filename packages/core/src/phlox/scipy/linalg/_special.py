@@ -50,6 +50,7 @@ def _along_diagonals(x: Any, rows: int, columns: int) -> Any:
     return x[..., np.arange(rows)[:, None] + np.arange(columns)]
 
 
+@jit(inline=True)
 def toeplitz(c: Any, r: Any = None) -> Any:
     """Matrices whose diagonals are constant: first column `c`, first row `r` (as ``scipy.linalg.toeplitz``).
 
@@ -72,6 +73,7 @@ def _toeplitz(c: Any, r: Any) -> Any:
     return _along_diagonals(jnp.concatenate([c[::-1], r[1:]]), m, n)[::-1]
 
 
+@jit(inline=True)
 def hankel(c: Any, r: Any = None) -> Any:
     """Matrices whose antidiagonals are constant: first column `c`, last row `r` (as ``scipy.linalg.hankel``).
 
@@ -96,6 +98,7 @@ def _hankel(c: Any, r: Any) -> Any:
     return _along_diagonals(jnp.concatenate([c, r[1:]]), type_of(c).shape[0], type_of(r).shape[0])
 
 
+@jit(inline=True)
 def circulant(c: Any) -> Any:
     """Matrices with first column `c`, where each column is the one before it, turned (as ``scipy.linalg.circulant``).
 
@@ -110,6 +113,7 @@ def circulant(c: Any) -> Any:
     return c[..., (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
 
 
+@jit(inline=True)
 def leslie(f: Any, s: Any) -> Any:
     """Leslie matrices of populations: fertilities `f` in the first row, survival `s` below the diagonal
     (as ``scipy.linalg.leslie``).
@@ -128,6 +132,7 @@ def leslie(f: Any, s: Any) -> Any:
     return jnp.vectorize(lambda f, s: jnp.diag(s, k=-1).at[0].set(f), signature="(n),(m)->(n,n)")(*promote_dtypes(f, s))
 
 
+@jit(inline=True)
 def companion(a: Any) -> Any:
     """Companion matrices, whose eigenvalues are the roots of polynomials (as ``scipy.linalg.companion``).
 
@@ -144,6 +149,7 @@ def companion(a: Any) -> Any:
     return below.at[..., 0, :].set(-a[..., 1:] / a[..., :1])
 
 
+@jit(inline=True)
 def fiedler(a: Any) -> Any:
     """The absolute differences of all pairs of elements (as ``scipy.linalg.fiedler``).
 
@@ -156,6 +162,7 @@ def fiedler(a: Any) -> Any:
     return jnp.abs(a[..., None] - a[..., None, :])
 
 
+@jit(inline=True)
 def fiedler_companion(a: Any) -> Any:
     """Fiedler's companion matrices: five diagonals, the same eigenvalues as `companion` (``scipy.linalg``).
 
@@ -231,6 +238,7 @@ def _made(n: Any, element: Callable[[int, int], float]) -> Any:
     return jnp.asarray(np.array(table, np.float64).reshape(size, size), dtypes.canonical(np.dtype(np.float64)))
 
 
+@functools.partial(jit, inline=True, static_argnames="n")
 def hilbert(n: int) -> Any:
     """Hilbert's matrix, ``1 / (i + j + 1)`` (as ``scipy.linalg.hilbert``).
 
@@ -240,6 +248,7 @@ def hilbert(n: int) -> Any:
     return _made(n, lambda i, j: 1 / (i + j + 1))
 
 
+@functools.partial(jit, inline=True, static_argnames="n")
 def invhilbert(n: int) -> Any:
     """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are whole.
 
@@ -261,6 +270,7 @@ def _kind(function: str, kind: str | None) -> str:
     return kind or "symmetric"
 
 
+@functools.partial(jit, inline=True, static_argnames=("n", "kind"))
 def pascal(n: int, kind: str | None = None) -> Any:
     """Pascal's triangle as a matrix (as ``scipy.linalg.pascal``): 'lower', 'upper', or 'symmetric', their product.
 
@@ -277,6 +287,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _made(n, elements[_kind("pascal", kind)]).astype(np.float32)
 
 
+@functools.partial(jit, inline=True, static_argnames=("n", "kind"))
 def invpascal(n: int, kind: str | None = None) -> Any:
     """The inverse of `pascal` (as ``scipy.linalg.invpascal``).
 
@@ -296,6 +307,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return _made(n, elements[_kind("invpascal", kind)])
 
 
+@functools.partial(jit, inline=True, static_argnames=("n", "full"))
 def helmert(n: int, full: bool = False) -> Any:
     """Helmert's matrix of orthonormal contrasts (as ``scipy.linalg.helmert``), with `full` the row of the mean first.
 
@@ -314,6 +326,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return whole if full else whole[1:]
 
 
+@functools.partial(jit, inline=True, static_argnames=("n", "dtype"))
 def hadamard(n: int, dtype: Any = int) -> Any:
     """Hadamard's matrix of orthogonal rows of 1 and -1 (as ``scipy.linalg.hadamard``), for powers of two.
 
@@ -326,6 +339,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return _made(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
 
 
+@functools.partial(jit, inline=True, static_argnames=("n", "scale", "dtype"))
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """The matrix of the discrete Fourier transform (as ``scipy.linalg.dft``).
 

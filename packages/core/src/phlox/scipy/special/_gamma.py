@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.custom import custom_jvp
+from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ...numpy._promote import check, check_one, promote_inexact, promoted_inexact, type_of
@@ -24,6 +25,7 @@ def gammaln(x: Any) -> Any:
     return lax.lgamma(*promote_inexact(*check("gammaln", x)))
 
 
+@jit(inline=True)
 def gammasgn(x: Any) -> Any:
     """The sign of gamma(x), elementwise, nan at its poles (as ``scipy.special.gammasgn``).
 
@@ -56,6 +58,7 @@ def loggamma(x: Any) -> Any:
     return jnp.where(x > 0, lax.lgamma(x), jnp.nan)
 
 
+@jit(inline=True)
 def gamma(x: Any) -> Any:
     """The gamma function of real numbers, elementwise (as ``scipy.special.gamma``).
 
@@ -66,6 +69,7 @@ def gamma(x: Any) -> Any:
     return gammasgn(x) * lax.exp(lax.lgamma(x))
 
 
+@jit(inline=True, static_argnames="exact")
 def factorial(n: Any, exact: bool = False) -> Any:
     """n! = gamma(n + 1), elementwise, and 0 below 0 (as ``scipy.special.factorial``).
 
@@ -78,6 +82,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
 
 
+@jit(inline=True, static_argnames="repetition")
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """How many ways there are to choose k of N things, elementwise (as ``scipy.special.comb``).
 
@@ -92,6 +97,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     return jnp.where(there, lax.exp(gammaln(n + 1) - gammaln(m + 1) - gammaln(n + 1 - m)), 0.0)
 
 
+@jit(inline=True)
 def poch(z: Any, m: Any) -> Any:
     """gamma(z + m) / gamma(z), elementwise (as ``scipy.special.poch``).
 
@@ -157,6 +163,7 @@ def _log_ratio(a: Any, b: Any) -> Any:
     return jnp.where(u <= v, (w - v) - u, (w - u) - v)
 
 
+@jit(inline=True)
 def beta(a: Any, b: Any) -> Any:
     """gamma(a) * gamma(b) / gamma(a + b), elementwise (as ``scipy.special.beta``).
 
