@@ -6,6 +6,7 @@ keys, which stands for a small array of a physical type. Mirrors ``jax.dtypes``.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -259,6 +260,7 @@ def element_text(dtype: Dtype) -> str:
     return f"f{width}{layout.upper()}"
 
 
+@functools.lru_cache(1024, typed=True)
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """True when element type `arg1` belongs to the (possibly abstract) type `arg2`.
 

@@ -69,9 +69,10 @@ class Array(ArrayLike, metaclass=_ArrayType):
     # -- values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if dtype is None and not copy and self._key is self.aval and self.aval.dtype.isbuiltin == 1:
+        if dtype is None and self._key is self.aval and self.aval.dtype.isbuiltin == 1:
             try:  # most arrays: in the host's memory, of a type that NumPy has
-                return np.asarray(memoryview(self._buf))
+                view = np.asarray(memoryview(self._buf))
+                return view.copy() if copy else view
             except (BufferError, RuntimeError):
                 pass
         if isinstance(self.aval.dtype, ExtendedDtype):

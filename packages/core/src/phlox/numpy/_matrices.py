@@ -31,7 +31,6 @@ def matrix_shape(function: str, m: Any) -> tuple[int, int]:
     return shape[-2], shape[-1]
 
 
-@functools.partial(jit, inline=True, static_argnames=("k", "lower"))
 def _triangle(m: Any, k: int, lower: bool) -> Any:
     rows, columns = matrix_shape("tril" if lower else "triu", m)
     mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
@@ -39,6 +38,7 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
     return logic.select_n(kept, broadcast_to(literal(m, 0), type_of(m).shape), m)
 
 
+@jit(inline=True, static_argnames="k")
 def tril(m: Any, k: int = 0) -> Any:
     """`m` with zeros above a diagonal, `k` places above the main one (as ``numpy.tril``).
 
@@ -49,9 +49,10 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    return _triangle(*check("tril", m), k=k.__index__(), lower=True)
+    return _triangle(check_one("tril", m), k.__index__(), lower=True)
 
 
+@jit(inline=True, static_argnames="k")
 def triu(m: Any, k: int = 0) -> Any:
     """`m` with zeros below a diagonal, `k` places above the main one (as ``numpy.triu``).
 
@@ -60,7 +61,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    return _triangle(*check("triu", m), k=k.__index__(), lower=False)
+    return _triangle(check_one("triu", m), k.__index__(), lower=False)
 
 
 # --- positions ------------------------------------------------------------------------------------------

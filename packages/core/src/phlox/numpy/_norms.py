@@ -107,6 +107,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "ord"))
 def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors along some axes, or of all elements as one vector (as ``numpy.linalg.vector_norm``).
 

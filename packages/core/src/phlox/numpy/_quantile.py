@@ -70,7 +70,6 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     return take_along_axis(a, r.argmax(enough, -1), -1)
 
 
-@functools.partial(jit, static_argnames=("axes", "method", "keepdims", "skip", "scale"))
 def _quantile(
     a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
 ) -> Any:
@@ -146,7 +145,7 @@ def _checked(
         raise DtypeError(f"{function}: q must be a float, got {type_of(q).short}", instead="q between 0.0 and 1.0")
     if type_of(q).ndim > 1:
         raise ShapeError(f"{function}: q must be a number or a vector, got {type_of(q).short}", instead="q.ravel()")
-    axes = canonical_axes(axis if not isinstance(axis, list) else tuple(axis), type_of(a).ndim, function)
+    axes = canonical_axes(axis, type_of(a).ndim, function)
     if weights is not None:
         weights = check_one(function, weights)
         if type_of(weights).shape != type_of(a).shape:
@@ -165,6 +164,11 @@ def _spread(function: str, a: Any, weights: Any, axis: r.Axis, axes: tuple[int, 
     return broadcast_to(reshape(weights, (-1, *(1,) * (len(shape) - axes[0] - 1))), shape)
 
 
+_static = functools.partial(jit, inline=True, static_argnames=("axis", "out", "overwrite_input", "method", "keepdims"))
+_static_median = functools.partial(jit, inline=True, static_argnames=("axis", "out", "overwrite_input", "keepdims"))
+
+
+@_static
 def quantile(
     a: Any,
     q: Any,
@@ -193,6 +197,7 @@ def quantile(
     return _checked("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=False)
 
 
+@_static
 def nanquantile(
     a: Any,
     q: Any,
@@ -212,6 +217,7 @@ def nanquantile(
     return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True)
 
 
+@_static
 def percentile(
     a: Any,
     q: Any,
@@ -231,6 +237,7 @@ def percentile(
     return _checked("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=False, scale=100)
 
 
+@_static
 def nanpercentile(
     a: Any,
     q: Any,
@@ -250,6 +257,7 @@ def nanpercentile(
     return _checked("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True, scale=100)
 
 
+@_static_median
 def median(a: Any, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The element in the middle of the sorted `a` over `axis`, or the mean of the two there (as ``numpy.median``).
 
@@ -261,6 +269,7 @@ def median(a: Any, axis: r.Axis = None, out: None = None, overwrite_input: bool 
     return _checked("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip=False)
 
 
+@_static_median
 def nanmedian(
     a: Any, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:

@@ -485,7 +485,6 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _position(check("argmin", a)[0], axis=axis, keepdims=bool(keepdims), largest=False)
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "product"))
 def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     if axis is None or not type_of(a).shape:
         a, axis = ravel(a), axis or 0
@@ -498,6 +497,7 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``). Integers keep their dtype.
 
@@ -510,6 +510,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _running(check("cumsum", a)[0], axis=axis, dtype=wanted, product=False)
 
 
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``).
 

@@ -182,7 +182,12 @@ def _swapped(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
 
 
 def _permuted(a: Any, order: tuple[int, ...]) -> Any:
-    return ops.own(a) if order == tuple(range(len(order))) else ops.transpose(a, permutation=order)
+    return ops.own(a) if order == tuple(range(len(order))) else _transposed(a, order)
+
+
+@jit(inline=True, static_argnums=1)
+def _transposed(a: Any, order: tuple[int, ...]) -> Any:
+    return ops.transpose(a, permutation=order)
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
