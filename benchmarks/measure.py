@@ -173,6 +173,14 @@ w = m.numpy.zeros((8, 3)) + m.numpy.ones(3)
 for _ in range(3):
     w = w - 0.1 * m.grad(loss)(w)
 m.vmap(lambda row: (row[1:3] * row[0]).sum())(w).max().block_until_ready()
+np_, v = m.numpy, x[0]
+for f in (np_.std, np_.median, np_.ptp, np_.nanmean, np_.nanstd, np_.cov, np_.trace, np_.diagonal, np_.diff):
+    f(x)
+for f in np_.gradient, np_.cumsum, np_.ravel, np_.count_nonzero, np_.trapezoid, np_.linalg.norm, np_.linalg.det:
+    f(x)
+for f in np_.outer, np_.vdot, np_.kron, np_.append, np_.allclose, np_.polyadd, np_.convolve, np_.digitize:
+    f(v, v)
+np_.interp(v, v, v), np_.quantile(v, 0.3), np_.cross(x[:, :3], x[:, 3:6]), np_.tile(v, 2), np_.take(x, v.argsort())
 assert compiled  # else nobody listens
 print(len(compiled))
 """,

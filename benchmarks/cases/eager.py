@@ -75,6 +75,20 @@ def total(m: Any) -> Any:
     return lambda: x.sum()
 
 
+def _of_several(name: str) -> Any:
+    """Functions of several operations, which are one program each."""
+
+    def make(m: Any) -> Any:
+        f, x = getattr(m.numpy, name), _vector(m)
+        return lambda: f(x)
+
+    return make
+
+
+for _name in ("median", "nanmean", "cov", "diff", "cumsum"):
+    case(f"eager/{_name}", budget=0.9)(_of_several(_name))
+
+
 @case("eager/asarray", libraries=ALL, budget=0.5)
 def asarray(m: Any) -> Any:
     x = np.ones(8, np.float32)

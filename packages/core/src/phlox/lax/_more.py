@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api.flat import user_call
+from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
@@ -83,6 +84,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     return ops.concatenate(*lined, dimension=at)
 
 
+@jit(inline=True, static_argnames="axis")
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The parts of `x` along an axis, which they lack (as ``numpy.unstack``).
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import lax, numpy as jnp
+from .._api.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError
 from ..numpy._promote import check
 from ._functions import logsumexp, softmax
@@ -40,6 +41,7 @@ def _allowed(length: int, keys: int, causal: bool, window: tuple[int, int] | Non
     return found if causal or window is not None else None
 
 
+@jit(inline=True, static_argnames=("is_causal", "local_window_size", "implementation", "return_residual"))
 def dot_product_attention(
     query: Any,
     key: Any,

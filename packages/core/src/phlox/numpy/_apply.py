@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._api.jit import jit
 from .._api.vmap import vmap
 from .._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
@@ -135,6 +136,7 @@ def _elements_by_function(
     return mapped(chosen, x)
 
 
+@jit(inline=True)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """The elements of the first array whose condition holds, or `default` (as ``numpy.select``).
 

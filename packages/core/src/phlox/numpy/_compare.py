@@ -66,6 +66,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return all(same)
 
 
+@jit(inline=True)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
 

@@ -244,8 +244,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """
     x = check_one("astype", x)
     wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
-    if dtypes.is_extended(wanted) and wanted == type_of(x).dtype:
-        return x
+    if wanted == type_of(x).dtype and (dtypes.is_extended(wanted) or not (copy or type_of(x).weak_type)):
+        return ops.own(x)
     return _astype(x, dtype=wanted)
 
 

@@ -80,6 +80,7 @@ def bitwise_count(x: Any, /) -> Any:
     return to_dtype(logic.population_count(abs(number(x))), dtypes.uint8)
 
 
+@jit(inline=True)
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide(x1, x2), remainder(x1, x2)), elementwise (as ``numpy.divmod``).
 

@@ -117,14 +117,19 @@ def ravel(a: Any, order: str = "C") -> Any:
     Array([1., 1., 1., 1.], dtype=float32)
     """
     a = check_one("ravel", a)
-    if order != "C":
-        return reshape(a, (-1,) if size(a) else (0,), order)
-    return ops.own(a) if type_of(a).ndim == 1 else _flat(a)
+    if order not in ("C", "F"):
+        return reshape(a, (type_of(a).size,), order)
+    return ops.own(a) if type_of(a).ndim == 1 else _flat(a) if order == "C" else _flat_from_first(a)
 
 
 @jit(inline=True)
 def _flat(a: Any) -> Any:
     return ops.reshape(a, new_sizes=(type_of(a).size,), dimensions=None)
+
+
+@jit(inline=True)
+def _flat_from_first(a: Any) -> Any:
+    return _flat(transpose(a))
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:

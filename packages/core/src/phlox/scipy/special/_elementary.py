@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import lax, nn, numpy as jnp
 from ..._api.custom import custom_jvp
+from ..._api.jit import jit
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._ops.families import literal
@@ -69,6 +70,7 @@ def _logit_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     return _logit(x), t / (x * (1 - x))
 
 
+@jit(inline=True)
 def logit(x: Any) -> Any:
     """log(x / (1 - x)), elementwise (as ``scipy.special.logit``); the inverse of `expit`.
 
@@ -98,6 +100,7 @@ def _times_log(log: Any, shift: int) -> Any:
 _xlogy, _xlog1py = _times_log(lax.log, 0), _times_log(lax.log1p, 1)
 
 
+@jit(inline=True)
 def xlogy(x: Any, y: Any) -> Any:
     """x * log(y), elementwise, and 0 where x is 0 (as ``scipy.special.xlogy``).
 
@@ -107,6 +110,7 @@ def xlogy(x: Any, y: Any) -> Any:
     return _xlogy(*promoted_inexact("xlogy", x, y))
 
 
+@jit(inline=True)
 def xlog1py(x: Any, y: Any) -> Any:
     """x * log(1 + y), elementwise, and 0 where x is 0 (as ``scipy.special.xlog1py``).
 
@@ -127,6 +131,7 @@ def _xlogx_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     return _xlogx(x), t * (lax.log(x) + 1)
 
 
+@jit(inline=True)
 def entr(x: Any) -> Any:
     """-x * log(x), elementwise, 0 at 0 and -inf below (as ``scipy.special.entr``).
 
@@ -137,6 +142,7 @@ def entr(x: Any) -> Any:
     return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
 
 
+@jit(inline=True)
 def rel_entr(p: Any, q: Any) -> Any:
     """p * log(p / q), elementwise, 0 where p is 0, inf where either is negative (as ``scipy.special.rel_entr``).
 
@@ -149,6 +155,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     return jnp.where(both, _xlogx(safe_p) - _xlogy(safe_p, safe_q), jnp.where(none, literal(p, 0), np.inf))
 
 
+@jit(inline=True)
 def kl_div(p: Any, q: Any) -> Any:
     """p * log(p / q) - p + q, elementwise (as ``scipy.special.kl_div``).
 
@@ -168,6 +175,7 @@ def _power(log: Any, lmbda: Any) -> Any:
     return jnp.where(none, log, jnp.expm1(safe * log) / safe)
 
 
+@jit(inline=True)
 def boxcox(x: Any, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda, elementwise, and log(x) where lmbda is 0 (as ``scipy.special.boxcox``).
 
@@ -178,6 +186,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     return _power(jnp.log(x), lmbda)
 
 
+@jit(inline=True)
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """`boxcox` of 1 + x (as ``scipy.special.boxcox1p``).
 

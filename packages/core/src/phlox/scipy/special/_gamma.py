@@ -48,6 +48,7 @@ def _real_alone(function: str, x: Any) -> Any:
     return x
 
 
+@jit(inline=True)
 def loggamma(x: Any) -> Any:
     """log(gamma(x)), elementwise, nan where it is not real (as ``scipy.special.loggamma``, of real numbers).
 
@@ -123,6 +124,7 @@ def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 # --- incomplete functions, derivatives ------------------------------------------------------------------
 
 
+@jit(inline=True)
 def betaln(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
 
@@ -192,6 +194,7 @@ def digamma(x: Any) -> Any:
     return lax.digamma(*promote_inexact(*check("digamma", x)))
 
 
+@jit(inline=True)
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order `n` (whole numbers) of `digamma`, elementwise (as ``scipy.special.polygamma``).
 
@@ -222,6 +225,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     return lax.igammac(*promoted_inexact("gammaincc", a, x))
 
 
+@jit(inline=True, static_argnames="d")
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the multivariate gamma function of dimension `d`, elementwise (as ``scipy.special``).
 

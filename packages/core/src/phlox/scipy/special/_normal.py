@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.custom import custom_jvp
+from ..._api.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ...numpy._promote import check, check_one, promote_inexact, type_of
 
@@ -21,6 +22,7 @@ def _float(function: str, x: Any) -> Any:
     return x
 
 
+@jit(inline=True)
 def ndtr(x: Any) -> Any:
     """The share of the standard normal distribution below x, elementwise (as ``scipy.special.ndtr``).
 
@@ -39,6 +41,7 @@ def _ndtr(x: Any) -> Any:
     return (0.5 * out).astype(x.dtype)
 
 
+@jit(inline=True, static_argnames="series_order")
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log(ndtr(x)), elementwise, exact far below 0 too (as ``scipy.special.log_ndtr``).
 
@@ -114,6 +117,7 @@ _Q2 = (
 # fmt: on
 
 
+@jit(inline=True)
 def ndtri(p: Any) -> Any:
     """The inverse of `ndtr`, elementwise (as ``scipy.special.ndtri``).
 
@@ -164,6 +168,7 @@ def i0e(x: Any) -> Any:
     return lax.bessel_i0e(*promote_inexact(*check("i0e", x)))
 
 
+@jit(inline=True)
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0, elementwise (as ``scipy.special.i0``).
 
@@ -183,6 +188,7 @@ def i1e(x: Any) -> Any:
     return lax.bessel_i1e(*promote_inexact(*check("i1e", x)))
 
 
+@jit(inline=True)
 def i1(x: Any) -> Any:
     """The modified Bessel function of order 1, elementwise (as ``scipy.special.i1``).
 

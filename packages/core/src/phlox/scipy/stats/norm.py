@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from ... import lax, numpy as jnp
+from ..._api.jit import jit
 from ..._ops.families import literal
 from ...numpy._promote import promoted_inexact, type_of
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
+@jit(inline=True)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`, for mean `loc` and standard deviation `scale`.
 
@@ -23,6 +25,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return (jnp.log(literal(x, 2 * np.pi) * variance) + jnp.square(x - loc) / variance) / literal(x, -2)
 
 
+@jit(inline=True)
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density at `x`.
 
@@ -32,6 +35,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+@jit(inline=True)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of numbers up to `x`.
 
