@@ -47,6 +47,7 @@ class RaggedDotDimensionNumbers:
 _ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
+@jit(inline=True, static_argnames=("precision", "preferred_element_type", "out_sharding"))
 def ragged_dot(
     lhs: Any,
     rhs: Any,
