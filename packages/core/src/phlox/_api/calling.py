@@ -128,9 +128,10 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
                 values = args
             if layout.arrange is not None:
                 values = layout.arrange(values)
-            if layout.only is None:
+            lane = layout.sole
+            if lane is None and layout.only is None:
                 lane = layout.lane(*values[layout.static])
-            else:
+            elif lane is None:
                 lane = layout.lanes.get(value := values[layout.only])
                 if lane is None or lane.kind is not type(value):
                     lane = layout.lane_of(value)

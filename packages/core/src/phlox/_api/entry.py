@@ -62,9 +62,10 @@ class Layout:
       only, alone: where the only static one is, and the only other one; None if there are several, or none.
       lane: of the static ones; 1, 1.0 and True are different, though equal.
       lanes: the same by the only static one, found sooner; of equal ones that which was met first.
+      sole: the lane of calls that leave all static ones at their defaults; None where one is given.
     """
 
-    __slots__ = ("alone", "arrange", "dynamic", "lane", "lanes", "only", "static")
+    __slots__ = ("alone", "arrange", "dynamic", "lane", "lanes", "only", "sole", "static")
 
     def __init__(self, options: Options, count: int, names: Sequence[str]):
         everything = range(count + len(names))
@@ -80,6 +81,7 @@ class Layout:
         self.only = self.static.start if len(static) == 1 else None
         self.lane = functools.lru_cache(LIMIT, typed=True)(Lane)
         self.lanes: dict[Any, Lane] = {}
+        self.sole = None if static else Lane()
 
     def lane_of(self, value: Any) -> Lane:
         """The lane of the only static argument, from now on in `lanes`."""
