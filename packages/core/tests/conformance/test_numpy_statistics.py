@@ -1,7 +1,10 @@
 """phlox.numpy, statistics, searches, sets and places."""
 
+import jax
 import numpy as np
+import pytest
 
+import phlox
 from conformance.harness import (
     A,
     B,
@@ -228,3 +231,13 @@ test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_places_in_long_arrays_of_16_bits(name, dtype):
+    """They are computed in the dtype of the shares: numbers of 16 bits end at 65504, or count in steps of 256 there."""
+    x, share = np.random.default_rng(5).normal(size=70_001), 31.37 if "percentile" in name else 0.3137
+    mine, theirs = (getattr(m.numpy, name)(m.numpy.asarray(x, dtype), share) for m in (phlox, jax))
+    assert mine.dtype == theirs.dtype == dtype
+    assert float(mine) == float(theirs)

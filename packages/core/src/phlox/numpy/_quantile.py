@@ -76,6 +76,7 @@ def _quantile(
     wanted = dtypes.to_inexact(type_of(a).dtype)
     if scale != 1:
         (q,) = promote_inexact(q)
+    q = to_dtype(q, type_of(q).dtype)  # a number of Python's too decides in what places are computed: 16 bits miss them
     if weights is None:
         a, q = promote_inexact(a, q)
     else:
