@@ -129,12 +129,13 @@ def _choosing(jitted: JitFunction) -> Callable[..., Any]:
             if layout.arrange is not None:
                 values = layout.arrange(values)
             lane = layout.sole
-            if lane is None and layout.only is None:
-                lane = layout.lane(*values[layout.static])
-            elif lane is None:
-                lane = layout.lanes.get(value := values[layout.only])
-                if lane is None or lane.kind is not type(value):
-                    lane = layout.lane_of(value)
+            if lane is None:
+                if layout.only is None:
+                    lane = layout.lane(*values[layout.static])
+                else:
+                    lane = layout.lanes.get(value := values[layout.only])
+                    if lane is None or lane.kind is not type(value):
+                        lane = layout.lane_of(value)
             if (alone := layout.alone) is not None and type(x := values[alone]) is ArrayImpl:
                 entry = lane.one.get(x._key)
             if entry is not None and entry.mark is mark:
