@@ -366,3 +366,9 @@ def test_integers_that_do_not_fit(alike):
         alike(lambda m, v=value: m.numpy.ones(2, "uint8") + v, f"uint8 + {value}", lambda x: f"{typed(x)} {x}")
         alike(lambda m, v=value: m.numpy.ones(2, "int8") * v, f"int8 * {value}", lambda x: f"{typed(x)} {x}")
         alike(lambda m, v=value: m.numpy.ones(2, "uint8") < v, f"uint8 < {value}", lambda x: f"{typed(x)} {x}")
+
+
+def test_issubdtype_takes_arrays_too():
+    for dtype in ("float32", "int8", "bfloat16"):
+        mine, theirs = (m.numpy.issubdtype(m.numpy.ones(2, dtype), m.numpy.floating) for m in (phlox, jax))
+        assert mine is theirs

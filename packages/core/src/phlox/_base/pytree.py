@@ -34,8 +34,8 @@ registry = _pytree.PyTreeRegistry(
 )
 #: flatten(tree, is_leaf=None) -> (leaves, treedef): the hot path calls this C++ method directly.
 flatten = registry.flatten
-#: of registered classes: the names of the fields that are children, and of those that are structure, of a dataclass
-_fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}
+#: of registered dataclasses the names of the fields that are children, and of those that are structure; None for others
+_registered: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}
 
 
 # --- flatten, unflatten, map ----------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def register_pytree_node(
     `aux` must be hashable and comparable: it is part of the structure, and so of cache keys.
     """
     registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
-    _fields[nodetype] = None
+    _registered[nodetype] = None
     reader.cache_clear()
 
 
@@ -340,7 +340,7 @@ def register_dataclass(
     if both := sorted({*data} & {*meta}):
         raise OptionError(f"register_dataclass: {both} are both in data_fields and in meta_fields")
     registry.register_dataclass_node(nodetype, list(data), list(meta))
-    _fields[nodetype] = data, meta
+    _registered[nodetype] = data, meta
     reader.cache_clear()
     return nodetype
 
@@ -355,10 +355,10 @@ def register_static(cls: Typ) -> Typ:
 def reader(typ: type) -> Callable[[Any], tuple[Hashable, Sequence[Any]]] | None:
     """What reads containers of class `typ` sooner than `flatten` does: for a container it returns the structure,
     without that of the children, and the children in order. There is one for dataclasses and for named tuples."""
-    if fields := _fields.get(typ):
+    if fields := _registered.get(typ):
         data, meta = fields
         return lambda x: ((typ, *[getattr(x, name) for name in meta]), [getattr(x, name) for name in data])
-    if issubclass(typ, tuple) and hasattr(typ, "_fields") and typ.__iter__ is tuple.__iter__ and typ not in _fields:
+    if issubclass(typ, tuple) and hasattr(typ, "_fields") and typ.__iter__ is tuple.__iter__ and typ not in _registered:
         return lambda x: ((typ, len(x)), x)
     return None
 

@@ -260,7 +260,6 @@ def element_text(dtype: Dtype) -> str:
     return f"f{width}{layout.upper()}"
 
 
-@functools.lru_cache(1024, typed=True)
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """True when element type `arg1` belongs to the (possibly abstract) type `arg2`.
 
@@ -270,6 +269,14 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
     (True, False)
     """
+    try:
+        return _is_subtype(arg1, arg2)
+    except TypeError:  # what is not hashable, as arrays are not; and what names no type, which is said here again
+        return _is_subtype.__wrapped__(arg1, arg2)
+
+
+@functools.lru_cache(1024, typed=True)
+def _is_subtype(arg1: Any, arg2: Any) -> bool:
     first = _type_of(arg1)
     second = _type_of(arg2)
     if isinstance(first, type) and isinstance(second, type):

@@ -371,10 +371,10 @@ def var(
     """
     no_out("var", out)
     freedom = ddof if correction is None else correction
-    return _spread("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
+    return _variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
 
 
-def _spread(
+def _variance(
     function: str, a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, root: bool
 ) -> Any:
     a = check_one(function, a)
@@ -406,7 +406,7 @@ def std(
         raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     no_out("std", out)
     freedom = ddof if correction is None else correction
-    return _spread("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
+    return _variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
 
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
