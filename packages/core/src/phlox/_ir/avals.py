@@ -114,7 +114,7 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     found = _interned.get(key)
     if found is None:
         made = object.__new__(ShapedArray)
-        made.shape = shape
+        made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy's
         made.dtype = dtype
         made.weak_type = weak_type
         made.ndim = len(shape)

@@ -12,7 +12,7 @@ from .._api.out_sharding import takes_out_sharding
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
 from .._ops import shape as ops, topk
-from ..numpy._create import refuse_complex
+from ..numpy._create import listed, refuse_complex
 from ..numpy._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ..numpy._shapes import as_shape
 from ._structural import (
@@ -52,7 +52,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     >>> full_like(np.ones(2, np.float32), 3)
     Array([3., 3.], dtype=float32)
     """
-    x = check_one("full_like", x)
+    (x,) = listed("full_like", x)
     aval = type_of(x)
     value = check_one("full_like", fill_value)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from .._ops import (
 )
 from .._ops.sort import sort as _sort
 from ..numpy._indexing import from_front
-from ..numpy._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
+from ..numpy._promote import canonical_axis, check, check_one, hashable, promote_dtypes, to_dtype, type_of
 from ..numpy._shapes import as_shape
 
 Ints = Sequence[int]
@@ -167,7 +168,7 @@ def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
            [0, 1]], dtype=int32)
     """
     wanted = dtypes.user_dtype(dtype, "iota")
-    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=dimension)
+    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=operator.index(dimension))
 
 
 # --- slices ---------------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Sequence[bool]) -> list[Any]:
     """Start indices, which must be of one dtype; negative ones count from the end, where they are allowed."""
     shape = type_of(operand).shape
-    allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
+    allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool | np.bool_) else tuple(allow_negative)
     if len(allowed) != len(shape):
         raise ArgumentError(f"{function}: {len(allowed)} values of allow_negative_indices for {len(shape)} axes")
     checked = check(function, *starts)
@@ -353,7 +354,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str) -> Any:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         operand = check_one(name, operand)
-        return primitive(operand, axis=axis, reverse=reverse)
+        return primitive(operand, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
@@ -435,7 +436,7 @@ def dot_general(
 
 def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
     """Axes of both sides; where there is one it may stand alone."""
-    left, right = ((axes,) if hasattr(axes, "__index__") else tuple(axes) for axes in (first, second))
+    left, right = (axes if isinstance(axes, tuple) else (axes,) for axes in map(hashable, (first, second)))
     return left, right
 
 

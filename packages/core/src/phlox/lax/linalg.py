@@ -6,6 +6,7 @@ matrix that is not positive definite or when an iteration does not converge, tha
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -150,9 +151,9 @@ def eig(
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
     return eig_p(
         *check("eig", x),
-        compute_left_eigenvectors=compute_left_eigenvectors,
-        compute_right_eigenvectors=compute_right_eigenvectors,
-        enable_eigvec_derivs=enable_eigvec_derivs,
+        compute_left_eigenvectors=bool(compute_left_eigenvectors),
+        compute_right_eigenvectors=bool(compute_right_eigenvectors),
+        enable_eigvec_derivs=bool(enable_eigvec_derivs),
         implementation=implementation,
     )
 
@@ -225,7 +226,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     Array([[-1.,  0.],
            [ 0.,  1.]], dtype=float32)
     """
-    return ormqr_p(*check("ormqr", a, taus, c), left=left, transpose=transpose)
+    return ormqr_p(*check("ormqr", a, taus, c), left=bool(left), transpose=bool(transpose))
 
 
 def lu(x: Any) -> list[Any]:
@@ -249,7 +250,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     >>> lu_pivots_to_permutation(jnp.array([2, 2, 2]), 3)
     Array([2, 0, 1], dtype=int32)
     """
-    return lu_pivots_to_permutation_p(*check("lu_pivots_to_permutation", pivots), permutation_size=permutation_size)
+    pivots = check_one("lu_pivots_to_permutation", pivots)
+    return lu_pivots_to_permutation_p(pivots, permutation_size=operator.index(permutation_size))
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:

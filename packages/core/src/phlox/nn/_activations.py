@@ -134,7 +134,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
         shape = type_of(x).shape
-        axes = canonical_axes(tuple(axis) if isinstance(axis, list) else axis, len(shape), "logmeanexp")
+        axes = canonical_axes(axis, len(shape), "logmeanexp")
         count: Any = jnp.asarray(1, total.dtype)
         for i in axes:
             count = count * shape[i]

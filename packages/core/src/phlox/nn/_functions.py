@@ -14,11 +14,12 @@ from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.shape import own
+from ..numpy._create import listed
 from ..numpy._promote import (
     canonical_axes,
     canonical_axis,
     check,
-    check_one,
+    hashable,
     promote_inexact,
     promoted_inexact,
     type_of,
@@ -194,10 +195,9 @@ def _shifted(x: Any, axis: Any, where: Any) -> Any:
 def _prepared(x: Any, axis: Any, function: str) -> Any:
     """`x` as floats, and its axes counted from the front."""
     (x,) = promote_inexact(*check(function, x))
-    return x, canonical_axes(tuple(axis) if isinstance(axis, list) else axis, type_of(x).ndim, function)
+    return x, canonical_axes(axis, type_of(x).ndim, function)
 
 
-@functools.partial(jit, static_argnames="axis", inline=True)
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum over `axis`: positive numbers that add up to one.
 
@@ -206,6 +206,11 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
+    return _softmax(x, where, axis=hashable(axis))
+
+
+@functools.partial(jit, static_argnames="axis", inline=True)
+def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
     x, axes = _prepared(x, axis, "softmax")
     unnormalized = jnp.exp(_shifted(x, axes, where))
     result = unnormalized / jnp.sum(unnormalized, axes, where=where, keepdims=True)
@@ -225,7 +230,6 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
-@functools.partial(jit, static_argnames=("axis", "keepdims", "return_sign"), inline=True)
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
 ) -> Any:
@@ -236,6 +240,11 @@ def logsumexp(
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
     """
+    return _logsumexp(a, b, where, axis=hashable(axis), keepdims=keepdims, return_sign=return_sign)
+
+
+@functools.partial(jit, static_argnames=("axis", "keepdims", "return_sign"), inline=True)
+def _logsumexp(a: Any, b: Any, where: Any, *, axis: Any, keepdims: bool, return_sign: bool) -> Any:
     if b is not None:
         a, b = promoted_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -jnp.inf)
@@ -268,7 +277,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    x = check_one("one_hot", x)
+    (x,) = listed("one_hot", x)
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")

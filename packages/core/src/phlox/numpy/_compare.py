@@ -12,8 +12,8 @@ from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from ._choose import where
-from ._create import asarray
-from ._promote import check, promoted, to_dtype, type_of
+from ._create import asarray, listed
+from ._promote import promoted, to_dtype, type_of
 from ._reductions import all
 from ._shapes import broadcast_shapes
 from ._unary import isfinite, isnan
@@ -50,7 +50,6 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
-@jit(inline=True, static_argnames="equal_nan")
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
 
@@ -58,7 +57,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
     Array(True, dtype=bool)
     """
-    a1, a2 = check("array_equal", a1, a2)
+    return _array_equal(*listed("array_equal", a1, a2), equal_nan=bool(equal_nan))
+
+
+@jit(inline=True, static_argnames="equal_nan")
+def _array_equal(a1: Any, a2: Any, *, equal_nan: bool) -> Any:
     if type_of(a1).shape != type_of(a2).shape:
         return asarray(np.False_)
     same = logic.eq(*promoted("array_equal", a1, a2))
@@ -67,7 +70,6 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return all(same)
 
 
-@jit(inline=True)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
 
@@ -75,7 +77,11 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     >>> jnp.array_equiv(jnp.ones(2), 1.0)
     Array(True, dtype=bool)
     """
-    a1, a2 = check("array_equiv", a1, a2)
+    return _array_equiv(*listed("array_equiv", a1, a2))
+
+
+@jit(inline=True)
+def _array_equiv(a1: Any, a2: Any) -> Any:
     try:
         broadcast_shapes(type_of(a1).shape, type_of(a2).shape)
     except ShapeError:

@@ -21,7 +21,7 @@ from .._xla.array import Array, ArrayImpl, move, put, wrap
 from .._xla.devices import Device, local_devices
 from .._xla.placement import key_for
 from .._xla.sharding import Sharding, single_device
-from ._promote import array_like, check_one, to_dtype, type_of
+from ._promote import array_like, check, check_one, to_dtype, type_of
 from ._shapes import stack
 
 # --- from data ------------------------------------------------------------------------------------------
@@ -84,6 +84,11 @@ def array(
     if copy and made is object and type(made) is ArrayImpl:
         return ops.copy(made)
     return made
+
+
+def listed(function: str, *args: Any) -> list[Any]:
+    """The arguments of a function that takes lists and tuples of numbers as well as arrays."""
+    return check(function, *[asarray(x) if isinstance(x, list | tuple) else x for x in args])
 
 
 def asarray(

@@ -16,7 +16,7 @@ from ._fill import arange, linspace, ones
 from ._integers import divmod
 from ._places import nonzero
 from ._promote import check_one, type_of
-from ._shapes import concatenate, expand_dims, moveaxis
+from ._shapes import as_shape, concatenate, expand_dims, moveaxis
 
 
 class _Join:
@@ -76,7 +76,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
     places = check_one("unravel_index", indices)
-    lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    lengths = as_shape(shape, "unravel_index")
     found = []
     for length in reversed(lengths):
         places, inside = divmod(places, length)

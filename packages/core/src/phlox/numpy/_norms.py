@@ -13,7 +13,7 @@ from .._ir import dtypes
 from .._ops import elementwise as e
 from ._choose import where
 from ._decompositions import svd
-from ._promote import canonical_axis, check_one, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axis, check_one, hashable, promote_inexact, to_dtype, type_of
 from ._reductions import any, max, min, sum
 from ._shapes import moveaxis
 from ._solving import inv
@@ -38,7 +38,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     Array(5., dtype=float32)
     """
     x = check_one("norm", x)
-    return _norm(x, ord=ord, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims)
+    return _norm(x, ord=ord, axis=hashable(axis), keepdims=keepdims)
 
 
 @functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
@@ -107,7 +107,6 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "ord"))
 def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors along some axes, or of all elements as one vector (as ``numpy.linalg.vector_norm``).
 
@@ -115,7 +114,11 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
     Array(7., dtype=float32)
     """
-    x = check_one("vector_norm", x)
+    return _of_vectors(check_one("vector_norm", x), ord=ord, axis=hashable(axis), keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "ord"))
+def _of_vectors(x: Any, *, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return _vector_norm(x, ord, axis, keepdims)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -207,7 +208,14 @@ def promoted_inexact(function: str, *args: Any) -> Sequence[Any]:
 
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
     """`axis` counted from the front. Raises `AxisError` when the array has no such axis."""
-    number = axis.__index__()
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise AxisError(
+            f"{function + ': ' if function else ''}axis {axis!r} is of type {type(axis).__name__}",
+            instead="a whole number",
+            axis=axis,
+        ) from None
     if not -ndim <= number < ndim:
         raise AxisError(
             f"{function + ': ' if function else ''}axis {number} is out of bounds for an array with {ndim} axes",
@@ -217,15 +225,19 @@ def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
 
 
 def hashable(axis: Any) -> Any:
-    """A user's axis, or list of axes, as something that a cache can key on."""
-    return tuple(axis) if isinstance(axis, list) else axis
+    """A user's axis, or list or array of axes, as something that a cache can key on."""
+    if axis is None or type(axis) is int or type(axis) is tuple:
+        return axis
+    listed = axis.tolist() if hasattr(axis, "tolist") else axis
+    return tuple(listed) if isinstance(listed, list) else listed
 
 
 def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
     """None (all axes), one axis or several, counted from the front, each once."""
     if axis is None:
         return tuple(range(ndim))
-    axes = (axis,) if not isinstance(axis, tuple | list) else axis
+    axis = hashable(axis)
+    axes = axis if isinstance(axis, tuple) else (axis,)
     numbers = tuple(canonical_axis(a, ndim, function) for a in axes)
     if len(set(numbers)) != len(numbers):
         raise ShapeError(f"{function}: duplicate value in axis {axis}", axis=axis)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._base.errors import ArgumentError, OptionError, ShapeError, TracerIntegerConversionError
 from .._ir.avals import ShapedArray
 from .._ops import shape as ops, slicing
 from .._ops.slicing import along
@@ -22,13 +23,17 @@ Shape = int | Sequence[int]
 
 def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
     """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
+    lengths = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
     try:
-        if hasattr(shape, "__index__"):
-            return (shape.__index__(),)
-        return tuple(n.__index__() for n in shape)
-    except (TypeError, AttributeError):
+        return tuple([operator.index(n) for n in lengths])
+    except TracerIntegerConversionError:
         raise ArgumentError(
-            f"{function or 'shape'}: {shape!r} is no shape", instead="an int or a tuple of ints"
+            f"{function or 'shape'}: {shape!r} depends on values that are not known while the program is traced",
+            instead="a static argument (static_argnums, static_argnames), or the shape of an array",
+        ) from None
+    except TypeError:
+        raise ArgumentError(
+            f"{function or 'shape'}: {shape!r} is no shape", instead="an int or a sequence of ints"
         ) from None
 
 
@@ -227,7 +232,8 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """
     a = check_one("expand_dims", a)
     old = type_of(a).shape
-    count = 1 if not isinstance(axis, tuple | list) else len(axis)
+    axis = hashable(axis)
+    count = len(axis) if isinstance(axis, tuple) else 1
     new_axes = canonical_axes(axis, len(old) + count, "expand_dims")
     kept = tuple(i for i in range(len(old) + count) if i not in new_axes)
     lengths = iter(old)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
@@ -95,6 +96,17 @@ def _truncate(x: Any) -> Any:
     return logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
 
 
+@jit(inline=True)
+def trunc(x: Any) -> Any:
+    """`x` without its fraction, elementwise (as ``numpy.trunc``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.trunc(-1.5)
+    Array(-1., dtype=float32, weak_type=True)
+    """
+    return _whole(_truncate)(*check("trunc", x))
+
+
 def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
     """`primitive` on these kinds of element types; others are returned as they are."""
     return lambda x: primitive(x) if is_kind(x, kinds) else x
@@ -116,7 +128,6 @@ sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)"
 square = unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", float_32("9."))
 floor = unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float_32("1."))
 ceil = unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float_32("2."))
-trunc = unary("trunc", check, _whole(_truncate), "x without its fraction", "-1.5", float_32("-1."))
 real = unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float_32("1."))
 imag = unary(
     "imag",

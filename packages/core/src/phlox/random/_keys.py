@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     >>> key_0
     Array([1797259609, 2579123966], dtype=uint32)
     """
-    return _split(key, shape=tuple(num) if isinstance(num, tuple | list) else (num.__index__(),))
+    return _split(key, shape=tuple(map(operator.index, num if isinstance(num, tuple | list) else (num,))))
 
 
 @functools.partial(jit, inline=True)

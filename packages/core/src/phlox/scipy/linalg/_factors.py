@@ -18,7 +18,8 @@ from ..._ops.lu import lu as lu_p
 from ..._ops.matrices import adjoint, product
 from ..._ops.similar import hessenberg as hessenberg_p
 from ...lax import linalg
-from ...numpy._promote import check, check_one, promote_inexact, type_of
+from ...numpy._create import listed
+from ...numpy._promote import check_one, promote_inexact, type_of
 
 
 @functools.partial(jit, static_argnames=("lower", "overwrite_a", "check_finite"))
@@ -32,7 +33,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    (a,) = promote_inexact(*check("cholesky", a))
+    (a,) = promote_inexact(*listed("cholesky", a))
     if lower:
         return cholesky_p(a)
     if type_of(a).ndim < 2:
@@ -66,7 +67,7 @@ def svd(
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    out = jnp.linalg.svd(a, full_matrices, compute_uv)
+    out = jnp.linalg.svd(*listed("svd", a), full_matrices, compute_uv)
     return tuple(out) if compute_uv else out
 
 
@@ -75,7 +76,7 @@ def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: i
     for name, value, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
         if value is not only:
             raise UnsupportedError(f"eigh: {name}={value!r} is not there", instead=f"{name}={only}")
-    (a,) = promote_inexact(*check("eigh", a))
+    (a,) = promote_inexact(*listed("eigh", a))
     v, w = linalg.eigh(a, lower=lower)
     return w if eigvals_only else (w, v)
 
@@ -119,7 +120,7 @@ def schur(a: Any, output: str = "real") -> Any:
     """
     if output not in ("real", "complex"):
         raise OptionError(f"schur: there is no output={output!r}", instead="'real' or 'complex'")
-    a = check_one("schur", a)
+    (a,) = listed("schur", a)
     return linalg.schur(a.astype(dtypes.to_complex(type_of(a).dtype)) if output == "complex" else a)
 
 
@@ -131,7 +132,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     >>> lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[1]
     Array([1, 1], dtype=int32)
     """
-    factors, pivots, _ = lu_p(*promote_inexact(*check("lu_factor", a)))
+    factors, pivots, _ = lu_p(*promote_inexact(*listed("lu_factor", a)))
     return factors, pivots
 
 
@@ -144,7 +145,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    (a,) = promote_inexact(*check("lu", a))
+    (a,) = promote_inexact(*listed("lu", a))
     if type_of(a).ndim != 2:
         raise ShapeError(f"lu: takes one matrix, got {type_of(a).short}", shapes=[type_of(a).shape])
     factors, _, order = lu_p(a)
@@ -161,7 +162,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 def _qr(a: Any, mode: str, pivoting: bool) -> Any:
     if mode not in ("full", "r", "economic"):
         raise OptionError(f"qr: there is no mode {mode!r}", instead="'full', 'economic' or 'r'")
-    (a,) = promote_inexact(*check("qr", a))
+    (a,) = promote_inexact(*listed("qr", a))
     q, r, *order = linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
     return (r, *order) if mode == "r" else (q, r, *order)
 
@@ -213,7 +214,7 @@ def qr_multiply(
     """
     if mode not in ("right", "left"):
         raise OptionError(f"qr_multiply: there is no mode {mode!r}", instead="'right' or 'left'")
-    a, c = promote_inexact(*check("qr_multiply", a, c))
+    a, c = promote_inexact(*listed("qr_multiply", a, c))
     left = mode == "left"
     vector = type_of(c).ndim == 1
     if vector:
@@ -237,7 +238,7 @@ def qr_multiply(
         c = jnp.concatenate([c, jnp.zeros((*stack, m - k, type_of(c).shape[-1]), type_of(c).dtype)], axis=-2)
     # conj(Q) c = (cᵀ Qᴴ)ᵀ: transposed, the factors change sides.
     c = jnp.matrix_transpose(c) if conjugate else c
-    out = ormqr(r, taus, c, left=left != conjugate, transpose=conjugate)
+    out = ormqr(r, taus, c, left=bool(left) != bool(conjugate), transpose=bool(conjugate))
     out = jnp.matrix_transpose(out) if conjugate else out
     out = out if left else out[..., :k]
     return (jnp.ravel(out) if vector else out, jnp.triu(r[..., :k, :]), *order)

@@ -13,7 +13,8 @@ from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedErro
 from ..._ir import dtypes
 from ..._ops.matrices import adjoint, product
 from ...lax._polar import qdwh
-from ...numpy._promote import check, check_one, promote_inexact, type_of
+from ...numpy._create import listed
+from ...numpy._promote import check, promote_inexact, type_of
 from ._factors import schur
 from ._systems import solve_triangular
 
@@ -142,7 +143,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
     """
-    a, e = map(jnp.asarray, check("expm_frechet", A, E))
+    a, e = map(jnp.asarray, listed("expm_frechet", A, E))
     _square("expm_frechet", a, e)
     if type_of(a).shape != type_of(e).shape:
         raise ShapeError(f"expm_frechet: {type_of(a).short} and {type_of(e).short} differ in shape")
@@ -199,7 +200,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     >>> abs(t[1, 0])
     Array(0., dtype=float32)
     """
-    t, z = check("rsf2csf", T, Z)
+    t, z = listed("rsf2csf", T, Z)
     _square("rsf2csf", t, z)
     if type_of(t).shape[-1] != type_of(z).shape[-1]:
         raise ShapeError(f"rsf2csf: {type_of(t).short} and {type_of(z).short} do not fit")
@@ -313,7 +314,7 @@ def polar(
     Array([[1., 0.],
            [0., 2.]], dtype=float32)
     """
-    a = check_one("polar", a)
+    (a,) = listed("polar", a)
     if type_of(a).ndim < 2:
         raise ShapeError(f"polar: takes matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
     if side not in ("right", "left"):
@@ -355,7 +356,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     >>> solve_sylvester(jnp.array([[1.0]]), jnp.array([[3.0]]), jnp.array([[8.0]]))
     Array([[2.]], dtype=float32)
     """
-    a, b, c = promote_inexact(*check("solve_sylvester", A, B, C))
+    a, b, c = promote_inexact(*listed("solve_sylvester", A, B, C))
     m, n = type_of(c).shape[-2:]
     if type_of(a).shape[-2:] != (m, m) or type_of(b).shape[-2:] != (n, n):
         raise ShapeError(

@@ -16,7 +16,8 @@ from ..._ops.lu import lu_pivots_to_permutation, lu_solve as lu_solve_with
 from ..._ops.matrices import adjoint, product
 from ..._ops.triangular import solve_triangular as solve_triangle
 from ...lax import custom_linear_solve
-from ...numpy._promote import check, promote_inexact, type_of
+from ...numpy._create import listed
+from ...numpy._promote import promote_inexact, type_of
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -70,7 +71,7 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
 
 @functools.partial(jit, static_argnames=("lower",))
 def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
-    c, b, vectors = _columns("cho_solve", *promote_inexact(*check("cho_solve", c, b)))
+    c, b, vectors = _columns("cho_solve", *promote_inexact(*listed("cho_solve", c, b)))
     return _like_given(_cho_solve(c, b, lower), vectors)
 
 
@@ -100,7 +101,7 @@ def lu_solve(
     """
     if trans not in (0, 1, 2):
         raise OptionError(f"lu_solve: there is no trans={trans!r}", instead="0, 1 or 2")
-    factors, pivots, b = check("lu_solve", *lu_and_piv, b)
+    factors, pivots, b = listed("lu_solve", *lu_and_piv, b)
     factors, b = promote_inexact(factors, b)
     order = lu_pivots_to_permutation(pivots, permutation_size=type_of(factors).shape[-2])
     factors, b, vectors = _columns("lu_solve", factors, b)
@@ -117,7 +118,7 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
     if trans not in _TRANSPOSED:
         raise OptionError(f"solve_triangular: there is no trans={trans!r}", instead="0, 1, 2, 'N', 'T' or 'C'")
     transposed, conjugated = _TRANSPOSED[trans]
-    a, b, vectors = _columns("solve_triangular", *promote_inexact(*check("solve_triangular", a, b)))
+    a, b, vectors = _columns("solve_triangular", *promote_inexact(*listed("solve_triangular", a, b)))
     x = solve_triangle(
         a,
         b,
@@ -155,7 +156,7 @@ def solve_triangular(
 
 @functools.partial(jit, static_argnames=("lower",))
 def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
-    a, b = promote_inexact(*check("solve", a, b))
+    a, b = promote_inexact(*listed("solve", a, b))
     left, right = type_of(a).shape, type_of(b).shape
     if (
         len(right) not in (len(left), len(left) - 1)

@@ -15,7 +15,8 @@ from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ops.tridiagonal import tridiagonal_solve
-from ...numpy._promote import check, type_of
+from ...numpy._create import listed
+from ...numpy._promote import type_of
 
 
 @functools.partial(jit, static_argnames=("eigvals_only", "select", "select_range"))
@@ -44,7 +45,7 @@ def eigh_tridiagonal(
     >>> eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True).round()
     Array([1., 3.], dtype=float32)
     """
-    d, e = map(jnp.asarray, check("eigh_tridiagonal", d, e))
+    d, e = map(jnp.asarray, listed("eigh_tridiagonal", d, e))
     if d.dtype != e.dtype or d.dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise DtypeError(
             f"eigh_tridiagonal: takes diagonals of one dtype, single or double precision, got {type_of(d).short} and "
