@@ -11,6 +11,7 @@ import phlox
 from conformance.harness import A, B, batches, call, gradients, row, rows, second_derivatives, values, wide
 
 METHODS = ["nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "lanczos5", "area"]
+# Second derivatives of lanczos5 with respect to the scale agree in 64 bits; in 32 rounding hides them.
 SOME = ["float32", "float16", "int32", "uint8"]
 
 IDS = np.int32([0, 2, 1, 2, 0])
@@ -20,7 +21,8 @@ IMAGES = [
     row("image.resize", call(A(4), (4,), "linear"), call(A(2, 3), (4,), "linear"), call(A(3), (6,), "best"),
         call(A(3), (0,), "linear"), call(A(3), (6,), "cubic", precision="default"), dtypes=["float32"]),
     *[row("image.scale_and_translate", call(A(5, 6), (7, 4), (0, 1), A(2, dtype="float32", low=0.5, high=1.5),
-          A(2, dtype="float32", low=-1), method), dtypes=["float32"], tolerance=1e-4) for method in METHODS[1:]],
+          A(2, dtype="float32", low=-1), method), dtypes=["float32"], tolerance=1e-4,
+          twice=method != "lanczos5") for method in METHODS[1:]],
     row("image.scale_and_translate", call(A(5, 6), (7, 6), (-2,), np.float32([1.5]), np.float32([0.5]), "linear", False),
         call(A(5), (5,), (), np.float32([]), np.float32([]), "linear"), call(A(5), (4,), (0,), np.float32([0.5]),
         np.float32([0.0]), "nearest"), call(A(5), (4, 4), (0,), np.float32([0.5]), np.float32([0.0]), "cubic"),
@@ -48,7 +50,8 @@ ATTENTION = [
         call(Q, Q, Q, local_window_size=1), call(Q, Q, Q, local_window_size=(2, 0), is_causal=True),
         call(A(5, 4, 3), A(6, 2, 3), A(6, 2, 3)), call(Q, K, K, implementation="xla", return_residual=True),
         dtypes=["float32", "bfloat16"], tolerance=2e-2, vmap=False),
-    row("nn.dot_product_attention", call(Q, K, K), call(Q, Q, Q, is_causal=True, scale=0.7), dtypes=["float32"]),
+    row("nn.dot_product_attention", call(Q, K, K), call(Q, Q, Q, is_causal=True, scale=0.7), dtypes=["float32"],
+        twice=True),
     row("nn.dot_product_attention", call(Q, A(2, 6, 3, 3), A(2, 6, 3, 3)), call(Q, K, A(2, 5, 2, 3)),
         call(Q, K, A(2, 6, 2, 3, dtype="other")), call(Q, K, K, implementation="best"),
         call(Q, K, K, None, A(2, 1, 5, 6)), call(Q, K, K, query_seq_lengths=np.int32([1])), dtypes=["float32"],
