@@ -11,10 +11,10 @@ import phlox
 from conformance.harness import A, B, batches, call, gradients, row, rows, second_derivatives, values, wide
 
 METHODS = ["nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "lanczos5", "area"]
-# Second derivatives of lanczos5 with respect to the scale agree in 64 bits; in 32 rounding hides them.
 SOME = ["float32", "float16", "int32", "uint8"]
 
 IDS = np.int32([0, 2, 1, 2, 0])
+# Second derivatives of lanczos5 with respect to the scale agree in 64 bits; in 32 rounding hides them.
 IMAGES = [
     *[row("image.resize", call(A(4, 6, 2), (7, 3, 2), method), call(A(5), (9,), method, antialias=False),
           call(A(6, 5), (3, 5), method, False), dtypes=SOME) for method in METHODS],
