@@ -14,12 +14,12 @@ METHODS = ["nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "lanczos5"
 SOME = ["float32", "float16", "int32", "uint8"]
 
 IDS = np.int32([0, 2, 1, 2, 0])
-# Second derivatives of lanczos5 with respect to the scale agree in 64 bits; in 32 rounding hides them.
 IMAGES = [
     *[row("image.resize", call(A(4, 6, 2), (7, 3, 2), method), call(A(5), (9,), method, antialias=False),
           call(A(6, 5), (3, 5), method, False), dtypes=SOME) for method in METHODS],
     row("image.resize", call(A(4), (4,), "linear"), call(A(2, 3), (4,), "linear"), call(A(3), (6,), "best"),
         call(A(3), (0,), "linear"), call(A(3), (6,), "cubic", precision="default"), dtypes=["float32"]),
+    # Second derivatives of lanczos5 with respect to the scale agree in 64 bits; in 32 rounding hides them.
     *[row("image.scale_and_translate", call(A(5, 6), (7, 4), (0, 1), A(2, dtype="float32", low=0.5, high=1.5),
           A(2, dtype="float32", low=-1), method), dtypes=["float32"], tolerance=1e-4,
           twice=method != "lanczos5") for method in METHODS[1:]],

@@ -118,7 +118,7 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
         made.dtype = dtype
         made.weak_type = weak_type
         made.ndim = len(shape)
-        made.size = math.prod(shape)
+        made.size = math.prod(made.shape)
         # setdefault is atomic: two threads that meet here leave with the same object.
         found = _interned.setdefault(key, made)
     return found

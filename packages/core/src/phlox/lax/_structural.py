@@ -22,7 +22,7 @@ from .._ops import (
 )
 from .._ops.sort import sort as _sort
 from ..numpy._indexing import from_front
-from ..numpy._promote import canonical_axis, check, check_one, hashable, promote_dtypes, to_dtype, type_of
+from ..numpy._promote import canonical_axis, check, check_one, promote_dtypes, several, to_dtype, type_of
 from ..numpy._shapes import as_shape
 
 Ints = Sequence[int]
@@ -436,8 +436,7 @@ def dot_general(
 
 def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
     """Axes of both sides; where there is one it may stand alone."""
-    left, right = (axes if isinstance(axes, tuple) else (axes,) for axes in map(hashable, (first, second)))
-    return left, right
+    return several(first), several(second)
 
 
 @takes_out_sharding

@@ -206,11 +206,12 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
-    return _softmax(x, where, axis=hashable(axis))
+    axis = hashable(axis)
+    return _softmax(x, axis) if where is None else _softmax(x, axis, where)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)
-def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
+def _softmax(x: Any, axis: Any, where: Any = None) -> Any:
     x, axes = _prepared(x, axis, "softmax")
     unnormalized = jnp.exp(_shifted(x, axes, where))
     result = unnormalized / jnp.sum(unnormalized, axes, where=where, keepdims=True)
@@ -240,11 +241,11 @@ def logsumexp(
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
     """
-    return _logsumexp(a, b, where, axis=hashable(axis), keepdims=keepdims, return_sign=return_sign)
+    return _logsumexp(a, hashable(axis), b, keepdims, return_sign, where)
 
 
 @functools.partial(jit, static_argnames=("axis", "keepdims", "return_sign"), inline=True)
-def _logsumexp(a: Any, b: Any, where: Any, *, axis: Any, keepdims: bool, return_sign: bool) -> Any:
+def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, where: Any) -> Any:
     if b is not None:
         a, b = promoted_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -jnp.inf)
@@ -262,6 +263,7 @@ def _logsumexp(a: Any, b: Any, where: Any, *, axis: Any, keepdims: bool, return_
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)
 def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
+    (x,) = listed("one_hot", x)
     rank = type_of(x).ndim
     at = canonical_axis(axis, rank + 1, "one_hot")
     classes = jnp.arange(num_classes, dtype=type_of(x).dtype).reshape(
@@ -277,7 +279,6 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    (x,) = listed("one_hot", x)
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")

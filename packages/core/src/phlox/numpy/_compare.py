@@ -50,6 +50,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@jit(inline=True, static_argnames="equal_nan")
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
 
@@ -57,11 +58,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
     Array(True, dtype=bool)
     """
-    return _array_equal(*listed("array_equal", a1, a2), equal_nan=bool(equal_nan))
-
-
-@jit(inline=True, static_argnames="equal_nan")
-def _array_equal(a1: Any, a2: Any, *, equal_nan: bool) -> Any:
+    a1, a2 = listed("array_equal", a1, a2)
     if type_of(a1).shape != type_of(a2).shape:
         return asarray(np.False_)
     same = logic.eq(*promoted("array_equal", a1, a2))
@@ -70,6 +67,7 @@ def _array_equal(a1: Any, a2: Any, *, equal_nan: bool) -> Any:
     return all(same)
 
 
+@jit(inline=True)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
 
@@ -77,11 +75,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     >>> jnp.array_equiv(jnp.ones(2), 1.0)
     Array(True, dtype=bool)
     """
-    return _array_equiv(*listed("array_equiv", a1, a2))
-
-
-@jit(inline=True)
-def _array_equiv(a1: Any, a2: Any) -> Any:
+    a1, a2 = listed("array_equiv", a1, a2)
     try:
         broadcast_shapes(type_of(a1).shape, type_of(a2).shape)
     except ShapeError:

@@ -13,7 +13,7 @@ from .._ir import dtypes
 from .._ops import elementwise as e
 from ._choose import where
 from ._decompositions import svd
-from ._promote import canonical_axis, check_one, hashable, promote_inexact, to_dtype, type_of
+from ._promote import canonical_axis, check_one, hashable, promote_inexact, several, to_dtype, type_of
 from ._reductions import any, max, min, sum
 from ._shapes import moveaxis
 from ._solving import inv
@@ -22,6 +22,7 @@ from ._unary import abs, isnan, number
 Axis = int | tuple[int, ...] | None
 
 
+@functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
 def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of a vector or matrix (as ``numpy.linalg.norm``).
 
@@ -37,17 +38,11 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
     """
-    x = check_one("norm", x)
-    return _norm(x, ord=ord, axis=hashable(axis), keepdims=keepdims)
-
-
-@functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
-def _norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
-    (x,) = promote_inexact(x)
+    (x,) = promote_inexact(check_one("norm", x))
     rank = type_of(x).ndim
     if axis is None and ord is None:
         return e.sqrt(sum(_squares(x), None, keepdims=keepdims))
-    axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = tuple(range(rank)) if axis is None else several(axis)
     axes = tuple(canonical_axis(a, rank, "norm") for a in axes)
     if len(axes) == 1:
         return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
@@ -114,12 +109,12 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
     Array(7., dtype=float32)
     """
-    return _of_vectors(check_one("vector_norm", x), ord=ord, axis=hashable(axis), keepdims=keepdims)
+    return _of_vectors(x, ord, hashable(axis), keepdims)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "ord"))
-def _of_vectors(x: Any, *, ord: Any, axis: Axis, keepdims: bool) -> Any:
-    return _vector_norm(x, ord, axis, keepdims)
+def _of_vectors(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
+    return _vector_norm(check_one("vector_norm", x), ord, axis, keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:

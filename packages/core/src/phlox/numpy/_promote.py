@@ -228,17 +228,21 @@ def hashable(axis: Any) -> Any:
     """A user's axis, or list or array of axes, as something that a cache can key on."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
-    listed = axis.tolist() if hasattr(axis, "tolist") else axis
-    return tuple(listed) if isinstance(listed, list) else listed
+    given = axis.tolist() if hasattr(axis, "tolist") else axis
+    return tuple(given) if isinstance(given, list) else given
+
+
+def several(axis: Any) -> tuple[Any, ...]:
+    """One axis or several, as a tuple."""
+    axes = hashable(axis)
+    return axes if isinstance(axes, tuple) else (axes,)
 
 
 def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
     """None (all axes), one axis or several, counted from the front, each once."""
     if axis is None:
         return tuple(range(ndim))
-    axis = hashable(axis)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    numbers = tuple(canonical_axis(a, ndim, function) for a in axes)
+    numbers = tuple(canonical_axis(a, ndim, function) for a in several(axis))
     if len(set(numbers)) != len(numbers):
         raise ShapeError(f"{function}: duplicate value in axis {axis}", axis=axis)
     return numbers

@@ -17,7 +17,7 @@ from .._ops.slicing import along
 from .._trace.trace import ArrayLike, Tracer
 from ._binary import remainder, subtract
 from ._indexing import take, unstack_rows
-from ._promote import canonical_axis, check, check_one, hashable, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, several, to_dtype, type_of
 from ._shapes import Shape, as_shape, broadcast_to, ravel, reshape
 
 
@@ -120,8 +120,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     a = check_one("roll", a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
-    axis = hashable(axis)
-    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = several(axis)
     if isinstance(shift, ArrayLike):
         for i, by in zip(axes, unstack_rows(broadcast_to(shift, (len(axes),))), strict=True):
             a = _roll_by(a, by, axis=canonical_axis(i, type_of(a).ndim, "roll"))

@@ -16,7 +16,17 @@ from .._base.errors import ArgumentError, OptionError, ShapeError, TracerInteger
 from .._ir.avals import ShapedArray
 from .._ops import shape as ops, slicing
 from .._ops.slicing import along
-from ._promote import canonical_axes, canonical_axis, check, check_one, common_shape, hashable, promote_dtypes, type_of
+from ._promote import (
+    canonical_axes,
+    canonical_axis,
+    check,
+    check_one,
+    common_shape,
+    hashable,
+    promote_dtypes,
+    several,
+    type_of,
+)
 
 Shape = int | Sequence[int]
 
@@ -232,8 +242,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """
     a = check_one("expand_dims", a)
     old = type_of(a).shape
-    axis = hashable(axis)
-    count = len(axis) if isinstance(axis, tuple) else 1
+    count = len(several(axis))
     new_axes = canonical_axes(axis, len(old) + count, "expand_dims")
     kept = tuple(i for i in range(len(old) + count) if i not in new_axes)
     lengths = iter(old)

@@ -15,7 +15,7 @@ from .._ops.families import literal
 from .._ops.shape import bitcast_convert_type, broadcast_in_dim
 from .._transform.words import zeros
 from ._define import boolean, float_32, int_32, unary
-from ._promote import check, promoted_inexact, to_dtype, type_of
+from ._promote import check, check_one, promoted_inexact, to_dtype, type_of
 
 # --- functions of real numbers: integers and bools become floats ----------------------------------------
 
@@ -92,10 +92,6 @@ def _whole(primitive: Any) -> Callable[[Any], Any]:
     return apply
 
 
-def _truncate(x: Any) -> Any:
-    return logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
-
-
 @jit(inline=True)
 def trunc(x: Any) -> Any:
     """`x` without its fraction, elementwise (as ``numpy.trunc``).
@@ -104,7 +100,8 @@ def trunc(x: Any) -> Any:
     >>> jnp.trunc(-1.5)
     Array(-1., dtype=float32, weak_type=True)
     """
-    return _whole(_truncate)(*check("trunc", x))
+    x = check_one("trunc", x)
+    return x if is_kind(x, "biu") else logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
 
 
 def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
