@@ -32,8 +32,7 @@ m.jit(lambda x: np.sin(x) + 1)(1.0).block_until_ready()
 _FLOOR = """
 import time; t = time.perf_counter()
 import numpy
-import jaxlib.xla_client as xla
-from jaxlib import _jax
+from jaxlib import _hlo, _jax
 """
 # What both libraries stand on, and phlox cannot go below.
 started("start/floor: import of numpy and jaxlib", _FLOOR + _PRINT, libraries=("phlox",))
@@ -41,8 +40,8 @@ started(
     "start/floor: first result of jaxlib alone",
     _FLOOR
     + """
-client = xla.make_cpu_client()
-options = xla.CompileOptions()
+client = _jax.get_tfrt_cpu_client(asynchronous=True)
+options = _jax.CompileOptions()
 options.num_replicas = options.num_partitions = 1
 program = client.compile_and_load('''
 module @f {
@@ -84,12 +83,12 @@ started(
     + """
 import os, pathlib, types
 from benchmarks.models import mlp_step
-client = xla.make_cpu_client()
+client = _jax.get_tfrt_cpu_client(asynchronous=True)
 device = client.local_devices()[:1]
-place = _jax.GSPMDSharding(tuple(device), xla.HloSharding.replicate())
+place = _jax.GSPMDSharding(tuple(device), _hlo.HloSharding.replicate())
 def put(x):
     kind = types.SimpleNamespace(shape=x.shape, dtype=x.dtype, weak_type=False)
-    return xla.batched_device_put(kind, place, [x], device, enable_x64=False)
+    return _jax.batched_device_put(kind, place, [x], device, enable_x64=False)
 _, (parameters, x, y) = mlp_step(types.SimpleNamespace(numpy=types.SimpleNamespace(
     asarray=put, zeros=lambda n: put(numpy.zeros(n, numpy.float32)))))
 kept = pathlib.Path(os.environ["PHLOX_COMPILATION_CACHE_DIR"], "step")
@@ -99,7 +98,7 @@ if not kept.exists():
     compiled = phlox.jit(step).lower(*args).compile()
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(client.serialize_executable(compiled.runtime_executable()))
-options = xla.CompileOptions()
+options = _jax.CompileOptions()
 options.num_replicas = options.num_partitions = 1
 program = client.deserialize_executable(kept.read_bytes(), _jax.DeviceList(tuple(device)), options)
 arguments = [*(a for layer in parameters for a in layer), x, y]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import Any
 
-from .._base import config, source
+from .._base import config, monitoring, source
 from .._base.errors import RefusedError
-from .._base.monitoring import logger
 
 Key = tuple[Any, ...]
 
@@ -28,7 +26,7 @@ def check_miss(name: str, key: Key, known: Iterable[Key]) -> None:
     if settings.explain_cache_misses:
         where = source.user_location(2)
         at = f" at {where}" if where is not None else ""
-        logger.log(logging.WARNING, "Tracing %s%s, because %s", name, at, _why(key, list(known)))
+        monitoring.warn("Tracing %s%s, because %s", name, at, _why(key, list(known)))
 
 
 def _why(key: Key, known: list[Key]) -> str:

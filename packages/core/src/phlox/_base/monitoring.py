@@ -6,7 +6,7 @@ stages of a program, ``/jax/compilation_cache/…`` for the cache on disk.
 
 from __future__ import annotations
 
-import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +14,6 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from . import config
-
-logger = logging.getLogger("phlox")
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -187,9 +185,19 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
+def warn(message: str, *values: Any) -> None:
+    """Logs a warning."""
+    import logging  # as `import phlox` does not wait for it
+
+    logging.getLogger("phlox").warning(message, *values)
+
+
 def say(message: str, *values: Any) -> None:
     """Logs what happens to programs: as a warning with the flag `log_compiles`, else for debugging."""
-    logger.log(logging.WARNING if config.current().log_compiles else logging.DEBUG, message, *values)
+    if config.current().log_compiles:
+        warn(message, *values)
+    elif (logging := sys.modules.get("logging")) is not None:  # whoever reads the log has imported it
+        logging.getLogger("phlox").debug(message, *values)
 
 
 @contextmanager

@@ -104,6 +104,14 @@ class DotAlgorithmPreset(enum.Enum):
 
 Algorithm = DotAlgorithm | DotAlgorithmPreset
 
+
+def algorithm_of(precision: Any) -> Algorithm | None:
+    """The algorithm that a user means by a precision; None where it is another precision, or none."""
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return DotAlgorithmPreset[precision]
+    return precision if isinstance(precision, Algorithm) else None
+
+
 #: those that the compiler for CPUs computes as they say
 _ON_CPU = {
     "DEFAULT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir.avals import ShapedArray, shaped
@@ -15,8 +15,10 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, add
 from .._xla.text import Function, Value, ints
-from .algorithms import Algorithm, DotAlgorithm, DotAlgorithmPreset, prepared
 from .shape import convert, transpose
+
+if TYPE_CHECKING:
+    from .algorithms import Algorithm
 
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
@@ -57,14 +59,13 @@ _WORDS = {
 def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorithm | None:
     """A user's precision (None, a word, a `Precision`, a pair of those, or an algorithm) as a pair, an algorithm, or
     None."""
-    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
-        return precision
-    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
-        return DotAlgorithmPreset[precision]
-    if isinstance(precision, tuple | list) and len(precision) == 2:
-        first, second = (_one_precision(p) for p in precision)
-    else:
-        first = second = _one_precision(precision)
+    several = type(precision) in (tuple, list)
+    if not several and not isinstance(precision, Precision) and precision not in _WORDS:
+        from .algorithms import algorithm_of  # as few programs name one
+
+        if (algorithm := algorithm_of(precision)) is not None:
+            return algorithm
+    first, second = map(_one_precision, precision if several and len(precision) == 2 else (precision, precision))
     if first is None and second is None:
         return None
     return first or Precision.DEFAULT, second or Precision.DEFAULT
@@ -73,7 +74,7 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorit
 def _one_precision(precision: Any) -> Precision | None:
     if isinstance(precision, Precision):
         return precision
-    if precision not in _WORDS:
+    if not isinstance(precision, str | None) or precision not in _WORDS:
         raise OptionError(f"unknown precision {precision!r}", instead="one of " + ", ".join(str(w) for w in _WORDS))
     return _WORDS[precision]
 
@@ -119,14 +120,13 @@ def _dot_text(
     preferred_element_type: Any,
 ) -> Value:
     out, algorithm = f.out, ""
-    if isinstance(precision, _ALGORITHMS):
+    if precision is not None and type(precision) is not tuple:
+        from .algorithms import prepared
+
         lhs, rhs, kept, algorithm = prepared(f, lhs, rhs, precision)
         out, precision = shaped(out.shape, kept), None
     end = _dot_end(dimension_numbers, precision, algorithm, lhs.aval, rhs.aval, out)
     return f.convert(f.ending("stablehlo.dot_general", f"{lhs.name}, {rhs.name}", end, out), f.out.dtype)
-
-
-_ALGORITHMS = (DotAlgorithm, DotAlgorithmPreset)
 
 
 @functools.lru_cache(4096)

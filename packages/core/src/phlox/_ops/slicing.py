@@ -14,7 +14,6 @@ from .._transform.transpose import is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from .._xla.text import Function, Value, i64_array
 from .families import literal
-from .indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter
 from .shape import broadcast_in_dim, concatenate, pad, structural
 
 Ints = tuple[int, ...]
@@ -196,6 +195,8 @@ def _dynamic_slice_batch(
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
     # Different places for each example: one gather of a slice per index vector.
+    from .indexing import GatherDimensionNumbers, GatherScatterMode, gather  # as most slices need none of it
+
     every = tuple(range(len(slice_sizes)))
     return gather.rule("batch")(
         axis,
@@ -270,8 +271,9 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
             for a, d in ((x, dims[0]), (update, dims[1]))
         )
         return dynamic_update_slice(x, update, literal(starts[0], 0), *starts), 0
-    rank = len(starts)
-    every = tuple(range(rank))
+    from .indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
+
+    every = tuple(range(len(starts)))
     return scatter.rule("batch")(
         axis,
         [x, _index_vectors(axis, starts, dims[2:]), update],

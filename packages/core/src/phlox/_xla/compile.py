@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jaxlib.xla_client as xla_client
 import numpy as np
 from jaxlib.version import __version__ as _jaxlib_version
 
@@ -29,12 +28,12 @@ _refused: set[str] = set()
 
 def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> Any:
     """Compile options for one program over `devices`: one partition for each."""
-    result = xla_client.CompileOptions()
+    result = native.CompileOptions()
     result.num_replicas = 1
     result.num_partitions = len(devices)
     result.profile_version = -1
     ids = np.array([[device.id for device in devices]], np.int32)
-    result.device_assignment = xla_client.DeviceAssignment.create(ids)
+    result.device_assignment = native.DeviceAssignment.create(ids)
     build = result.executable_build_options
     build.use_spmd_partitioning = True
     build.use_shardy_partitioner = shardy

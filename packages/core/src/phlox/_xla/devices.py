@@ -7,8 +7,6 @@ import gc
 import threading
 from typing import Any, TypeAlias
 
-import jaxlib.xla_client as xla_client
-
 from .._base import config
 from .._base.errors import DeviceError
 from .._base.native import native
@@ -27,7 +25,7 @@ def _make_cpu_client() -> Client:
     count = config.current().num_cpu_devices
     together = party()
     others = together.cpu_options() if together is not None else {}
-    return xla_client.make_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}), **others)
+    return native.get_tfrt_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}), **others)
 
 
 _MAKERS = {"cpu": _make_cpu_client}

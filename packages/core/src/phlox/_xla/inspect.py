@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jaxlib.xla_client as xla_client
-
+from .._base.native import native
 from .sharding import from_hlo, single_device
 from .text import Function, Value
 
@@ -23,7 +22,7 @@ def inspect_text(f: Function, x: Value, callback: Callable[[Any], None]) -> list
         callback(from_hlo(module.devices, sharding, ndim, module.mesh_of_arguments))
 
     module.kept.append(called)
-    key = "".join(f"\\{byte:02X}" for byte in xla_client.encode_inspect_sharding_callback(called))
+    key = "".join(f"\\{byte:02X}" for byte in native.encode_inspect_sharding_callback(called))
     attributes = (
         f'call_target_name = "InspectSharding", api_version = 1 : i32, has_side_effect = true, backend_config = "{key}"'
     )

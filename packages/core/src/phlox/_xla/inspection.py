@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._base.native import native
+from .._base.native import hlo, native
 from .bindings import context
 from .devices import Device
 
@@ -16,9 +16,7 @@ def computation(text: str) -> Any:
 
 def hlo_text(text: str, *, metadata: bool) -> str:
     """The module as HLO text."""
-    from jaxlib import _hlo
-
-    options = _hlo.HloPrintOptions.short_parsable()
+    options = hlo.HloPrintOptions.short_parsable()
     options.print_metadata = metadata
     return computation(text).as_hlo_module().to_string(options)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-import jaxlib.xla_client as xla_client
-
 from .._base.errors import UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -30,11 +28,13 @@ def load_for(targets: Iterable[str]) -> None:
 def _load() -> None:
     from jaxlib.cpu import _lapack  # imports SciPy, for a tenth of a second
 
+    from .targets import register_ffi_target, register_ffi_target_as_batch_partitionable
+
     _lapack.initialize()
     for name, handler in _lapack.registrations().items():
-        xla_client.register_custom_call_target(name, handler, platform="cpu", api_version=int(name.endswith("_ffi")))
+        register_ffi_target(name, handler, api_version=int(name.endswith("_ffi")))
         if name.endswith("_ffi"):
-            xla_client.register_custom_call_as_batch_partitionable(name)
+            register_ffi_target_as_batch_partitionable(name)
 
 
 def lapack(

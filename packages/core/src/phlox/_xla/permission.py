@@ -6,15 +6,13 @@ number or NumPy array met an operation. As in JAX, reading arrays that lie in th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import attrgetter
 
-from .._base import config, source
+from .._base import config, monitoring, source
 from .._base.errors import TransferError
-from .._base.monitoring import logger
 from .._ir.avals import ShapedArray
 from .sharding import Sharding
 
@@ -57,7 +55,7 @@ def check(direction: str, aval: ShapedArray, there: Sharding | None = None, here
     words += "".join(f" {word} {where}" for word, where in (("from", here), ("to", there)) if where is not None)
     if level.startswith("log"):
         where = source.user_location(2)
-        logger.log(logging.WARNING, "%s%s", words, f" at {where}" if where is not None else "")
+        monitoring.warn("%s%s", words, f" at {where}" if where is not None else "")
         return
     raise TransferError(
         f"disallowed {words}, because transfer_guard_{direction} is {level!r}",

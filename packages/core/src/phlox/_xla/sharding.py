@@ -9,15 +9,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import jaxlib.xla_client as xla_client
 import numpy as np
 
 from .._base.errors import OptionError, ShapeError
-from .._base.native import native
+from .._base.native import hlo, native
 from .devices import Device, first_device
 from .mesh import Mesh, PartitionSpec, axes_of, check_spec, tiles
 
-HloSharding = xla_client.HloSharding
+HloSharding = hlo.HloSharding
 Index = tuple[slice, ...]
 
 
@@ -227,7 +226,7 @@ class NamedSharding(Sharding):
         if self.is_fully_replicated:
             return _replicated
         pieces, order = self._order(ndim)
-        replicate = [xla_client.OpSharding.Type.REPLICATED] if pieces[-1] > 1 else []
+        replicate = [hlo.OpSharding.Type.REPLICATED] if pieces[-1] > 1 else []
         dims = pieces if replicate else pieces[:-1]
         return HloSharding.iota_tile(dims, list(self.mesh.axis_sizes), order, replicate)
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from typing import Any, NotRequired, TypedDict
 
 import jaxlib
-import jaxlib.xla_client as xla_client
 
 from .._base.errors import DeviceError, UnsupportedError
+from .._base.native import native
+
+
+@functools.cache
+def _registry() -> Any:
+    """jaxlib's keeper of foreign functions by platform, who passes on those for the CPU from now on."""
+    import jaxlib.xla_client as xla_client  # which `native` goes round
+
+    xla_client.register_custom_call_handler("cpu", native.register_custom_call_target)
+    xla_client.register_custom_type_handler("cpu", native.register_custom_type)
+    return xla_client
 
 
 class TypeRegistration(TypedDict):
@@ -32,12 +43,12 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     >>> import jaxlib.cpu._lapack as lapack  # doctest: +SKIP
     >>> register_ffi_target("lapack_spotrf_ffi", lapack.registrations()["lapack_spotrf_ffi"])  # doctest: +SKIP
     """
-    xla_client.register_custom_call_target(name, fn, platform, api_version, **kwargs)
+    _registry().register_custom_call_target(name, fn, platform, api_version, **kwargs)
 
 
 def register_ffi_type(name: str, type_registration: TypeRegistration, platform: str = "cpu") -> None:
     """Registers a type of user data that handlers of foreign functions keep between their stages."""
-    xla_client.register_custom_type(name, type_registration, platform=platform)
+    _registry().register_custom_type(name, type_registration, platform=platform)
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
@@ -51,7 +62,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Tells the compiler that a target works on each example of a batch alone, so that batches can be split over
     devices."""
-    xla_client.register_custom_call_as_batch_partitionable(name)
+    native.register_custom_call_as_batch_partitionable(name)
 
 
 def pycapsule(funcptr: Any) -> Any:

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jaxlib.xla_client as xla_client
 import numpy as np
 
 from .._base.errors import DeviceError
@@ -21,12 +20,12 @@ from .devices import Device
 from .guard import no_jax
 from .sharding import Sharding, single_device
 
-_COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-_ALWAYS_COPY = xla_client.ArrayCopySemantics.ALWAYS_COPY
+_COPY = native.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALWAYS_COPY = native.ArrayCopySemantics.ALWAYS_COPY
 _HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from jaxlib 0.11
 _CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
 _UNCHECKED = {"_skip_checks": True} if _CHECKS else {}
-_batched_device_put = xla_client.batched_device_put
+_batched_device_put = native.batched_device_put
 
 
 def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
@@ -148,7 +147,7 @@ def copy(buf: Any, aval: ShapedArray, sharding: Sharding) -> Any:
 
 def _copy_to(buf: Any, target: Any) -> Any:
     lists = [target._internal_device_list]
-    return xla_client.batched_copy_array_to_devices_with_sharding([buf], lists, [target], [_ALWAYS_COPY])[0]
+    return native.batched_copy_array_to_devices_with_sharding([buf], lists, [target], [_ALWAYS_COPY])[0]
 
 
 def assemble(aval: ShapedArray, sharding: Sharding, parts: list[Any]) -> Any:

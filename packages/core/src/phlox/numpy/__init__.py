@@ -118,7 +118,6 @@ from ._fill import (
     linspace as linspace,
     tri as tri,
 )
-from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
 from ._laid_out import (
     arange as arange,
     broadcast_to as broadcast_to,
@@ -352,6 +351,7 @@ if _TYPE_CHECKING:
         s_ as s_,
         unravel_index as unravel_index,
     )
+    from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
     from ._integers import (
         bitwise_count as bitwise_count,
         divmod as divmod,
@@ -512,6 +512,7 @@ __getattr__, __dir__ = _on_demand(
         "_grids": "geomspace indices ix_ logspace meshgrid mgrid ogrid",
         "_histogram": "histogram histogram2d histogram_bin_edges histogramdd",
         "_index_tricks": "c_ index_exp mask_indices r_ s_ unravel_index",
+        "_indexing": "diag diagonal take take_along_axis",
         "_integers": "bitwise_count divmod gcd lcm packbits unpackbits",
         "_laid_out_later": "bincount einsum percentile repeat",
         "_matrices": (

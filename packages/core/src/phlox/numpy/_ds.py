@@ -13,8 +13,8 @@ from .._base.errors import OptionError
 from .._base.pytree import register_pytree_node
 from .._ir import dtypes
 from .._ops.slicing import dynamic_slice, dynamic_update_slice
+from . import _indexing
 from ._choose import where
-from ._indexing import from_front
 from ._promote import to_dtype, type_of
 
 
@@ -115,7 +115,7 @@ def window(index: Any, shape: tuple[int, ...]) -> Window:
     for i, part in enumerate(parts):
         if type(part) is Slice:
             sizes[axis] = max(0, (int(part.size) - 1) * part.stride + 1) if part.size else 0
-            starts[axis] = to_dtype(from_front(part.start, shape[axis]), dtypes.int32)
+            starts[axis] = to_dtype(_indexing.from_front(part.start, shape[axis]), dtypes.int32)
             parts[i] = slice(None, None, part.stride)
         axis += _width(part)
     return Window(tuple(starts), tuple(sizes), tuple(parts))
@@ -126,3 +126,11 @@ def is_window(index: Any) -> bool:
     if type(index) is tuple:
         return any(type(part) is Slice for part in index)
     return type(index) is Slice
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]``, for any index: `Array.__getitem__`."""
+    if is_window(index):
+        part = window(index, x.shape)
+        return _indexing.getitem(part.read(x), part.rest)
+    return _indexing.getitem(x, index)

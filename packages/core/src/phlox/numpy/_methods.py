@@ -21,16 +21,13 @@ from .._xla.sharding import Sharding, single_device
 from . import (
     _binary as b,
     _choose as c,
-    _indexing as i,
     _laid_out as laid,
     _linear as lin,
     _reductions as r,
     _shapes as s,
     _unary as u,
 )
-from ._at import At
 from ._create import asarray, astype
-from ._ds import is_window, window
 from ._promote import array_like, check, type_of
 
 #: of the standard for arrays, https://data-apis.org/array-api/
@@ -146,7 +143,9 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 def _iterate(self: Any) -> Iterator[Any]:
     if not type_of(self).shape:
         raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
-    return iter(i.unstack_rows(self))
+    from ._indexing import unstack_rows
+
+    return iter(unstack_rows(self))
 
 
 def _astype(self: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Any:
@@ -210,6 +209,12 @@ def _argsort(
     return argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
+def _at(self: Any) -> Any:
+    from ._at import At
+
+    return At(self)
+
+
 def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     from ._apply import choose
 
@@ -223,6 +228,20 @@ def _compress(
     from ._places import compress
 
     return compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    from ._indexing import diagonal
+
+    return diagonal(self, offset, axis1, axis2)
+
+
+def _getitem(self: Any, index: Any) -> Any:
+    """The first index in a process imports what reads it, which takes this one's place."""
+    from ._ds import getitem
+
+    setattr(ArrayLike, "__getitem__", getitem)  # noqa: B010 (for those who check types, the class has none)
+    return getitem(self, index)
 
 
 def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
@@ -255,13 +274,24 @@ def _sort(
     return sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
+def _take(
+    self: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
+    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    from ._indexing import take
+
+    return take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+
+
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     from ._view import view
 
     return view(self, dtype, type)
 
 
-_ON_DEMAND = (_argpartition, _argsort, _choose, _compress, _nonzero, _repeat, _searchsorted, _sort, _view)
+_ON_DEMAND = (
+    _argpartition, _argsort, _choose, _compress, _diagonal, _nonzero, _repeat, _searchsorted, _sort, _take, _view,
+)  # fmt: skip
 
 _METHODS: dict[str, Callable[..., Any]] = {
     "all": r.all,
@@ -275,7 +305,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "copy": lambda x: asarray(x, copy=True),
     "cumprod": r.cumprod,
     "cumsum": r.cumsum,
-    "diagonal": i.diagonal,
     "dot": lin.dot,
     "flatten": laid.ravel,
     "max": r.max,
@@ -289,7 +318,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "std": r.std,
     "sum": r.sum,
     "swapaxes": s.swapaxes,
-    "take": i.take,
     "trace": lin.trace,
     "var": r.var,
 }
@@ -299,15 +327,8 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "real": (u.real, "The real part."),
     "imag": (u.imag, "The imaginary part."),
     "flat": (_no_flat, "Not supported: `flatten` gives the elements in one axis."),
-    "at": (At, "``x.at[index]`` has the methods set, add, multiply, min, max, get …, which return changed arrays."),
+    "at": (_at, "``x.at[index]`` has the methods set, add, multiply, min, max, get …, which return changed arrays."),
 }
-
-
-def _getitem(self: Any, index: Any) -> Any:
-    if is_window(index):
-        part = window(index, self.shape)
-        return i.getitem(part.read(self), part.rest)
-    return i.getitem(self, index)
 
 
 def install() -> None:
