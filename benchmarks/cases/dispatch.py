@@ -119,12 +119,13 @@ def tree_map(m: Any) -> Any:
     return lambda: m.tree.map(abs, tree)
 
 
-# What no Python in front of jaxlib can go below: its call, and the buffers of the results.
+# What no Python in front of jaxlib can go below: its call, and the buffers of the results. Then the same with functions
+# of Python that look nothing up: they take the buffers out of the arguments, and make arrays of the results.
 
 
-def _bare(f: Any, *args: Any) -> tuple[Any, Any, Any]:
+def _bare(f: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
     """The one compiled call of a jitted function, and what jaxlib needs to run it on buffers."""
-    f(*args)
+    f(*args, **kwargs)
     (entry,) = f._jit._store.entries.values()
     return entry, entry.program.execute, entry.program.handlers
 
@@ -135,23 +136,6 @@ def floor(m: Any) -> Any:
     _, execute, handlers = _bare(m.jit(lambda x: x + 1), x)
     bufs = [x._buf]
     return lambda: execute(bufs).consume_with_handlers(handlers)
-
-
-@case("dispatch/floor: a function of Python that does this", libraries=("phlox",))
-def floor_of_python(m: Any) -> Any:
-    """What looks nothing up: it takes the buffer out of the array, and makes an array of the result."""
-    x = m.numpy.ones(8)
-    _, execute, handlers = _bare(m.jit(lambda x: x + 1), x)
-    kind, aval, key = type(x), x.aval, x._key
-
-    def run(x: Any) -> Any:
-        array = kind()
-        array._buf = execute([x._buf]).consume_with_handlers(handlers)[0]
-        array.aval = aval
-        array._key = key
-        return array
-
-    return lambda: run(x)
 
 
 @case("dispatch/floor: the same with 20 leaves", libraries=("phlox",))
@@ -169,3 +153,78 @@ def floor_of_numpy(m: Any) -> Any:
     (filed,) = entry.others.values()
     prepare = filed.prepare
     return lambda: execute(prepare([x])).consume_with_handlers(handlers)
+
+
+def _maker(x: Any) -> Any:
+    """What makes arrays like `x` of buffers."""
+    kind, aval, key = type(x), x.aval, x._key
+
+    def made(buffer: Any) -> Any:
+        array = kind()
+        array._buf = buffer
+        array.aval = aval
+        array._key = key
+        return array
+
+    return made
+
+
+@case("dispatch/floor: Python, one array", libraries=("phlox",))
+def python_one_array(m: Any) -> Any:
+    x = m.numpy.ones(8)
+    _, execute, handlers = _bare(m.jit(lambda x: x + 1), x)
+    kind, aval, key = type(x), x.aval, x._key
+
+    def run(x: Any) -> Any:
+        array = kind()  # `_maker` written out, as phlox does
+        array._buf = execute([x._buf]).consume_with_handlers(handlers)[0]
+        array.aval = aval
+        array._key = key
+        return array
+
+    return lambda: run(x)
+
+
+@case("dispatch/floor: Python, static argument", libraries=("phlox",))
+def python_static(m: Any) -> Any:
+    x = m.numpy.ones(8)
+    _, execute, handlers = _bare(m.jit(lambda x, n: x + n, static_argnums=1), x, 3)
+    kind, aval, key = type(x), x.aval, x._key
+
+    def run(*args: Any) -> Any:
+        array = kind()
+        array._buf = execute([args[0]._buf]).consume_with_handlers(handlers)[0]
+        array.aval = aval
+        array._key = key
+        return array
+
+    return lambda: run(x, 3)
+
+
+@case("dispatch/floor: Python, keyword argument", libraries=("phlox",))
+def python_keyword(m: Any) -> Any:
+    x = m.numpy.ones(8)
+    _, execute, handlers = _bare(m.jit(lambda x, *, y: x + y), x, y=x)
+    kind, aval, key = type(x), x.aval, x._key
+
+    def run(x: Any, **kwargs: Any) -> Any:
+        array = kind()
+        array._buf = execute([x._buf, kwargs["y"]._buf]).consume_with_handlers(handlers)[0]
+        array.aval = aval
+        array._key = key
+        return array
+
+    return lambda: run(x, y=x)
+
+
+@case("dispatch/floor: Python, 20-leaf dict", libraries=("phlox",))
+def python_leaves(m: Any) -> Any:
+    tree = {f"layer{i}": m.numpy.ones(8) for i in range(20)}
+    _, execute, handlers = _bare(m.jit(lambda tree: {name: x + 1 for name, x in tree.items()}), tree)
+    made = _maker(tree["layer0"])
+
+    def run(tree: Any) -> Any:
+        buffers = execute([x._buf for x in tree.values()]).consume_with_handlers(handlers)
+        return dict(zip(tree, map(made, buffers), strict=True))
+
+    return lambda: run(tree)

@@ -32,8 +32,9 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any])
     if program.arrange or not program.single:
         outs = program.run(arrays)
         return outs if primitive.multiple_results else outs[0]
+    run = program.execute  # read first, see `_api.calling`
     try:
-        buf = program.execute([x._buf for x in arrays]).consume_with_handlers(program.handlers)[0]
+        buf = run([x._buf for x in arrays]).consume_with_handlers(program.handlers)[0]
     except (JaxRuntimeError, ValueError, RuntimeError):
         explain_failure(arrays)
         raise
