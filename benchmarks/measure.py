@@ -115,7 +115,7 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
             wanted = [x for x in case.libraries if x in libraries]
             with tempfile.TemporaryDirectory() as folder:
                 # A fresh process takes seconds, and its first run fills the caches of the machine.
-                for turn in range(min(rounds, 6) if case.process else rounds):
+                for turn in range(min(rounds, 9) if case.process else rounds):
                     for library in wanted if turn % 2 else reversed(wanted):
                         if library in result.errors:
                             continue

@@ -15,6 +15,7 @@ import pytest
 import phlox
 from judge import rng
 from phlox._ir import dtypes
+from phlox._ir.jaxpr import jaxprs_in
 from phlox._ir.primitive import primitive, primitives
 from phlox._trace.trace import typeof
 from phlox._transform.transpose import Linear
@@ -62,6 +63,13 @@ def inexact(x):
 def test_every_primitive_has_an_example():
     missing = set(NAMES) - set(table())
     assert not missing, f"tests/registry_examples.py has no example of {sorted(missing)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_primitives_that_hold_programs_tell_their_effects(name):
+    """Who looks for programs inside of a program looks into those with this rule alone."""
+    holds = any(jaxprs_in(example.params) for example in table()[name])
+    assert primitive(name).effects is not None or not holds
 
 
 @pytest.mark.parametrize("name", NAMES)

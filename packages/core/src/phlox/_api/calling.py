@@ -3,8 +3,8 @@
 They are plain functions of Python, which are called sooner than objects of a class, and bind to objects as methods do.
 The `JitFunction` behind them does the work. A call is filed by the keys of the arguments (types and places, see
 `_xla.placement`), by the class of Python numbers, and by the settings that tracing depends on; all that it needs has
-been worked out when its `Entry` was made. What is called is read first: Python looks up `entry.execute(...)` as a method,
-which takes a twentieth of the call, because jaxlib's code leaves cold caches behind.
+been worked out when its `Entry` was made. What is called is read first: Python looks up `entry.execute(...)` as a
+method, which takes a twentieth of the call, because jaxlib's code leaves cold caches behind.
 """
 
 from __future__ import annotations

@@ -223,12 +223,17 @@ def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
     """Jaxprs among the parameters of an equation, also those in tuples."""
     found = []
     for value in params.values():
-        for item in value if isinstance(value, tuple) else (value,):
-            kind = type(item)
-            if kind is ClosedJaxpr:
-                found.append(item.jaxpr)
-            elif kind is Jaxpr:
-                found.append(item)
+        kind = type(value)
+        if kind is ClosedJaxpr:
+            found.append(value.jaxpr)
+        elif kind is Jaxpr:
+            found.append(value)
+        elif isinstance(value, tuple):
+            for item in value:
+                if type(item) is ClosedJaxpr:
+                    found.append(item.jaxpr)
+                elif type(item) is Jaxpr:
+                    found.append(item)
     return found
 
 

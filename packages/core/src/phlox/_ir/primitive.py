@@ -16,7 +16,8 @@ primitive's name. Rules, with the arguments of the operation written ``*args`` a
                                              sent the results of each
     eager(*args, **params)                -> how to run at once, where that is not "compile and execute"
     axes(params)                          -> names of the mapped axes that a collective works over
-    effects(params)                       -> what it does besides computing its results, see _ir.effects
+    effects(params)                       -> what it does besides computing its results, see _ir.effects; primitives
+                                             that hold Jaxprs have this rule
     narrow(eqn, used)                     -> the equation, or a cheaper one for the results that are used
     show(eqn, printer)                    -> the parameters that a printed program shows, in order
 

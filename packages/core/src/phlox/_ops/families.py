@@ -158,7 +158,8 @@ def _written(lower: Lower) -> Callable[..., Value]:
         return lambda f, *operands: f.op(lower, operands, f.out)
 
     def short(f: Function, x: Value, *more: Value) -> Value:
-        return f.same(lower, x, *more) if x.aval.text == f.out.text else f.unlike(lower, x, f.out)
+        out = f.outs[0]
+        return f.same(lower, x, *more) if x.aval.text == out.text else f.unlike(lower, x, out)
 
     return short
 

@@ -14,7 +14,7 @@ import numpy as np
 from .._base.errors import AxisError, DtypeError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.jaxpr import ClosedJaxpr
+from .._ir.jaxpr import ClosedJaxpr, effects_inside
 from .._ir.primitive import Primitive
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Tracer, typeof
@@ -162,6 +162,7 @@ reduce = Primitive(
     "reduce",
     multiple_results=True,
     types=_reduce_types,
+    effects=effects_inside,
     lower=_reduce_text,
     jvp=_reduce_derivative(JVPTrace),
     linearize=_reduce_derivative(LinearizeTrace),
@@ -219,6 +220,7 @@ reduce_window = Primitive(
     "reduce_window",
     multiple_results=True,
     types=_window_types,
+    effects=effects_inside,
     lower=_window_text,
     jvp=_window_jvp,
     batch=_window_batch,
@@ -245,5 +247,6 @@ def _select_text(
 select_and_scatter = Primitive(
     "select_and_scatter",
     types=lambda operand, source, start, **_: shaped(operand.shape, operand.dtype),
+    effects=effects_inside,
     lower=_select_text,
 )

@@ -15,6 +15,7 @@ import numpy as np
 from .._base.errors import DtypeError, MissingRuleError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
+from .._ir.jaxpr import effects_inside
 from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
@@ -595,6 +596,7 @@ scatter_max = Primitive(
 scatter_apply = Primitive(
     "scatter-apply",
     types=_scatter_types,
+    effects=effects_inside,
     lower=_scatter_text("scatter-apply"),
     batch=_scatter_batch(lambda: scatter_apply),
 )

@@ -71,13 +71,14 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         rule = primitive.lower or primitive.rule("lower")
         # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
         params = eqn.params if primitive.extend is None else _physical_params(eqn)
-        around = f.label
         if locate:
+            around = f.label
             f.label = _path(around, eqn)
-        results = rule(f, *operands, **params)
-        if locate:
+            results = rule(f, *operands, **params)
             f.locate(_location(f.label, eqn.source_info))
             f.label = around
+        else:
+            results = rule(f, *operands, **params)
         if primitive.multiple_results:
             env.update(zip(outvars, results, strict=True))
         else:

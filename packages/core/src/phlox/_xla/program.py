@@ -102,15 +102,13 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
 
     def find() -> Mesh | None:
         for eqn in jaxpr.eqns:
-            params = eqn.params
-            if not params:  # most equations
-                continue
-            if "mesh" in params:
-                return params["mesh"]
-            for inner in jaxprs_in(params):
-                found = mesh_of(inner)
-                if found is not None:
-                    return found
+            if "mesh" in eqn.params:
+                return eqn.params["mesh"]
+            if eqn.primitive.effects is not None:  # others run no programs
+                for inner in jaxprs_in(eqn.params):
+                    found = mesh_of(inner)
+                    if found is not None:
+                        return found
         return None
 
     return memoized(jaxpr, "mesh", find)

@@ -203,11 +203,12 @@ class Function:
         self.lines[self.located :] = [f"{line} {location}" for line in self.lines[self.located :]]
         self.located = len(self.lines)
 
-    def same(self, op: str, *operands: Value) -> Value:
+    def same(self, op: str, x: Value, *more: Value) -> Value:
         """``op`` on operands of one type, with a result of that type, in the short form that StableHLO has for it."""
-        aval = operands[0].aval
-        # Names come first: a number writes itself when it is asked for its name.
-        names = ", ".join([x.name for x in operands])
+        aval = x.aval
+        names = x.name  # these come first: a number writes itself when it is asked for its name
+        for other in more:
+            names = f"{names}, {other.name}"
         name = self.fresh()
         self.lines.append(f"{self.indent}{name} = {op} {names} : {aval.text}")
         return Value(name, aval)
