@@ -299,15 +299,10 @@ def _scatter_types(
     if operand.dtype != updates.dtype:
         raise DtypeError(f"scatter: updates {updates.short} must have the dtype of the operand {operand.short}")
     _check_axes("scatter", updates.ndim, update_window_dims=numbers.update_window_dims)
-    _check_axes(
-        "scatter",
-        operand.ndim,
-        inserted_window_dims=numbers.inserted_window_dims,
-        operand_batching_dims=numbers.operand_batching_dims,
-    )
+    inserted, batched = numbers.inserted_window_dims, numbers.operand_batching_dims
+    _check_axes("scatter", operand.ndim, inserted_window_dims=inserted, operand_batching_dims=batched)
     _check_axes("scatter", operand.ndim, False, scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims)
-    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    window = [n for i, n in enumerate(operand.shape) if i not in dropped]
+    window = [n for i, n in enumerate(operand.shape) if i not in (*inserted, *batched)]
     got = [updates.shape[i] for i in numbers.update_window_dims]
     batch = [n for i, n in enumerate(updates.shape) if i not in numbers.update_window_dims]
     if len(got) != len(window) or any(u > n for u, n in zip(got, window, strict=True)):
