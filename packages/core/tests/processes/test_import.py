@@ -41,6 +41,25 @@ def test_import_brings_no_jax_no_scipy_no_unittest():
     assert "jaxlib.mlir" not in modules
 
 
+def test_what_few_programs_need_waits_until_it_is_needed():
+    program = """
+        import sys, phlox
+        import phlox.numpy as jnp
+        phlox.jit(lambda x: x + 1)(1.0)
+        waiting = "logging", "jaxlib.xla_client", "phlox.numpy._indexing", "phlox._ops.algorithms"
+        print([name for name in waiting if name in sys.modules])
+        import logging
+        logging.basicConfig(level=logging.DEBUG)
+        print(phlox.jit(lambda x: x + 2)(jnp.ones(3))[1], jnp.linalg.cholesky(4 * jnp.eye(1)))
+        print([name for name in waiting if name in sys.modules])
+    """
+    out = run(program)
+    before, numbers, after = out.stdout.splitlines()
+    assert (before, numbers) == ("[]", "3.0 [[2.]]")
+    assert after == "['logging', 'jaxlib.xla_client', 'phlox.numpy._indexing']"
+    assert "DEBUG:phlox:" in out.stderr  # who reads the log later than he imported phlox misses nothing from then on
+
+
 def test_the_first_computation_brings_no_jax_either():
     program = """
         import sys

@@ -196,7 +196,9 @@ def say(message: str, *values: Any) -> None:
     """Logs what happens to programs: as a warning with the flag `log_compiles`, else for debugging."""
     if config.current().log_compiles:
         warn(message, *values)
-    elif (logging := sys.modules.get("logging")) is not None:  # whoever reads the log has imported it
+    elif "logging" in sys.modules:  # whoever reads the log has imported it
+        import logging
+
         logging.getLogger("phlox").debug(message, *values)
 
 
