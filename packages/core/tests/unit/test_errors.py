@@ -115,6 +115,8 @@ def test_results_that_are_no_arrays():
 
 def test_static_arguments_that_cannot_be_keys():
     error = refuse(errors.StaticArgumentError, lambda: phlox.jit(lambda x, n: x, static_argnums=1)(1.0, [2]))
+    assert error.argument == "n"
+    error = refuse(errors.StaticArgumentError, lambda: phlox.jit(lambda *xs: xs[0], static_argnums=1)(1.0, [2]))
     assert error.argument == 1
     error = refuse(errors.StaticArgumentError, lambda: phlox.jit(lambda x, n: x, static_argnames="n")(1.0, n={}))
     assert error.argument == "n"

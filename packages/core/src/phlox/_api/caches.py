@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._base import monitoring
-from .entry import LIMIT, Entry, Lane, Layout
+from .entry import LIMIT, Entry, Steps
 from .options import Options
 from .threaded import Threaded
 
@@ -38,15 +38,22 @@ class Stats(NamedTuple):
 
 
 class Caches:
-    """What was traced and compiled for one function with one set of options."""
+    """What was traced and compiled for one function with one set of options.
 
-    __slots__ = ("__weakref__", "account", "entries", "lane", "layouts", "threads", "traces")
+    Attributes:
+      traces: Jaxprs, by types.
+      entries: compiled programs, by types and places, however a call is written.
+      calls: the same as calls are written.
+      threads: functions that use references.
+      account: what all this took.
+    """
+
+    __slots__ = ("__weakref__", "account", "calls", "entries", "threads", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
         self.entries: dict[Any, Entry | Threaded] = {}
-        self.lane = Lane()
-        self.layouts: dict[Any, Layout] = {}
+        self.calls: dict[Any, Steps] = {}
         self.threads: dict[Any, Threaded] = {}
         self.account = monitoring.Account()
 
@@ -54,8 +61,7 @@ class Caches:
         self.traces.clear()
         self.threads.clear()
         self.entries.clear()
-        self.lane.clear()
-        self.layouts.clear()
+        self.calls.clear()
 
     def stats(self) -> Stats:
         """See `Stats`."""

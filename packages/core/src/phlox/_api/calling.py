@@ -2,171 +2,170 @@
 
 They are plain functions of Python, which are called sooner than objects of a class, and bind to objects as methods do.
 The `JitFunction` behind them does the work. A call is filed by the keys of the arguments (types and places, see
-`_xla.placement`), by the class of Python numbers, and by the settings that tracing depends on; all that it needs has
-been worked out when its `Entry` was made. What is called is read first: Python looks up `entry.execute(...)` as a
-method, which takes a twentieth of the call, because jaxlib's code leaves cold caches behind.
+`_xla.placement`), by the classes of Python numbers, and by static arguments; all that it needs has been worked out when
+its `Entry` was made.
+
+jaxlib leaves cold caches behind, and each step that Python takes after it costs ten times what it costs alone. So a
+function that is called again gets code of its own, `CALL`: it has the parameters of the function that is jitted, which
+Python fills in whether they are given by position or by name, and asks nothing that is known of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import linecache
+import os
+import textwrap
+import weakref
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from .._base import config
-from .._base.config import overridden
+from .._base import config  # noqa: F401  (`CALL` reads it, and others below)
+from .._base.config import overridden  # noqa: F401
 from .._base.wrapping import COMPILED, wraps
 from .._ir.primitive import tracing
-from .._xla.array import ArrayImpl
+from .._xla.array import ArrayImpl  # noqa: F401
 from .._xla.compile import JaxRuntimeError
 from . import arguments
-from .entry import Entry, gather
+from .entry import gather  # noqa: F401
+from .parameters import MISSING, Parameters
 
 if TYPE_CHECKING:
     from .jit import JitFunction
 
-_FAILURES = (JaxRuntimeError, ValueError, RuntimeError)
+FAILURES = (JaxRuntimeError, ValueError, RuntimeError)
+
+#: a jitted function that is called again; `_text` fills in what depends on its parameters
+CALL = """\
+def call({parameters}):
+    if tracing() is not None:
+        return jitted.guarded(jitted.call_traced, {arguments})
+    {unless}mark = (config.everywhere if overridden() is None else config.current()).called
+    if {arrays}:
+        filed = {keys}
+        given = [{buffers}]
+    else:  # trees, numbers, arguments that are seldom given
+        kinds, given = [{names}], []
+        try:
+            gather(kinds, given, {values})
+            filed = {kinds}
+        except Exception:  # no tree: the general path finds it, and says so
+            filed = None
+    try:
+        steps = jitted.calls.get(filed)
+    except Exception:  # a static argument is not hashable: the same
+        steps = filed = None
+    if steps is None or steps[0] is not mark:
+        return jitted.guarded(jitted.call_flat, {arguments}, filed)
+    _, prepare, execute, handlers, finish, aval, key, entry = steps
+    try:
+        entry.calls += 1
+        if prepare is not None:
+            given = prepare(given)
+        results = execute(given).consume_with_handlers(handlers)
+        if finish is not None:
+            return finish(results)
+        array = ArrayImpl()  # `wrap` written out
+        array._buf = results[0]
+        array.aval = aval
+        array._key = key
+        return array
+    except FAILURES:
+        jitted.explain_failure(entry, {arguments})
+        raise
+"""
+_UNLESS = """\
+if {otherwise}:
+        return jitted.guarded(jitted.call_flat, {arguments})
+    """
+#: more arrays than these are gathered one by one
+MOST = 8
 
 
 def function_of(jitted: JitFunction) -> Any:
     """What the user calls: a function with name and signature of the one that is jitted, and methods of `jitted`."""
-    call: Any = _choosing(jitted) if jitted.chooses else _plain(jitted)
-    call.__name__ = call.__qualname__ = arguments.fun_name(jitted.fun)
-    wraps(jitted.fun)(call)
-    for name in COMPILED:
-        setattr(call, name, getattr(jitted, name))
-    call._jit = jitted
-    return call
-
-
-class _Missing:
-    """The first argument of a call without arguments by position."""
-
-
-_MISSING = _Missing()
-
-
-def _positional(x: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
-    return () if x is _MISSING else (x, *rest)
-
-
-def _plain(jitted: JitFunction) -> Callable[..., Any]:
-    """The function of those whose arguments are all dynamic.
-
-    Python fills in the first argument sooner than it makes a tuple of it.
-    """
-    one, fast = jitted.lane.one, jitted.lane.fast
-
-    def call(x: Any = _MISSING, /, *rest: Any, **kwargs: Any) -> Any:
-        if tracing() is not None:
-            return jitted.guarded(jitted.call_traced, _positional(x, rest), kwargs)
-        mark = (config.everywhere if overridden() is None else config.current()).called
-        entry = one.get(x._key) if type(x) is ArrayImpl and not rest and not kwargs else None
-        if entry is not None and entry.mark is mark:
-            given: Any = [x._buf]
-        else:
-            key, given = [mark], []
-            try:
-                if type(x) is ArrayImpl:
-                    key.append(x._key)
-                    given.append(x._buf)
-                elif x is not _MISSING:
-                    gather(key, given, (x,))
-                for other in rest:
-                    if type(other) is ArrayImpl:
-                        key.append(other._key)
-                        given.append(other._buf)
-                    else:
-                        gather(key, given, (other,))
-                if kwargs:
-                    for name, other in kwargs.items():
-                        key.append(name)
-                        if type(other) is ArrayImpl:
-                            key.append(other._key)
-                            given.append(other._buf)
-                        else:
-                            gather(key, given, (other,))
-                entry = fast.get(filed := tuple(key))
-            except Exception:  # no tree: the general path finds it, and says so
-                entry = filed = None
-            if entry is None:
-                return jitted.guarded(jitted.call_flat, _positional(x, rest), kwargs, jitted.lane, filed)
-        try:
-            entry.calls += 1
-            prepare, execute, finish = entry.prepare, entry.execute, entry.finish
-            if prepare is not None:
-                given = prepare(given)
-            results = execute(given).consume_with_handlers(entry.handlers)
-            if finish is not None:
-                return finish(results)
-            array = ArrayImpl()  # `wrap` written out
-            array._buf = results[0]
-            array.aval = entry.aval
-            array._key = entry.key
-            return array
-        except _FAILURES:
-            jitted.explain_failure(entry, _positional(x, rest), kwargs)
-            raise
-
-    return call
-
-
-def _choosing(jitted: JitFunction) -> Callable[..., Any]:
-    """The function of those with static arguments: these choose a lane of compiled calls."""
-    layouts, layout_of = jitted.layouts, jitted.layout
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if tracing() is not None:
             return jitted.guarded(jitted.call_traced, args, kwargs)
-        mark = (config.everywhere if overridden() is None else config.current()).called
-        entry: Entry | None = None
-        given: Any
-        lane = filed = None
-        try:
-            if kwargs:
-                layout = layouts.get((len(args), *kwargs)) or layout_of(args, kwargs)
-                values = (*args, *kwargs.values())
-            else:
-                layout = layouts.get(len(args)) or layout_of(args, kwargs)
-                values = args
-            if layout.arrange is not None:
-                values = layout.arrange(values)
-            lane = layout.sole
-            if lane is None:
-                if layout.only is None:
-                    lane = layout.lane(*values[layout.static])
-                else:
-                    lane = layout.lanes.get(value := values[layout.only])
-                    if lane is None or lane.kind is not type(value):
-                        lane = layout.lane_of(value)
-            if (alone := layout.alone) is not None and type(x := values[alone]) is ArrayImpl:
-                entry = lane.one.get(x._key)
-            if entry is not None and entry.mark is mark:
-                given = [x._buf]
-            else:
-                key = [mark]
-                given = []
-                gather(key, given, values[layout.dynamic])
-                filed = tuple(key)
-                entry = lane.fast.get(filed)
-        except Exception:  # a static argument that is not hashable, or no tree: the general path finds it, and says so
-            entry = None
-        if entry is None:
-            return jitted.guarded(jitted.call_flat, args, kwargs, lane, filed)
-        try:
-            entry.calls += 1
-            prepare, execute, finish = entry.prepare, entry.execute, entry.finish
-            if prepare is not None:
-                given = prepare(given)
-            results = execute(given).consume_with_handlers(entry.handlers)
-            if finish is not None:
-                return finish(results)
-            array = ArrayImpl()  # `wrap` written out
-            array._buf = results[0]
-            array.aval = entry.aval
-            array._key = entry.key
-            return array
-        except _FAILURES:
-            jitted.explain_failure(entry, args, kwargs)
-            raise
+        return jitted.guarded(jitted.call_flat, args, kwargs)
 
-    return call
+    function: Any = call
+    function.__name__ = function.__qualname__ = arguments.fun_name(jitted.fun)
+    wraps(jitted.fun)(function)
+    for name in COMPILED:
+        setattr(function, name, getattr(jitted, name))
+    function._jit = jitted
+    jitted.fresh.append(weakref.ref(function))
+    return function
+
+
+def specialize(function: Any, parameters: Parameters, static: frozenset[int], by_place: bool) -> None:
+    """Gives a jitted function code of its own: for these `parameters`, of which those numbers are static.
+
+    By place: that holds where all of them are given, and nothing else.
+    """
+    names, optional = parameters.names, sorted(parameters.optional)
+    code = _compiled(_text(parameters, static, by_place))
+    # By the user's names arguments are given; in the text they could be those of something else.
+    code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+    function.__defaults__ = (MISSING,) * sum(i < parameters.positional for i in optional)
+    function.__kwdefaults__ = {names[i]: MISSING for i in optional if i >= parameters.positional}
+    function.__code__ = code
+
+
+def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str:
+    """`CALL` for these parameters, which are called ``p0, p1, …`` in it."""
+    names = [f"p{i}" for i in range(len(parameters.names))]
+    dynamic = [name for i, name in enumerate(names) if i not in static]
+    optional = [names[i] for i in parameters.optional]
+    by_position, by_name = names[: parameters.positional], names[parameters.positional :]
+    more = ["rest"] * parameters.rest + ["named"] * parameters.named
+    rest, named = ["*rest"] * parameters.rest, ["**named"] * parameters.named
+
+    heads = [f"{name}=MISSING" if name in optional else name for name in names]
+    heads[parameters.positional : parameters.positional] = rest or ["*"] * bool(by_name)
+    heads[parameters.unnamed : parameters.unnamed] = ["/"] * bool(parameters.unnamed)
+    arguments = f"({_items(names + rest)}), {'named' if named else '{}'}"
+    if optional or by_name:
+        arguments = f"*jitted.parameters.given(({_items(names)}), {more[0] if rest else '()'}, {arguments.split()[-1]})"
+
+    # What has a default is as a rule left to it; not so by those who call a function that takes any arguments.
+    wanted = [name for name in dynamic if name not in optional] or (dynamic if rest else dynamic[:1])
+    arrays = [f"type({name}) is ArrayImpl" if name in wanted else f"{name} is MISSING" for name in dynamic]
+    arrays += [f"not {name}" for name in more]
+    values = [name for name in by_position if name in dynamic] + rest + [name for name in by_name if name in dynamic]
+    # Equal values of other classes are others: 1, 1.0 and True. Names belong to functions that take any.
+    fixed = [names[i] for i in sorted(static)]
+    fixed = [*fixed, *[f"type({name})" for name in fixed]]
+    fixed += [repr(name) for name in parameters.names[parameters.positional :]] if rest and named else []
+    keys = [*[f"{name}._key" for name in wanted], *fixed]
+    otherwise = " or ".join([*more, *[f"{name} is MISSING" for name in names]])
+    return CALL.format(
+        parameters=", ".join([*heads, *named]),
+        arguments=arguments,
+        unless=_UNLESS.format(otherwise=otherwise, arguments=arguments) if by_place else "",
+        arrays=(" and ".join(arrays) or "True") if len(wanted) <= MOST else "False",
+        keys=keys[0] if len(keys) == 1 and wanted else f"({_items(keys)})",
+        buffers=", ".join(f"{name}._buf" for name in wanted),
+        names="*named" if named else "",
+        values=f"({_items([*values, *['*named.values()' for _ in named]])})",
+        kinds=f"(*kinds, {_items(fixed)})" if fixed else "tuple(kinds)",
+    )
+
+
+def _items(names: list[str]) -> str:
+    """The inside of a tuple."""
+    return "".join(f"{name}, " for name in names)
+
+
+@functools.cache
+def _compiled(text: str) -> CodeType:
+    """The code of this function, which tracebacks show."""
+    path = os.path.join(os.path.dirname(__file__), f"<call {_compiled.cache_info().currsize}>")
+    text = f"def outer(jitted):\n{textwrap.indent(text, '    ')}    return call\n"
+    scope: dict[str, Any] = {}
+    exec(compile(text, path, "exec"), globals(), scope)
+    linecache.cache[path] = len(text), None, text.splitlines(True), path
+    code: CodeType = scope["outer"](None).__code__
+    return code

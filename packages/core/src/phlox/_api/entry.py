@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -20,7 +19,7 @@ from .._xla.placement import aval_of
 from .._xla.program import Program, explain_failure
 from .._xla.sharding import default_sharding
 from .._xla.transfer import way_in
-from .options import Options
+from .parameters import MISSING
 
 #: classes of numbers, which are their own keys
 NUMBERS = frozenset((float, int, bool, complex))
@@ -29,67 +28,8 @@ _Buffer = native.ArrayImpl
 #: how many things a cache of calls keeps
 LIMIT = 4096
 _Prepare = Callable[[list[Any]], Sequence[Any]]
-
-
-class Lane:
-    """What was compiled for some static arguments.
-
-    Attributes:
-      one: by the key of the array, for calls with that alone, in the settings of the last one.
-      fast: by the mark of the settings, and what `gather` finds.
-      kind: the class of the first static argument.
-    """
-
-    __slots__ = ("fast", "kind", "one")
-
-    def __init__(self, *statics: Any) -> None:
-        self.kind = type(statics[0]) if statics else None
-        self.one: dict[Any, Entry] = {}
-        self.fast: dict[Any, Entry] = {}
-
-    def clear(self) -> None:
-        self.one.clear()
-        self.fast.clear()
-
-
-class Layout:
-    """Which values of a call are static, and the lanes of these; for `count` positional arguments and then keyword
-    arguments of these `names`.
-
-    Attributes:
-      arrange: puts the values where `static` and `dynamic` find them; None where they are there already.
-      static, dynamic: where the static ones are, and the others.
-      only, alone: where the only static one is, and the only other one; None if there are several, or none.
-      lane: of the static ones; 1, 1.0 and True are different, though equal.
-      lanes: the same by the only static one, found sooner; of equal ones that which was met first.
-      sole: the lane of calls that leave all static ones at their defaults; None where one is given.
-    """
-
-    __slots__ = ("alone", "arrange", "dynamic", "lane", "lanes", "only", "sole", "static")
-
-    def __init__(self, options: Options, count: int, names: Sequence[str]):
-        everything = range(count + len(names))
-        chosen = {n if n >= 0 else n + count for n in options.static_argnums}
-        chosen |= {count + i for i, name in enumerate(names) if name in options.static_argnames}
-        static, dynamic = [i for i in everything if i in chosen], [i for i in everything if i not in chosen]
-        first, second = (dynamic, static) if dynamic[:1] == [0] else (static, dynamic)
-        order = [*first, *second]
-        self.arrange = itemgetter(*order) if order != sorted(order) else None
-        front, back = slice(0, len(first)), slice(len(first), len(order))
-        self.static, self.dynamic = (back, front) if first is dynamic else (front, back)
-        self.alone = self.dynamic.start if len(dynamic) == 1 else None
-        self.only = self.static.start if len(static) == 1 else None
-        self.lane = functools.lru_cache(LIMIT, typed=True)(Lane)
-        self.lanes: dict[Any, Lane] = {}
-        self.sole = None if static else Lane()
-
-    def lane_of(self, value: Any) -> Lane:
-        """The lane of the only static argument, from now on in `lanes`."""
-        if len(self.lanes) >= LIMIT:
-            self.lanes.clear()
-        lane = self.lane(value)
-        self.lanes.setdefault(value, lane)
-        return lane
+#: of an `Entry`: the settings that it is for, and what a call takes of it
+Steps = tuple[Any, Any, Any, Any, Any, Any, Any, "Entry"]
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
@@ -122,8 +62,8 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
             key.append(x.dtype)
             key.append(x.shape)
             given.append(x)
-        elif x is None:
-            key.append(None)
+        elif x is None or x is MISSING:
+            key.append(x)
         elif (read := reader(kind)) is not None:
             structure, children = read(x)
             key.append(structure)
@@ -176,7 +116,6 @@ class Entry:
       finish: makes what the user gets of the results; None if that is one array.
       aval, key: of that array.
       keys: what its leaves are: types, places, classes of numbers.
-      mark: of the settings that it is for, once it is filed by one array alone.
       arranges: whether arrays are moved before the program runs, or watched around it.
       calls: how often it ran.
       others: the same for leaves in other orders, or of other kinds.
@@ -184,7 +123,7 @@ class Entry:
 
     __slots__ = (
         "arranges", "aval", "calls", "consts", "donates", "execute", "finish", "handlers", "kept", "key", "keys",
-        "mark", "others", "out_tree", "prepare", "program",
+        "others", "out_tree", "prepare", "program",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -207,7 +146,6 @@ class Entry:
         self.others: dict[Any, Entry] = {}
         self.out_tree = out_tree
         self.donates = donates
-        self.mark: Any = None
         self.arranges = bool(program.arrange) or program.watch is not None
         whole = not consts and list(kept) == list(range(len(keys)))
         self.prepare = None if whole or self.arranges else _reading([x._buf for x in consts], kept)
@@ -239,6 +177,10 @@ class Entry:
                 self.others.clear()
             self.others[where] = found
         return found
+
+    def steps(self, mark: Any) -> Steps:
+        """What calls take, in settings with this mark."""
+        return mark, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, self
 
     def _way(self, place: int, kind: Any) -> Callable[[Any], Any]:
         """What makes a buffer of a leaf of this kind; numbers share theirs, unless it may be given away."""

@@ -7,6 +7,7 @@ is the hot path, is made by `calling`.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,10 +38,11 @@ from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
-from .calling import function_of
-from .entry import NUMBERS, Entry, Lane, Layout, aval_of_leaf, call_order
+from .calling import MOST, function_of, specialize
+from .entry import NUMBERS, Entry, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides
+from .parameters import Parameters, any_like, parameters_of
 from .stage_out import ShapeDtypeStruct, eval_shape
 from .threaded import Threaded
 
@@ -98,27 +100,58 @@ class JitFunction:
 
     Attributes:
       fun: the function of the user.
-      lane: compiled calls; static arguments choose others, by the `layouts` of calls.
-      chooses: whether there are such.
+      calls: where calls are filed, see `Caches`.
+      chooses: whether arguments are static.
+      fresh: the function that the user calls, until it has code of its own.
     """
+
+    __slots__ = (
+        "__weakref__", "_met", "_options", "_parameters", "_resolved", "_store", "calls", "chooses", "fresh", "fun",
+    )  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: Options):
         self.fun = fun
         self._options = options
         self._store: Caches = caches_for(fun, options)
-        self.lane = self._store.lane
-        self.layouts = self._store.layouts
+        self.calls = self._store.calls
+        self.fresh: list[weakref.ref[Any]] = []
+        self._met = False
+        self._parameters: Parameters | None = None
         self._resolved: Options | None = None
         self.chooses = bool(options.static_argnums or options.static_argnames)
 
     #: whether references that the function uses are passed in and out of it
     _threads = True
 
-    def layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
-        """Where the static arguments of such calls are, from now on in `layouts`."""
-        where = (len(args), *kwargs) if kwargs else len(args)
-        made = bounded(self.layouts)[where] = Layout(self.options, len(args), list(kwargs))
-        return made
+    @property
+    def parameters(self) -> Parameters:
+        """Of the function, if it is all the same whether arguments are given by position or by name."""
+        if self._parameters is None:
+            self._parameters = any_like(0) if self._by_place else parameters_of(self.fun)
+        return self._parameters
+
+    @property
+    def _by_place(self) -> bool:
+        """Whether it depends on how arguments are given which are static."""
+        taken = parameters_of(self.fun)
+        return self.chooses and (taken.rest or not set(self.options.static_argnames) <= set(taken.names))
+
+    def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Gives the function that the user calls code of its own; for calls like this one if it takes any arguments."""
+        by_place, taken, options = self._by_place, self.parameters, self.options
+        if taken.rest and not taken.names and len(args) + len(kwargs) <= MOST:
+            taken = any_like(len(args), kwargs)
+        elif by_place:
+            return
+        numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
+        static = {n for n in numbers if n < taken.positional}
+        static |= {taken.names.index(name) for name in options.static_argnames if name in taken.names}
+        try:
+            function = self.fresh.pop()()  # one thread gets it
+        except IndexError:
+            return
+        self._parameters = taken
+        specialize(function, taken, frozenset(static), by_place)
 
     def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """The slow paths, which run the user's function: its errors come without our frames in between."""
@@ -137,13 +170,13 @@ class JitFunction:
 
     # -- the general path
 
-    def call_flat(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], lane: Lane | None, filed: tuple[Any, ...] | None
-    ) -> Any:
-        """Calls, compiles if need be, and files what was called in `lane` for the next time."""
+    def call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], filed: Any = None) -> Any:
+        """Calls, compiles if need be, and files what was called under `filed` for the next time."""
         settings = config.current()
         if settings.disable_jit:
             return owned(self.fun(*args, **kwargs))
+        if kwargs:
+            args, kwargs = self.parameters.in_position(args, kwargs)
         given = args, kwargs
         if self.chooses or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
@@ -156,12 +189,13 @@ class JitFunction:
         if entry is None:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
-        if lane is not None and filed is not None and filed[0] is settings.called and type(entry) is Entry:
+        if self.fresh:
+            if self._met:
+                self._specialize(*given)
+            self._met = True
+        if filed is not None and type(entry) is Entry:
             order = call_order((args, kwargs), _numbered(in_tree))
-            bounded(lane.fast)[filed] = entry.filed(leaves, order)
-            if len(filed) == 2 and len(leaves) == 1 and type(leaves[0]) is ArrayImpl:
-                entry.mark = settings.called
-                bounded(lane.one)[keys[0]] = entry
+            bounded(self.calls)[filed] = entry.filed(leaves, order).steps(settings.called)
         try:
             return entry.run(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -204,7 +238,7 @@ class JitFunction:
         dynamic: list[Any] = []
         for i, x in enumerate(args):
             if i in static_positions:
-                arguments.check_hashable(self.fun, i, x)
+                arguments.check_hashable(self.fun, self.parameters.label(i), x)
                 statics.append((i, x))
             else:
                 dynamic.append(x)
@@ -235,7 +269,7 @@ class JitFunction:
         if found is not None:
             return found
         name = arguments.fun_name(self.fun)
-        check_miss(name, key, self._store.traces)
+        check_miss(name, key, self._store.traces, self.parameters.label)
         trees: list[PyTreeDef] = []
 
         def flat(*tracers: Any) -> list[Any]:
@@ -363,6 +397,8 @@ class JitFunction:
     def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.inline or config.current().disable_jit:
             return owned(self.fun(*args, **kwargs))
+        if kwargs:
+            args, kwargs = self.parameters.in_position(args, kwargs)
         if self.chooses or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
@@ -469,6 +505,7 @@ def _key_of(x: Any, aval: ShapedArray) -> Key:
 class _PureFunction(JitFunction):
     """The pure function that stands for one with references: those it still finds are an affair of its maker."""
 
+    __slots__ = ()
     _threads = False
 
 

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._base import config, monitoring, source
 from .._base.errors import RefusedError
 
 Key = tuple[Any, ...]
+Label = Callable[[int], str | int]
 
 
-def check_miss(name: str, key: Key, known: Iterable[Key]) -> None:
+def check_miss(name: str, key: Key, known: Iterable[Key], label: Label) -> None:
     """Called before the function `name` is traced, for a key that is not among those `known`.
 
-    Keys are (structure of arguments, static arguments, settings, axes in scope, *types). Raises `RefusedError` under
+    Keys are (structure of arguments, static arguments, settings, axes in scope, *types); `label` tells what to call an
+    argument by position. Raises `RefusedError` under
     the flag `no_tracing`.
     """
     settings = config.current()
     if settings.no_tracing:
         raise RefusedError(
-            f"re-tracing function {name} for `jit`, but the flag no_tracing is set: {_why(key, list(known))}",
+            f"re-tracing function {name} for `jit`, but the flag no_tracing is set: {_why(key, list(known), label)}",
             function=name,
         )
     if settings.explain_cache_misses:
         where = source.user_location(2)
         at = f" at {where}" if where is not None else ""
-        monitoring.warn("Tracing %s%s, because %s", name, at, _why(key, list(known)))
+        monitoring.warn("Tracing %s%s, because %s", name, at, _why(key, list(known), label))
 
 
-def _why(key: Key, known: list[Key]) -> str:
+def _why(key: Key, known: list[Key], label: Label) -> str:
     """What about a key is new, compared with the known one that is most like it."""
     if not known:
         return "it has not been traced before"
@@ -38,7 +40,7 @@ def _why(key: Key, known: list[Key]) -> str:
     if key[0] != closest[0]:
         parts.append(f"arguments of structure {key[0]}, before {closest[0]}")
     if key[1] != closest[1]:
-        parts.append(f"static arguments {_statics(key[1])}, before {_statics(closest[1])}")
+        parts.append(f"static arguments {_statics(key[1], label)}, before {_statics(closest[1], label)}")
     if key[2] is not closest[2]:
         changed = zip(config.flags_of("traced"), key[2].values[1:], closest[2].values[1:], strict=True)
         parts += [f"flag {flag} is {now!r}, before {then!r}" for flag, now, then in changed if now != then]
@@ -58,8 +60,9 @@ def _distance(key: Key, other: Key) -> tuple[int, int]:
     return kinds, sum(a is not b for a, b in zip(key[4:], other[4:], strict=False)) + abs(len(key) - len(other))
 
 
-def _statics(statics: Iterable[Any]) -> str:
-    return ", ".join(f"{where}={value!r}" for where, _, value in statics) or "none"
+def _statics(statics: Iterable[Any], label: Label) -> str:
+    named = [(label(where) if isinstance(where, int) else where, value) for where, _, value in statics]
+    return ", ".join(f"{name}={value!r}" for name, value in named) or "none"
 
 
 def _type(aval: Any) -> str:

@@ -83,7 +83,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
 
-def _matmul(a: Any, b: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+@_static
+def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``a @ b`` of arrays."""
     a, b = promote_dtypes(a, b)
     sa, sb = type_of(a).shape, type_of(b).shape
     if not sa or not sb:
@@ -129,10 +131,6 @@ def _matmul(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 
-#: Most products have no options, and are called the sooner: those of `a @ b`.
-_matmul_with, product = _static(_matmul), jit(_matmul, inline=True)
-
-
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -146,10 +144,7 @@ def matmul(
     Array([3., 4.], dtype=float32)
     """
     a, b = check("matmul", a, b)
-    if precision is None and preferred_element_type is None:
-        out = product(a, b)
-    else:
-        out = _matmul_with(a, b, precision, _preferred(preferred_element_type, "matmul"))
+    out = product(a, b, precision, _preferred(preferred_element_type, "matmul"))
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
 
