@@ -43,7 +43,7 @@ class Caches:
     Attributes:
       traces: Jaxprs, by types.
       entries: compiled programs, by types and places, however a call is written.
-      calls: the same as calls are written.
+      calls: the same as calls are written; what is under (settings, key) is under the key too, for the last settings.
       threads: functions that use references.
       account: what all this took.
     """

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import functools
 import linecache
-import os
 import textwrap
 import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from .._base import config  # noqa: F401  (`CALL` reads it, and others below)
+from .._base import config, source  # noqa: F401  (`CALL` reads config, and others below)
 from .._base.config import overridden  # noqa: F401
 from .._base.wrapping import COMPILED, wraps
 from .._ir.primitive import tracing
@@ -56,7 +55,9 @@ def call({parameters}):
     except Exception:  # a static argument is not hashable: the same
         steps = filed = None
     if steps is None or steps[0] is not mark:
-        return jitted.guarded(jitted.call_flat, {arguments}, filed)
+        steps = jitted.calls.get((mark, filed))
+        if steps is None:
+            return jitted.guarded(jitted.call_flat, {arguments}, filed)
     _, prepare, execute, handlers, finish, aval, key, entry = steps
     try:
         entry.calls += 1
@@ -162,7 +163,7 @@ def _items(names: list[str]) -> str:
 @functools.cache
 def _compiled(text: str) -> CodeType:
     """The code of this function, which tracebacks show."""
-    path = os.path.join(os.path.dirname(__file__), f"<call {_compiled.cache_info().currsize}>")
+    path = f"{source.WRITTEN}call {_compiled.cache_info().currsize}>"
     text = f"def outer(jitted):\n{textwrap.indent(text, '    ')}    return call\n"
     scope: dict[str, Any] = {}
     exec(compile(text, path, "exec"), globals(), scope)

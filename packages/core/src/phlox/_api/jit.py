@@ -195,7 +195,9 @@ class JitFunction:
             self._met = True
         if filed is not None and type(entry) is Entry:
             order = call_order((args, kwargs), _numbered(in_tree))
-            bounded(self.calls)[filed] = entry.filed(leaves, order).steps(settings.called)
+            mark = settings.called
+            # Under `filed` alone for the settings that were met last, as most programs have the same all the time.
+            bounded(self.calls)[filed] = self.calls[mark, filed] = entry.filed(leaves, order).steps(mark)
         try:
             return entry.run(leaves)
         except (JaxRuntimeError, ValueError, RuntimeError):

@@ -189,12 +189,18 @@ def _mark(key: tuple[Any, ...]) -> Mark:
     return _marks.get(key) or _marks.setdefault(key, Mark(key))
 
 
+#: how many changes of some settings are remembered
+_MOST = 64
+
+
 class Settings:
     """An immutable value of every flag, readable as attributes."""
 
-    __slots__ = (*_NAMES, *_KINDS)
+    __slots__ = (*_NAMES, *_KINDS, "_replaced")
+    _replaced: dict[Any, Settings]
 
     def __init__(self, values: dict[str, Any]):
+        object.__setattr__(self, "_replaced", {})
         for name in _NAMES:
             object.__setattr__(self, name, values[name])
         for kind, names in _KINDS.items():
@@ -204,8 +210,14 @@ class Settings:
         raise AttributeError("Settings are immutable; use config.update or config.scope")
 
     def replace(self, changes: dict[str, Any]) -> Settings:
-        """A copy with `changes` applied."""
-        return Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
+        """A copy with `changes` applied; the same one each time, as programs enter a ``with`` block many times."""
+        key, known = tuple(changes.items()), self._replaced
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST:
+                known.clear()
+            found = known[key] = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
+        return found
 
     if TYPE_CHECKING:  # the slots are made from the table, which a type checker cannot follow
 

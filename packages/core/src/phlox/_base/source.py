@@ -19,6 +19,8 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
+#: how the names of files begin that do not exist: those of code that phlox writes
+WRITTEN = "<phlox "
 # Where a thread begins, or a context manager ends, is nobody's line: what runs there was asked for elsewhere.
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
 _hidden += [threading.__file__, contextlib.__file__]
@@ -51,7 +53,7 @@ def is_internal(filename: str) -> bool:
     """True when `filename` belongs to phlox or to a package that hides its frames."""
     known = _is_hidden.get(filename)
     if known is None:
-        known = filename.startswith((*_hidden, "<frozen"))
+        known = filename.startswith((*_hidden, "<frozen", WRITTEN))
         _is_hidden[filename] = known
     return known
 

@@ -32,7 +32,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any])
     if program.arrange or not program.single:
         outs = program.run(arrays)
         return outs if primitive.multiple_results else outs[0]
-    run = program.execute  # read first, see `_api.calling`
+    run = program.execute  # read first: as a method Python would look it up, in caches that jaxlib left cold
     try:
         buf = run([x._buf for x in arrays]).consume_with_handlers(program.handlers)[0]
     except (JaxRuntimeError, ValueError, RuntimeError):
