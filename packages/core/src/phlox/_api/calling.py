@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import linecache
-import textwrap
 import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -164,7 +163,7 @@ def _items(names: list[str]) -> str:
 def _compiled(text: str) -> CodeType:
     """The code of this function, which tracebacks show."""
     path = f"{source.WRITTEN}call {_compiled.cache_info().currsize}>"
-    text = f"def outer(jitted):\n{textwrap.indent(text, '    ')}    return call\n"
+    text = "def outer(jitted):\n    " + text.replace("\n", "\n    ") + "return call\n"
     scope: dict[str, Any] = {}
     exec(compile(text, path, "exec"), globals(), scope)
     linecache.cache[path] = len(text), None, text.splitlines(True), path
