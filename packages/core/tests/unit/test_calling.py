@@ -112,6 +112,70 @@ def test_drawn_functions(seed):
             np.testing.assert_allclose(found, wanted[n], rtol=1e-4, atol=1e-4, err_msg=text)
 
 
+def _kinds_of_calls():
+    x, tree = jnp.arange(3.0), {"b": (jnp.ones(2), 2.0), "a": [np.ones(2, np.float32), None]}
+    jit, two = phlox.jit, jnp.ones((2, 2))
+
+    def optional(x, n=2, *, scale=None):
+        return x * n if scale is None else x * scale
+
+    class Model:
+        @functools.partial(jit, static_argnums=0)
+        def apply(self, x, *more, n):
+            return x * n + sum(more)
+
+    f, g, h = (
+        jit(optional),
+        jit(optional, static_argnames="n"),
+        jit(phlox.grad(lambda x, n: (x * n).sum()), static_argnums=1),
+    )
+    v, w, model = jit(phlox.vmap(optional)), jit(lambda x, *more, n: x * n + sum(more), static_argnames="n"), Model()
+    p = jit(functools.partial(optional, n=3))
+    return {
+        "one array": lambda: f(x),
+        "more arrays": lambda: f(x, x),
+        "by name": lambda: f(x, n=x, scale=x),
+        "a number": lambda: f(2.0),
+        "numpy": lambda: f(np.ones(2, np.float32)),
+        "trees": lambda: jit_of_trees(tree, tree=tree),
+        "static": lambda: g(x, 3),
+        "static by name": lambda: g(n=3, x=x),
+        "static left out": lambda: g(x, scale=x),
+        "any arguments": lambda: v(x),
+        "any arguments by name": lambda: v(x, scale=x),
+        "static of any arguments": lambda: h(x, 3.0),
+        "static behind any": lambda: w(x, x, x, n=3),
+        "no more before it": lambda: w(x, n=3),
+        "method": lambda: model.apply(x, x, n=x),
+        "partial": lambda: p(x),
+        "index": lambda: x[1],
+        "slice": lambda: x[1:],
+        "indices": lambda: x[np.array([0, 2])],
+        "sum": lambda: jnp.sum(x),
+        "sum along": lambda: two.sum(axis=0, keepdims=True),
+        "product": lambda: two @ two,
+        "where": lambda: jnp.where(x > 1, x, 0.0),
+        "random": lambda: phlox.random.normal(KEY, (3,)),
+        "split": lambda: phlox.random.split(KEY),
+    }
+
+
+jit_of_trees = phlox.jit(lambda x, *, tree: (x, tree))
+KEY = phlox.random.key(0)
+
+
+@pytest.mark.parametrize("kind", _kinds_of_calls())
+def test_the_fourth_call_takes_the_short_way(kind, monkeypatch):
+    call = _kinds_of_calls()[kind]
+    wanted = [call() for _ in range(3)][-1]
+    monkeypatch.setattr("phlox._api.jit.JitFunction.call_flat", None)
+    for a, b in zip(phlox.tree.leaves(call()), phlox.tree.leaves(wanted), strict=True):
+        np.testing.assert_array_equal(
+            np.asarray(phlox.random.key_data(a) if a.dtype == KEY.dtype else a),
+            np.asarray(phlox.random.key_data(b) if a.dtype == KEY.dtype else b),
+        )
+
+
 def test_how_arguments_are_given_makes_no_program():
     runs = []
 

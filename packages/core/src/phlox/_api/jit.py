@@ -133,8 +133,8 @@ class JitFunction:
     @property
     def _by_place(self) -> bool:
         """Whether it depends on how arguments are given which are static."""
-        taken = parameters_of(self.fun)
-        return self.chooses and (taken.rest or not set(self.options.static_argnames) <= set(taken.names))
+        taken, numbers, names = parameters_of(self.fun), self.options.static_argnums, self.options.static_argnames
+        return not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names))
 
     def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Gives the function that the user calls code of its own; for calls like this one if it takes any arguments."""
