@@ -117,46 +117,51 @@ def specialize(function: Any, parameters: Parameters, static: frozenset[int], by
 def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str:
     """`CALL` for these parameters, which are called ``p0, p1, …`` in it."""
     names = [f"p{i}" for i in range(len(parameters.names))]
-    dynamic = [name for i, name in enumerate(names) if i not in static]
-    optional = [names[i] for i in parameters.optional]
     by_position, by_name = names[: parameters.positional], names[parameters.positional :]
-    more = ["rest"] * parameters.rest + ["named"] * parameters.named
-    rest, named = ["*rest"] * parameters.rest, ["**named"] * parameters.named
+    optional, chosen = [names[i] for i in parameters.optional], [names[i] for i in sorted(static)]
+    dynamic = [name for name in names if name not in chosen]
+    rest, named = "rest" if parameters.rest else "", "named" if parameters.named else ""
+    more = [name for name in (rest, named) if name]
 
     heads = [f"{name}=MISSING" if name in optional else name for name in names]
-    heads[parameters.positional : parameters.positional] = rest or ["*"] * bool(by_name)
-    heads[parameters.unnamed : parameters.unnamed] = ["/"] * bool(parameters.unnamed)
-    arguments = f"({_items(names + rest)}), {'named' if named else '{}'}"
+    heads.insert(parameters.positional, "*rest" if rest else "*" if by_name else "")
+    heads.insert(parameters.unnamed, "/" if parameters.unnamed else "")
+    heads.append("**named" if named else "")
+
+    # The call again, for the general path.
     if optional or by_name:
-        arguments = f"*jitted.parameters.given(({_items(names)}), {more[0] if rest else '()'}, {arguments.split()[-1]})"
+        given = f"*jitted.parameters.given({_tuple(names)}, {rest or '()'}, {named or '{}'})"
+    else:
+        given = f"{_tuple([*names, '*rest' if rest else ''])}, {named or '{}'}"
 
     # What has a default is as a rule left to it; not so by those who call a function that takes any arguments.
     wanted = [name for name in dynamic if name not in optional] or (dynamic if rest else dynamic[:1])
     arrays = [f"type({name}) is ArrayImpl" if name in wanted else f"{name} is MISSING" for name in dynamic]
     arrays += [f"not {name}" for name in more]
-    values = [name for name in by_position if name in dynamic] + rest + [name for name in by_name if name in dynamic]
-    # Equal values of other classes are others: 1, 1.0 and True. Names belong to functions that take any.
-    fixed = [names[i] for i in sorted(static)]
-    fixed = [*fixed, *[f"type({name})" for name in fixed]]
+
+    # Equal values of other classes are others: 1, 1.0 and True. Names belong to functions that take any arguments.
+    fixed = [*chosen, *[f"type({name})" for name in chosen]]
     fixed += [repr(name) for name in parameters.names[parameters.positional :]] if rest and named else []
-    keys = [*[f"{name}._key" for name in wanted], *fixed]
+    keys = [f"{name}._key" for name in wanted]
+    values = [*[name for name in by_position if name in dynamic], "*rest" if rest else ""]
+    values += [*[name for name in by_name if name in dynamic], "*named.values()" if named else ""]
     otherwise = " or ".join([*more, *[f"{name} is MISSING" for name in names]])
     return CALL.format(
-        parameters=", ".join([*heads, *named]),
-        arguments=arguments,
-        unless=_UNLESS.format(otherwise=otherwise, arguments=arguments) if by_place else "",
+        parameters=", ".join(filter(None, heads)),
+        arguments=given,
+        unless=_UNLESS.format(otherwise=otherwise, arguments=given) if by_place else "",
         arrays=(" and ".join(arrays) or "True") if len(wanted) <= MOST else "False",
-        keys=keys[0] if len(keys) == 1 and wanted else f"({_items(keys)})",
+        keys=keys[0] if len(keys) == 1 and not fixed else _tuple([*keys, *fixed]),
         buffers=", ".join(f"{name}._buf" for name in wanted),
         names="*named" if named else "",
-        values=f"({_items([*values, *['*named.values()' for _ in named]])})",
-        kinds=f"(*kinds, {_items(fixed)})" if fixed else "tuple(kinds)",
+        values=_tuple(values),
+        kinds=_tuple(["*kinds", *fixed]) if fixed else "tuple(kinds)",
     )
 
 
-def _items(names: list[str]) -> str:
-    """The inside of a tuple."""
-    return "".join(f"{name}, " for name in names)
+def _tuple(items: list[str]) -> str:
+    """A tuple of these, without empty ones."""
+    return f"({''.join(f'{item}, ' for item in items if item)})"
 
 
 @functools.cache
