@@ -315,7 +315,7 @@ def test_threads_that_call_for_the_first_time():
         assert not wrong
 
 
-def test_tracebacks_show_the_code_of_a_call(capsys):
+def test_tracebacks_show_the_code_of_a_call():
     f = phlox.jit(lambda x: jnp.dot(x, jnp.ones(2)))
     for _ in range(3):
         f(jnp.ones(2))

@@ -192,6 +192,32 @@ print(phlox.config.transfer_guard_host_to_device, phlox.config.transfer_guard_de
 """
 
 
+def test_user_contexts_with_equal_values():
+    context = phlox.make_user_context(0)
+    for value in (1, True, 1.0, 1):
+        with context(value):
+            assert type(context.value) is type(value)
+
+
+def test_settings_of_scopes_are_remembered():
+    def inside(**changes):
+        with settings.scope(**changes):
+            return settings.current()
+
+    once = inside(default_matmul_precision="high")
+    assert inside(default_matmul_precision="high") is once
+    config.update("jax_enable_x64", True)
+    try:
+        again = inside(default_matmul_precision="high")
+        assert again is not once
+        assert (again.enable_x64, again.default_matmul_precision) == (True, "high")
+    finally:
+        config.update("jax_enable_x64", False)
+    for n in range(300):
+        assert inside(compilation_cache_max_size=n).compilation_cache_max_size == n
+    assert 0 < len(settings.everywhere._replaced) <= 64
+
+
 def test_environment_for_debugging():
     source = os.path.dirname(os.path.dirname(phlox.__file__))
     given = {

@@ -16,8 +16,7 @@ def check_miss(name: str, key: Key, known: Iterable[Key], label: Label) -> None:
     """Called before the function `name` is traced, for a key that is not among those `known`.
 
     Keys are (structure of arguments, static arguments, settings, axes in scope, *types); `label` tells what to call an
-    argument by position. Raises `RefusedError` under
-    the flag `no_tracing`.
+    argument by position. Raises `RefusedError` under the flag `no_tracing`.
     """
     settings = config.current()
     if settings.no_tracing:

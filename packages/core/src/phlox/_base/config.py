@@ -214,9 +214,11 @@ class Settings:
         key, known = tuple(changes.items()), self._replaced
         found = known.get(key)
         if found is None:
-            if len(known) >= _MOST:
-                known.clear()
-            found = known[key] = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
+            found = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
+            if "user_contexts" not in changes:  # values of the user's, of which 1 and True are equal
+                if len(known) >= _MOST:
+                    known.clear()
+                known[key] = found
         return found
 
     if TYPE_CHECKING:  # the slots are made from the table, which a type checker cannot follow
