@@ -115,14 +115,14 @@ for package in (phlox, nn, optim, data):
     assert "site-packages" in package.__file__
     assert Path(package.__file__).with_name("py.typed").exists()
 
-init, apply = nn.serial(nn.Dense(8), nn.selu, nn.Dense(1))
-_, params = init(phlox.random.key(0), (-1, 2))
+model = nn.Sequential(nn.Linear(2, 8), nn.selu, nn.Linear(8, 1))
+params = model.init(phlox.random.key(0))
 adam = optim.adam(0.05)
 state = adam.init(params)
 
 @phlox.jit
 def step(params, state, x, y):
-    loss, gradients = phlox.value_and_grad(lambda params: jnp.mean((apply(params, x)[:, 0] - y) ** 2))(params)
+    loss, gradients = phlox.value_and_grad(lambda params: jnp.mean((model.apply(params, x)[:, 0] - y) ** 2))(params)
     updates, state = adam.update(gradients, state, params)
     return optim.apply_updates(params, updates), state, loss
 

@@ -48,21 +48,19 @@ class Training(NamedTuple):
 
 def training(settings: Settings, steps: int) -> Training:
     """The training of a network with hidden layers of `settings.widths`, by Adam, in so many steps."""
-    # SELU keeps mean and deviation of activations near 0 and 1, layer after layer, if weights begin like this.
-    dense = {"W_init": nn.initializers.lecun_normal(), "b_init": nn.initializers.zeros}
-    hidden = [layer for width in settings.widths for layer in (nn.Dense(width, **dense), nn.selu)]
-    init_params, apply = nn.serial(*hidden, nn.Dense(DIGITS, **dense), nn.log_softmax)
+    # SELU keeps mean and deviation of activations near 0 and 1, layer after layer, with the first weights of `Linear`.
+    model = nn.Sequential(nn.MLP((PIXELS, *settings.widths, DIGITS), activation=nn.selu), nn.log_softmax)
     adam = optim.adam(optim.cosine_decay_schedule(settings.learning_rate, steps))
 
     def init(key: Any) -> State:
         key, params_key = random.split(key)
-        _, params = init_params(params_key, (-1, PIXELS))
+        params = model.init(params_key)
         return State(params, adam.init(params), key)
 
     # The loss of one picture, noisy so that the network cannot learn the pictures by heart. `vmap` makes it a batch.
     def noisy_loss(params: Any, key: Any, image: Any, label: Any) -> Any:
         noise = NOISE * random.normal(key, image.shape)
-        return -apply(params, image + noise)[label]
+        return -model.apply(params, image + noise)[label]
 
     def mean_loss(params: Any, keys: Any, batch: Any) -> Any:
         return jnp.mean(phlox.vmap(noisy_loss, in_axes=(None, 0, 0, 0))(params, keys, batch["image"], batch["label"]))
@@ -81,7 +79,7 @@ def training(settings: Settings, steps: int) -> Training:
         return State(optim.apply_updates(state.params, updates), moments, key), loss
 
     def evaluate(params: Any, batch: Any) -> tuple[Any, Any]:
-        scores = apply(params, batch["image"])
+        scores = model.apply(params, batch["image"])
         chosen = jnp.take_along_axis(scores, batch["label"][:, None], axis=1)
         return -jnp.mean(chosen), jnp.mean(jnp.argmax(scores, axis=1) == batch["label"])
 

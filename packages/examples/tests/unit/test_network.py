@@ -21,12 +21,12 @@ def test_activations_keep_mean_and_deviation():
     """What SELU and its initialization are for."""
     init, _, _ = training(SETTINGS._replace(widths=(512,) * 8), 10)
     hidden = phlox.random.normal(phlox.random.key(1), (256, 64))
-    for part in init(phlox.random.key(0)).params[:-2]:
-        if part:
-            W, b = part
-            hidden = phlox.nn.selu(hidden @ W + b)
-            assert abs(float(hidden.mean())) < 0.1
-            assert 0.85 < float(hidden.std()) < 1.15
+    layers = init(phlox.random.key(0)).params["0"]["layers"]
+    for number in range(8):
+        layer = layers[str(number)]
+        hidden = phlox.nn.selu(hidden @ layer["weight"] + layer["bias"])
+        assert abs(float(hidden.mean())) < 0.1
+        assert 0.85 < float(hidden.std()) < 1.15
 
 
 def test_parts_of_a_batch_make_the_step_of_the_whole(pictures):
@@ -55,9 +55,9 @@ def test_noise_differs_from_step_to_step_and_picture_to_picture(pictures):
 def test_evaluation(pictures):
     init, _, evaluate = training(SETTINGS, 10)
     params = init(phlox.random.key(0)).params
-    W, b = params[-2]
     # A network that says 3 whatever it sees.
-    params[-2] = (jnp.zeros_like(W), jnp.zeros_like(b).at[3].set(2.0))
+    last = params["0"]["layers"]["3"]
+    last.update(weight=jnp.zeros_like(last["weight"]), bias=jnp.zeros_like(last["bias"]).at[3].set(2.0))
     loss, accuracy = evaluate(params, pictures)
     assert float(accuracy) == 1 / 8
     scores = np.log(np.exp(2.0) + 9) - np.where(np.arange(8) == 3, 2.0, 0.0)

@@ -1,43 +1,80 @@
-"""phlox_nn: neural network layers as pairs of functions, `init` and `apply`, over plain trees of arrays.
+"""phlox_nn: layers of neural networks. A layer is configuration; bound to parameters it is a function.
 
     import phlox_nn as nn
 
-    init, apply = nn.serial(nn.Dense(128), nn.selu, nn.Dropout(0.9), nn.Dense(10), nn.log_softmax)
-    output_shape, params = init(phlox.random.key(0), (-1, 64))
-    scores = apply(params, inputs, rng=phlox.random.key(1))
+    model = nn.Sequential(nn.Linear(64, 128), nn.relu, nn.Dropout(0.1), nn.Linear(128, 10))
+    params = model.init(phlox.random.key(0))  # nested dicts of arrays
+    scores = model.apply(params, images)  # a pure function, for jit, grad, vmap, scan and pmap
 
-The protocol is that of ``jax.example_libraries.stax``, and so are the numbers: the same key gives the same parameters.
-A layer is any pair ``(init, apply)``:
-
-    init(rng, input_shape) -> (output_shape, params)      -1 stands for a length that is not known yet, the batch's
-    apply(params, inputs, *, rng=None, **kwargs) -> outputs
-
-Inside `serial` a function of one array, such as `selu`, is a layer without parameters.
+Layers with state or random numbers get what they need as arguments: ``scores, state = model.apply(params, images,
+state=state, key=key, train=True)``. `Layer` tells how to write one's own.
 """
 
 import os as _os
 
 from phlox.extend import hide_frames as _hide_frames
 from phlox.nn import (
+    celu as celu,
     elu as elu,
     gelu as gelu,
+    glu as glu,
+    hard_sigmoid as hard_sigmoid,
+    hard_swish as hard_swish,
+    hard_tanh as hard_tanh,
     leaky_relu as leaky_relu,
+    log_sigmoid as log_sigmoid,
     log_softmax as log_softmax,
+    mish as mish,
+    one_hot as one_hot,
     relu as relu,
+    relu6 as relu6,
     selu as selu,
     sigmoid as sigmoid,
     silu as silu,
+    soft_sign as soft_sign,
     softmax as softmax,
     softplus as softplus,
+    squareplus as squareplus,
+    swish as swish,
     tanh as tanh,
 )
 
 from . import initializers as initializers
-from ._dense import Dense as Dense
+from ._adapters import LoRA as LoRA, SpectralNorm as SpectralNorm, WeightNorm as WeightNorm
+from ._attention import MultiHeadAttention as MultiHeadAttention, rotary as rotary
+from ._combine import Parallel as Parallel, Residual as Residual, Sequential as Sequential
+from ._conv import Conv as Conv, ConvTranspose as ConvTranspose
 from ._dropout import Dropout as Dropout
-from ._flatten import Flatten as Flatten
-from ._layer import Layer as Layer
-from ._serial import serial as serial
+from ._gated import GLU as GLU
+from ._layer import BATCH as BATCH, Layer as Layer
+from ._linear import MLP as MLP, Embedding as Embedding, Linear as Linear
+from ._norm import (
+    BatchNorm as BatchNorm,
+    GroupNorm as GroupNorm,
+    InstanceNorm as InstanceNorm,
+    LayerNorm as LayerNorm,
+    RMSNorm as RMSNorm,
+)
+from ._paths import labels as labels, mask as mask, merge as merge, partition as partition
+from ._pool import (
+    AvgPool as AvgPool,
+    MaxPool as MaxPool,
+    avg_pool as avg_pool,
+    flatten as flatten,
+    global_avg_pool as global_avg_pool,
+    global_max_pool as global_max_pool,
+    max_pool as max_pool,
+)
+from ._recurrent import (
+    GRU as GRU,
+    LSTM as LSTM,
+    RNN as RNN,
+    GRUCell as GRUCell,
+    LSTMCell as LSTMCell,
+    RNNCell as RNNCell,
+)
+from ._shardings import shardings as shardings
+from ._stack import Stack as Stack
 
 # Errors point at the line of the user who called a layer, not at the layer.
 _hide_frames(_os.path.dirname(__file__))

@@ -1,58 +1,46 @@
-"""Dropout, the one layer here that draws random numbers while it is applied."""
+"""Dropout: parts of the activations are zero in training."""
 
 from __future__ import annotations
 
-from numbers import Real
+from collections.abc import Sequence
 from typing import Any
 
 import phlox.numpy as jnp
 from phlox import random
-from phlox.errors import ArgumentError
 
-from ._layer import Layer, Params, Shape, checked_shape
+from . import _checks
+from ._layer import Layer
 
 
-def Dropout(rate: float, mode: str = "train") -> Layer:
-    """A layer that keeps each element with probability `rate`, divided by `rate`, and replaces the others by zero.
+class Dropout(Layer):
+    """In training each element is zero with probability `rate`, and divided by ``1 - rate`` otherwise.
 
-    `rate` is the part that is *kept*, as in ``jax.example_libraries.stax``: ``Dropout(0.9)`` drops a tenth. Shape and
-    dtype stay those of the inputs. Has no parameters. Source: Srivastava et al., 2014.
+    Keeps shape and dtype. Outside of training, or with rate 0, nothing happens and no key is needed. Source:
+    Srivastava et al., 2014.
 
     Args:
-      rate: above 0, and at most 1.
-      mode: 'train', or 'test', which passes inputs on as they are.
-
-    Raises:
-      ArgumentError: `rate` or `mode` is none of these, or `apply` gets no `rng` in mode 'train'.
+      rate: the part that is dropped, from 0 to 1.
+      broadcast: axes along which all elements share their fate, as (1, 2) for whole channels of images.
 
     >>> import phlox
-    >>> import phlox_nn as nn
-    >>> init, apply = nn.Dropout(0.5)
-    >>> apply((), phlox.numpy.ones(4), rng=phlox.random.key(0))
-    Array([0., 0., 2., 2.], dtype=float32)
+    >>> Dropout(0.5).apply({}, phlox.numpy.ones(4), key=phlox.random.key(2), train=True)
+    Array([2., 0., 2., 0.], dtype=float32)
+    >>> Dropout(0.5).apply({}, phlox.numpy.ones(4))
+    Array([1., 1., 1., 1.], dtype=float32)
     """
-    name = f"Dropout({rate})"
-    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate <= 1:
-        raise ArgumentError(
-            f"{name}: the rate must be a number above 0, and at most 1",
-            instead="the part to keep: Dropout(0.9) drops a tenth",
-            rate=rate,
-        )
-    if mode not in ("train", "test"):
-        raise ArgumentError(f"{name}: unknown mode {mode!r}", instead="'train' or 'test'", mode=mode)
 
-    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        return checked_shape(name, input_shape), ()
+    rate: float
+    broadcast: int | tuple[int, ...] = ()
 
-    def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
-        if mode == "test":
-            return inputs
-        if rng is None:
-            raise ArgumentError(
-                f"{name} draws random numbers and got no key",
-                instead="apply(params, inputs, rng=key), or a network made with mode='test'",
-            )
-        kept = random.bernoulli(rng, rate, jnp.shape(inputs))
-        return jnp.where(kept, inputs / rate, 0)
+    def __post_init__(self) -> None:
+        _checks.part(self, rate=self.rate)
 
-    return Layer(init, apply)
+    def __call__(self, x: Any) -> Any:
+        if not self.train or self.rate == 0:
+            return x
+        shape = list(jnp.shape(x))
+        for axis in self.broadcast if isinstance(self.broadcast, Sequence) else [self.broadcast]:
+            shape[axis] = 1
+        kept = random.bernoulli(self.random_key(), 1 - self.rate, tuple(shape))
+        # With rate 1 the quotient is infinite and unused; its derivative must be neither.
+        return jnp.where(kept, x / (1 - self.rate or 1), jnp.zeros((), x.dtype))

@@ -1,52 +1,557 @@
-"""What a layer is: a pair of functions. Layers know nothing of each other; `serial` puts them together."""
+"""What a layer is: configuration, a frozen dataclass, that becomes a function when it is bound to parameters.
+
+    class Scale(nn.Layer):
+        size: int
+
+        def parameters(self):
+            return {"scale": (nn.initializers.ones, (self.size,))}
+
+        def __call__(self, x):
+            return x * self.scale
+
+`Layer.bind` makes a copy of a layer that has its own arrays as attributes, and bound copies of its parts. The copies
+share one `Binding`, which carries what a call needs besides parameters: the key, whether it trains, the changes of the
+state. All of it lives as long as the call, so `Layer.apply` is a pure function. Nothing is global, and no layer knows
+another one.
+"""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import contextlib
+import dataclasses
+import functools
+import inspect
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, dataclass_transform
 
-from phlox.errors import ShapeError
+import phlox
+import phlox.numpy as jnp
+from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
 
-Shape = tuple[int, ...]
-Params = Any
+from . import _code, _paths
+from ._paths import Path, Tree
+
+#: metadata of a field whose layers are named by their place alone, without the field's name
+INLINE = "phlox_nn.inline"
+#: stands in the shape of a variable for the number of examples, which `init_state` is told
+BATCH = -1
+
+_Self = TypeVar("_Self", bound="Layer")
 
 
-class Layer(NamedTuple):
-    """A layer: `init` makes its parameters, `apply` uses them. A plain pair of such functions is as good.
+@dataclasses.dataclass(eq=False)
+class Binding:
+    """What the bound copies of one call have in common."""
 
-    Fields:
-      init: ``init(rng, input_shape) -> (output_shape, params)``. `rng` is a PRNG key; `input_shape` is a tuple of
-        lengths, where -1 stands for one that is not known yet; `params` is any tree of arrays.
-      apply: ``apply(params, inputs, *, rng=None, **kwargs) -> outputs``. `rng` is a key for layers that draw random
-        numbers. `serial` hands every keyword argument to all of its layers, so accept those you do not use.
+    key: Any = None
+    train: bool = False
+    dtype: Any = None
+    #: whether variables are given, so that they may be read and changed
+    stateful: bool = False
+    #: changed variables by path
+    changes: dict[Path, Any] = dataclasses.field(default_factory=dict)
+    #: how many keys were drawn at each path
+    draws: dict[Path, int] = dataclasses.field(default_factory=dict)
+    #: told of each call with (path, layer, arguments, result), for `summary`
+    watch: Callable[[Path, Layer, Any, Any], None] | None = None
+    #: what stands for the bound layer at a path, for layers that change others inside of them
+    adapt: Callable[[Path, Any], Any] | None = None
+    #: the bound layers whose calls are running, innermost last
+    running: list[Layer] = dataclasses.field(default_factory=list)
 
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """What is known of a layer before it is bound: its own arrays, and where its parts are."""
+
+    parameters: dict[str, Any]
+    variables: dict[str, Any]
+    #: (path below this layer, layer) of each part
+    parts: tuple[tuple[Path, Layer], ...]
+    #: attributes that hold parts: (name, path below this layer, what it holds)
+    holders: tuple[tuple[str, Path, Any], ...]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, dataclasses.Field))
+class Layer:
+    """A piece of a network. Subclasses are frozen dataclasses: annotated names are their configuration.
+
+    Fields that are layers, or tuples, lists or dicts of layers, are the parts. A subclass says what it computes in
+    ``__call__``, which runs on a bound copy: there, own arrays are attributes, and parts are functions. What else it
+    may say: `parameters`, `variables`, `parts`.
+
+    >>> import phlox
     >>> import phlox_nn as nn
-    >>> double = nn.Layer(lambda rng, shape: (shape, ()), lambda params, inputs, **kwargs: 2 * inputs)
-    >>> init, apply = nn.serial(double, double)
-    >>> apply([(), ()], 3.0)
-    12.0
+    >>> class Residual(nn.Layer):
+    ...     inner: nn.Layer
+    ...     size: int
+    ...
+    ...     def parameters(self):
+    ...         return {"scale": (nn.initializers.ones, (self.size,))}
+    ...
+    ...     def __call__(self, x):
+    ...         return x + self.scale * self.inner(x)
+    >>> model = Residual(nn.Linear(4, 4), 4)
+    >>> params = model.init(phlox.random.key(0))
+    >>> phlox.tree.map(phlox.numpy.shape, params)
+    {'inner': {'bias': (4,), 'weight': (4, 4)}, 'scale': (4,)}
+    >>> model.apply(params, phlox.numpy.ones((2, 4))).shape
+    (2, 4)
     """
 
-    init: Callable[[Any, Shape], tuple[Shape, Params]]
-    apply: Callable[..., Any]
+    def __init_subclass__(cls, *, init: bool = True, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = inspect.get_annotations(cls)
+        taken = [name for name in own if hasattr(Layer, name)]
+        if taken:
+            raise ArgumentError(
+                f"{cls.__name__}: the field {taken[0]!r} has the name of something that every layer has",
+                instead="another name",
+                field=taken[0],
+            )
+        # A class that writes its own __init__, as Sequential(*layers) does, sets the fields there, and so do subclasses
+        # of it that add no field. (`init=False` says the same to type checkers.)
+        generated = init and "__init__" not in cls.__dict__ and (bool(own) or cls.__init__ is object.__init__)
+        dataclasses.dataclass(frozen=True, repr=False, init=generated)(cls)
+        if "__call__" in cls.__dict__:
+            cls.__call__ = _watched(cls.__dict__["__call__"])  # type: ignore[method-assign]
 
+    # --- what a subclass may say --------------------------------------------------------------------------------
 
-def checked_shape(layer: str, shape: Any) -> Shape:
-    """`shape` as a tuple of lengths; `layer` names the layer in the error."""
-    lengths = [integer(n) for n in shape] if isinstance(shape, tuple | list) else [None]
-    if not all(n is not None and n >= -1 for n in lengths):
-        raise ShapeError(
-            f"{layer}: input_shape must be a tuple of lengths (or -1 for one not known yet), got {shape!r}",
-            instead="for example (-1, 64), a batch of any size with 64 features",
-            shape=shape,
+    def parameters(self) -> Mapping[str, Any]:
+        """The layer's own parameters: name → (initializer, shape), or (initializer, shape, dtype) for a fixed dtype."""
+        return {}
+
+    def variables(self) -> Mapping[str, Any]:
+        """The layer's own state, which is not learnt, in the form of `parameters`. `BATCH` in a shape stands for the
+        number of examples.
+        """
+        return {}
+
+    def parts(self) -> Mapping[str, Any]:
+        """Parts that are made from the configuration, beside those that are fields: name → layer, or several of them.
+
+        >>> import phlox_nn as nn
+        >>> class Pair(nn.Layer):
+        ...     size: int
+        ...
+        ...     def parts(self):
+        ...         return {"layers": [nn.Linear(self.size, self.size) for _ in range(2)]}
+        ...
+        ...     def __call__(self, x):
+        ...         return self.layers[1](nn.relu(self.layers[0](x)))
+        >>> import phlox
+        >>> params = Pair(4).init(phlox.random.key(0))
+        >>> phlox.tree.map(phlox.numpy.shape, params["layers"]["0"])
+        {'bias': (4,), 'weight': (4, 4)}
+        """
+        return {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the layer computes. Runs on a layer that is bound to parameters."""
+        raise ArgumentError(
+            f"{type(self).__name__} does not say what it computes", instead="def __call__(self, x): ..."
         )
-    return tuple(n for n in lengths if n is not None)
+
+    # --- from configuration to arrays ---------------------------------------------------------------------------
+
+    def init(self, key: Any, *, dtype: Any = jnp.float32) -> Tree:
+        """First values of all parameters.
+
+        The values of a parameter depend on the key and its path alone: parts may come and go beside it.
+
+        Args:
+          key: a PRNG key.
+          dtype: of all parameters that do not fix theirs.
+
+        Returns:
+          Nested dicts, named by field; layers in tuples are named by their place, "0", "1", … Layers without
+          parameters do not occur. ``phlox.eval_shape(model.init, key)`` has shapes and dtypes alone, and computes
+          nothing.
+
+        >>> import phlox
+        >>> import phlox_nn as nn
+        >>> phlox.tree.map(phlox.numpy.shape, nn.Sequential(nn.Linear(2, 3), nn.relu).init(phlox.random.key(0)))
+        {'0': {'bias': (3,), 'weight': (2, 3)}}
+        """
+        return self._make("parameters", key, (), dtype, None)
+
+    def init_state(self, *, batch: int = 1, dtype: Any = jnp.float32) -> Tree:
+        """First values of all variables: what is not learnt, as statistics of batches and caches of attention.
+
+        Args:
+          batch: the number of examples, for variables that are kept for each of them.
+          dtype: of all variables that do not fix theirs.
+
+        Returns:
+          Nested dicts, named as those of `init`; an empty one when no layer has variables.
+
+        >>> import phlox_nn as nn
+        >>> nn.BatchNorm(2).init_state()
+        {'mean': Array([0., 0.], dtype=float32), 'var': Array([1., 1.], dtype=float32)}
+        """
+        return self._make("variables", phlox.random.key(0), (), dtype, batch)
+
+    def apply(
+        self,
+        params: Any,
+        *args: Any,
+        state: Any = None,
+        key: Any = None,
+        train: bool = False,
+        dtype: Any = None,
+        method: str = "__call__",
+        **kwargs: Any,
+    ) -> Any:
+        """Computes with these parameters. A pure function, for `jit`, `grad`, `vmap`, `scan` and `pmap`.
+
+        Args:
+          params: as `init` makes them.
+          args, kwargs: what the layer's ``__call__`` takes, or the method that is named.
+          state: as `init_state` makes it; needed by layers that have variables.
+          key: a PRNG key; needed by layers that draw random numbers.
+          train: whether this is a step of training: `Dropout` drops, `BatchNorm` uses the batch.
+          dtype: what to compute in. Parameters and inputs of floating point are converted to it, statistics are kept
+            in 32 bits. By default everything is computed in the dtypes that are given.
+          method: the name of the method to call.
+
+        Returns:
+          The outputs; with `state`, the pair of outputs and new state.
+
+        Raises:
+          TreeError, ShapeError: parameters or state are not those of this layer; by path.
+          ArgumentError: the method does not take these arguments, or a layer needs `state` or `key`; by path.
+
+        >>> import phlox
+        >>> import phlox_nn as nn
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5))
+        >>> params = model.init(phlox.random.key(0))
+        >>> model.apply(params, phlox.numpy.ones((5, 2)), key=phlox.random.key(1), train=True).shape
+        (5, 3)
+        """
+        bound = self.bind(params, state=state, key=key, train=train, dtype=dtype)
+        function = getattr(bound, method, None)
+        if not callable(function):
+            raise ArgumentError(f"{type(self).__name__} has no method {method!r}", method=method)
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as error:
+            raise _misfit(bound, method, error) from None
+        args, (kwargs,) = bound.cast(*args), bound.cast(kwargs)
+        out = function(*args, **kwargs)
+        return out if state is None else (out, bound.updated_state())
+
+    def bind(
+        self: _Self,
+        params: Any,
+        *,
+        state: Any = None,
+        key: Any = None,
+        train: bool = False,
+        dtype: Any = None,
+    ) -> _Self:
+        """A copy of this layer that can be called: its arrays are attributes, its parts are bound too.
+
+        For looking inside, and for calls that `apply` has no form for. Arguments as for `apply`.
+
+        >>> import phlox
+        >>> import phlox_nn as nn
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.relu)
+        >>> bound = model.bind(model.init(phlox.random.key(0)))
+        >>> bound.layers[0].weight.shape, bound(phlox.numpy.ones((5, 2))).shape
+        ((2, 3), (5, 3))
+        """
+        binding = Binding(key, train, dtype if dtype is None else jnp.dtype(dtype), state is not None)
+        return self._bound({} if params is None else params, {} if state is None else state, binding, ())
+
+    # --- for bound layers ---------------------------------------------------------------------------------------
+
+    @property
+    def train(self) -> bool:
+        """Whether the running call is a step of training."""
+        return self._bound_by.train
+
+    @property
+    def path(self) -> str:
+        """Where this bound layer stands in the model, as ``blocks.0.attention``; empty for the model itself."""
+        return _paths.text(self.__dict__.get("_path", ()))
+
+    def random_key(self) -> Any:
+        """A PRNG key for this layer, another one each time.
+
+        Raises `ArgumentError` when the call was not given a key.
+        """
+        binding = self._bound_by
+        if binding.key is None:
+            raise ArgumentError(
+                f"{self._name()} draws random numbers and got no key", instead="apply(..., key=key)", layer=self.path
+            )
+        path = self._path
+        drawn = binding.draws[path] = binding.draws.get(path, 0) + 1
+        return _fold(binding.key, (*path, str(drawn)))
+
+    def update(self, **variables: Any) -> None:
+        """Changes own variables; `apply` returns them as part of the new state.
+
+        Raises `ArgumentError` when the call was not given a state, `ShapeError` when a shape changes.
+        """
+        binding = self._bound_by
+        for name, new in variables.items():
+            old = getattr(self, name)  # tells what is wrong when there is none
+            if jnp.shape(new) != jnp.shape(old):
+                raise ShapeError(
+                    f"{self._name()}: the variable {name!r} has shape {jnp.shape(old)} and cannot become "
+                    f"{jnp.shape(new)}",
+                    shapes=[jnp.shape(old), jnp.shape(new)],
+                )
+            new = jnp.asarray(new, jnp.result_type(old))
+            binding.changes[(*self._path, name)] = new
+            self.__dict__[name] = new
+
+    def updated_state(self) -> Tree:
+        """The state that this bound model was given, with what its calls have changed."""
+        items = dict(_paths.leaves(self.__dict__["_state"]))
+        here: Path = self._path
+        changes = self._bound_by.changes.items()
+        items.update({path[len(here) :]: value for path, value in changes if path[: len(here)] == here})
+        return _paths.nested(items)
+
+    def cast(self, *values: Any) -> tuple[Any, ...]:
+        """Arrays of floating point in `values` (trees) converted to the dtype that is computed in, if one was given."""
+        dtype = self._bound_by.dtype
+        return values if dtype is None else phlox.tree.map(lambda x: _converted(x, dtype), values)
+
+    def with_arrays(self: _Self, **arrays: Any) -> _Self:
+        """A copy of this bound layer that has other arrays of its own."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **arrays)
+        return copy
+
+    # --- how it is done -----------------------------------------------------------------------------------------
+
+    def _plan(self) -> _Plan:
+        # No cached_property: an AttributeError inside of it would be taken for its absence.
+        found: _Plan | None = self.__dict__.get("_planned")
+        if found is None:
+            self.__dict__["_planned"] = None  # for __getattr__, when what is asked below asks for too much
+            found = self.__dict__["_planned"] = self._make_plan()
+        return found
+
+    def _make_plan(self) -> _Plan:
+        parameters, variables, named = dict(self.parameters()), dict(self.variables()), dict(self.parts())
+        parts: list[tuple[Path, Layer]] = []
+        holders = []
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        held = [(f.name, () if f.metadata.get(INLINE) else (f.name,), getattr(self, f.name)) for f in fields]
+        for name, path, value in (*held, *((name, (name,), value) for name, value in named.items())):
+            before = len(parts)
+            _replaced(value, path, lambda *part: parts.append(part))
+            if len(parts) > before:
+                holders.append((name, path, value))
+        names = [*(f.name for f in fields), *named, *parameters, *variables]
+        for name in (*named, *parameters, *variables):
+            if names.count(name) > 1 or hasattr(type(self), name) or "." in name:
+                raise ArgumentError(
+                    f"{type(self).__name__}: {name!r} cannot be the name of an array or a part, as something else is "
+                    "called so",
+                    instead="another name, without dots",
+                    name=name,
+                )
+        return _Plan(parameters, variables, tuple(parts), tuple(holders))
+
+    def _make(self, kind: str, key: Any, path: Path, dtype: Any, batch: int | None) -> Tree:
+        """First values of the arrays of one kind, 'parameters' or 'variables'."""
+        plan = self._plan()
+        made: Tree = {}
+        for name, (initializer, shape, *fixed) in getattr(plan, kind).items():
+            full = tuple(batch if n == BATCH and batch is not None else n for n in shape)
+            made[name] = initializer(_fold(key, (*path, name)), full, *(fixed or [dtype]))
+        for below, part in plan.parts:
+            inside = part._make(kind, key, (*path, *below), dtype, batch)
+            if inside:
+                _paths.put(made, below, inside)
+        return made
+
+    def _bound(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
+        """The copy of this layer that has these arrays."""
+        plan = self._plan()
+        bound = self._copied(params, state, binding, path)
+        for name, (_, shape, *_dtype) in plan.parameters.items():
+            array = params[name]
+            if jnp.shape(array) != tuple(shape):
+                raise ShapeError(
+                    f"the parameter {_paths.text((*path, name))!r} has shape {jnp.shape(array)}, but "
+                    f"{_code.of_fields(self)} needs {tuple(shape)}",
+                    shapes=[jnp.shape(array), tuple(shape)],
+                    path=(*path, name),
+                )
+            bound.__dict__[name] = array if binding.dtype is None else _converted(array, binding.dtype)
+        if binding.stateful:
+            bound.__dict__.update({name: state[name] for name in plan.variables})
+        by_path = {
+            below: part._bound(_inside(params, below), _inside(state, below), binding, (*path, *below))
+            for below, part in plan.parts
+        }
+        for name, start, value in plan.holders:
+            bound.__dict__[name] = _replaced(value, start, lambda place, _: by_path[place])
+        return bound if binding.adapt is None else binding.adapt(path, bound)
+
+    def _copied(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
+        """The copy of this layer that is going to be bound, when names are what they should be."""
+        _same_names(self, params, path, "parameters")
+        if binding.stateful:
+            _same_names(self, state, path, "variables")
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__, _binding=binding, _path=path, _state=state)
+        return bound
+
+    @property
+    def _bound_by(self) -> Binding:
+        binding: Binding | None = self.__dict__.get("_binding")
+        if binding is None:
+            raise ArgumentError(
+                f"{type(self).__name__} is configuration and has no arrays before it is bound to parameters",
+                instead="model.apply(params, x), with params = model.init(key)",
+            )
+        return binding
+
+    def _name(self) -> str:
+        """The bound layer as errors call it: path and code."""
+        return f"{self.path} ({_short(self)})" if self.path else _short(self)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for attributes that are not there: arrays of a layer that has none.
+        if not name.startswith("_") and self.__dict__.get("_planned", self) is not None:
+            plan = self._plan()
+            if name in plan.variables and "_binding" in self.__dict__:
+                raise ArgumentError(
+                    f"{self._name()} has state and was given none",
+                    instead="model.apply(params, x, state=state), with state = model.init_state()",
+                    layer=self.path,
+                )
+            if name in plan.parameters or name in plan.variables:
+                _ = self._bound_by  # raises, as the layer is not bound
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return _code.of_fields(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Defaults are not pickled: initializers among them are functions without a name.
+        return dict(_code.given(self))
+
+    def __setstate__(self, given: dict[str, Any]) -> None:
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        self.__dict__.update(defaults, **given)
 
 
-def integer(n: Any) -> int | None:
-    """An integer of Python's, NumPy's or phlox's as one of Python's; None for all else, True and False included."""
+def _replaced(value: Any, path: Path, replace: Callable[[Path, Layer], Any]) -> Any:
+    """`value` with each layer in it replaced by ``replace(path, layer)``."""
+    if isinstance(value, Layer):
+        return replace(path, value)
+    if type(value) in (tuple, list):
+        return type(value)(_replaced(item, (*path, str(n)), replace) for n, item in enumerate(value))
+    if type(value) is dict:
+        return {name: _replaced(item, (*path, str(name)), replace) for name, item in value.items()}
+    return value
+
+
+def _inside(tree: Any, path: Path) -> Any:
+    """What lies at `path` of nested dicts; an empty dict where there is nothing."""
+    for name in path:
+        if not isinstance(tree, Mapping):
+            return {}
+        tree = tree.get(name, {})
+    return tree
+
+
+def _same_names(layer: Layer, tree: Any, path: Path, kind: str) -> None:
+    """Raises `TreeError` unless `tree` has the names of this layer's arrays and parts of one kind."""
+    where = f"of {_paths.text(path)} " if path else ""
+    maker = "init" if kind == "parameters" else "init_state"
+    if not isinstance(tree, Mapping):
+        raise TreeError(
+            f"the {kind} {where}must be a dict, got a {type(tree).__name__}",
+            instead=f"what model.{maker} returns",
+            path=path,
+            expected="dict",
+            got=tree,
+        )
+    plan = layer._plan()
+    own = getattr(plan, kind)
+    missing = [name for name in own if name not in tree]
+    known = {*own, *(below[0] for below, _ in plan.parts)}
+    unknown = [str(name) for name in tree if name not in known]
+    if missing or unknown:
+        parts = [f"lack {missing}" if missing else "", f"have {unknown}, which it does not know" if unknown else ""]
+        raise TreeError(
+            f"the {kind} {where}do not fit {_short(layer)}: they {' and '.join(filter(None, parts))}",
+            instead=f"what model.{maker} returns; phlox_nn.summary shows the names",
+            path=path,
+            expected=sorted(known),
+            got=sorted(map(str, tree)),
+        )
+
+
+def _short(layer: Layer) -> str:
+    """The code of a layer, cut where it is long."""
+    lines = _code.of_fields(layer).splitlines()
+    return lines[0] if len(lines) == 1 else f"{type(layer).__name__}(...)"
+
+
+def _converted(x: Any, dtype: Any) -> Any:
+    """An array of floating point in this dtype; all else as it is."""
+    return jnp.asarray(x, dtype) if hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
+def _fold(key: Any, path: Path) -> Any:
+    """The key for what stands at `path`."""
+    return phlox.random.fold_in(key, zlib.crc32("/".join(path).encode()))
+
+
+def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``__call__`` whose operations bear the layer's name in profiles, and whose errors tell its path."""
+
+    @functools.wraps(method)
+    def __call__(self: Layer, *args: Any, **kwargs: Any) -> Any:
+        binding = self._bound_by
+        if binding.running and binding.running[-1] is self:  # a subclass calls what it has overridden
+            return method(self, *args, **kwargs)
+        with _running(self, binding):
+            try:
+                out = method(self, *args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise  # from inside of the method
+                raise _misfit(self, "__call__", error) from None
+        if binding.watch is not None:
+            binding.watch(self._path, self, (args, kwargs), out)
+        return out
+
+    return __call__
+
+
+def _misfit(layer: Layer, method: str, error: TypeError) -> ArgumentError:
+    """What to raise for arguments that a method does not take."""
+    return ArgumentError(
+        f"{layer._name()}: {error}",
+        instead=f"{method}{inspect.signature(getattr(layer, method))}; apply itself takes state, key, train, dtype",
+        layer=layer.path,
+    )
+
+
+@contextlib.contextmanager
+def _running(layer: Layer, binding: Binding) -> Iterator[None]:
+    path: Path = layer._path
+    binding.running.append(layer)
     try:
-        return None if isinstance(n, bool) else operator.index(n)
-    except TypeError:
-        return None
+        with phlox.named_scope(path[-1] if path else type(layer).__name__):
+            yield
+    except PhloxError as error:
+        if path and not hasattr(error, "layer"):
+            error.layer = _paths.text(path)  # type: ignore[attr-defined]
+            error.add_note(f"  in layer: {layer._name()}")
+        raise
+    finally:
+        binding.running.pop()

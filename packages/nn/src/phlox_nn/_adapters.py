@@ -1,0 +1,250 @@
+"""Layers that change the weights of a layer inside of them: normalized weights, and low-rank changes (LoRA)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import phlox.numpy as jnp
+from phlox import lax
+from phlox.errors import ArgumentError
+from phlox.nn import initializers
+
+from . import _checks, _paths
+from ._layer import Binding, Layer
+from ._linear import Linear
+from ._paths import Path, Pattern, Tree
+from ._stack import Stack
+
+
+def _weight_shape(layer: Any, name: str) -> tuple[int, ...]:
+    """The shape of the weight of the layer inside. Raises `ArgumentError` when it has none of this name."""
+    inner = layer.layer
+    own = inner.parameters() if isinstance(inner, Layer) else {}
+    if name not in own:
+        raise ArgumentError(
+            f"{type(layer).__name__}: the layer inside has no parameter {name!r}, but {sorted(own)}",
+            instead="for example Linear or Conv",
+            layer=inner,
+        )
+    return tuple(own[name][1])
+
+
+class WeightNorm(Layer):
+    """A layer whose weight is divided by its norm, for each feature of the output, and multiplied by a learnt scale.
+
+    Source: Salimans and Kingma, 2016.
+
+    Args:
+      layer: the layer, for example `Linear` or `Conv`.
+      name: which of its parameters.
+
+    Parameters: scale (features of the output,), beside those of the part `layer`.
+
+    >>> import phlox
+    >>> import phlox_nn as nn
+    >>> model = WeightNorm(nn.Linear(2, 3))
+    >>> params = model.init(phlox.random.key(0))
+    >>> model.apply(params, phlox.numpy.ones((5, 2))).shape, params["scale"].shape
+    ((5, 3), (3,))
+    """
+
+    layer: Layer
+    name: str = "weight"
+
+    def parameters(self) -> Mapping[str, Any]:
+        return {"scale": (initializers.ones, _weight_shape(self, self.name)[-1:])}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        weight = getattr(self.layer, self.name)
+        wide = _checks.wide(weight)
+        norm = jnp.sqrt(jnp.sum(jnp.square(wide), axis=tuple(range(wide.ndim - 1)), keepdims=True))
+        changed = jnp.asarray(wide / norm * self.scale, weight.dtype)
+        return self.layer.with_arrays(**{self.name: changed})(*args, **kwargs)
+
+
+class SpectralNorm(Layer):
+    """A layer whose weight is divided by its largest singular value. Source: Miyato et al., 2018.
+
+    The value is estimated by a step of power iteration in each step of training, which goes on from the last one.
+
+    Args:
+      layer: the layer, for example `Linear` or `Conv`, whose weight counts as a matrix with a column for each feature
+        of the output.
+      name: which of its parameters.
+      steps: how many steps of the iteration are made at once.
+      epsilon: added to norms.
+
+    Variables: u (features of the output,) and sigma (), the estimate, beside those of the part `layer`.
+
+    >>> import phlox
+    >>> import phlox_nn as nn
+    >>> model = SpectralNorm(nn.Linear(2, 3))
+    >>> params, state = model.init(phlox.random.key(0)), model.init_state()
+    >>> y, state = model.apply(params, phlox.numpy.ones((5, 2)), state=state, train=True)
+    >>> y.shape, state["sigma"].shape
+    ((5, 3), ())
+    """
+
+    layer: Layer
+    name: str = "weight"
+    steps: int = 1
+    epsilon: float = 1e-12
+
+    def __post_init__(self) -> None:
+        _checks.size(self, steps=self.steps)
+
+    def variables(self) -> Mapping[str, Any]:
+        columns = _weight_shape(self, self.name)[-1]
+        unit = initializers.constant(1 / math.sqrt(columns))
+        return {"u": (unit, (columns,), jnp.float32), "sigma": (initializers.ones, (), jnp.float32)}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        weight = getattr(self.layer, self.name)
+        sigma = self.sigma
+        if self.train:
+            matrix = _checks.wide(weight).reshape(-1, weight.shape[-1])
+            u, still = self.u, lax.stop_gradient(matrix)
+            for _ in range(self.steps):
+                v = self._unit(still @ u)
+                u = self._unit(v @ still)
+            sigma = v @ matrix @ u
+            self.update(u=u, sigma=lax.stop_gradient(sigma))
+        changed = jnp.asarray(_checks.wide(weight) / sigma, weight.dtype)
+        return self.layer.with_arrays(**{self.name: changed})(*args, **kwargs)
+
+    def _unit(self, x: Any) -> Any:
+        return x / (jnp.linalg.norm(x) + self.epsilon)
+
+
+class _LowRank(Layer):
+    """The two thin matrices of a change."""
+
+    in_features: int
+    out_features: int
+    rank: int
+
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "a": (initializers.lecun_normal(), (self.in_features, self.rank)),
+            "b": (initializers.zeros, (self.rank, self.out_features)),
+        }
+
+
+class _Adapted(Linear):
+    """A bound `Linear` that also has the matrices `a` and `b` of a change, and its `factor`."""
+
+    def __call__(self, x: Any) -> Any:
+        y = super().__call__(x)
+        (x,) = self.cast(x)
+        return y + jnp.matmul(jnp.matmul(x, self.a), self.b) * self.factor
+
+
+class LoRA(Layer):
+    """A model in which linear maps are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
+
+    In the beginning `b` is zero, and the model computes what it did before. Source: Hu et al., 2021.
+
+    Args:
+      layer: a `Linear`, or any model with some inside.
+      rank: the number of columns of `a` and rows of `b`.
+      alpha: the changes are multiplied by ``alpha / rank``; by default by 1.
+      pattern: which maps are changed, by their dotted path inside of the model: a glob, several, or a function.
+
+    Its part is `layer`, whose parameters are those of the model alone. The matrices lie beside them under
+    ``adapters``, by the path of the map, so that ``partition(params, "adapters")`` takes what is learnt apart from the
+    rest. `merged` gives the model's parameters with the changes in them.
+
+    >>> import phlox
+    >>> import phlox_nn as nn
+    >>> model = LoRA(nn.MultiHeadAttention(8, 2), rank=2, pattern=("query", "value"))
+    >>> params = model.init(phlox.random.key(0))
+    >>> sorted(params["adapters"]), params["adapters"]["query"]["a"].shape
+    (['query', 'value'], (8, 2))
+    >>> learnt, frozen = nn.partition(params, "adapters")
+    """
+
+    layer: Layer
+    rank: int
+    alpha: float | None = None
+    pattern: Pattern = "*"
+
+    def __post_init__(self) -> None:
+        _checks.size(self, rank=self.rank)
+
+    @property
+    def _factor(self) -> float:
+        return 1.0 if self.alpha is None else self.alpha / self.rank
+
+    def parts(self) -> Mapping[str, Any]:
+        meant = _paths.matcher(self.pattern)
+        found = {path: linear for path, linear in _linears(self.layer, ()) if meant(_paths.text(path))}
+        if not found:
+            raise ArgumentError(
+                f"LoRA: no linear map is meant by the pattern {self.pattern!r}",
+                instead="a pattern of paths as phlox_nn.summary shows them; LoRA inside of a Stack, not around it",
+                pattern=self.pattern,
+            )
+        made = {path: _LowRank(x.in_features, x.out_features, self.rank) for path, x in found.items()}
+        return {"adapters": made[()] if () in made else _paths.nested(made)}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.layer(*args, **kwargs)
+
+    def decode(self, x: Any) -> Any:
+        """The method `decode` of the layer inside."""
+        return self.layer.decode(x)
+
+    def merged(self, params: Tree) -> Tree:
+        """The parameters of the model inside, with the changes added to its weights.
+
+        >>> import phlox
+        >>> import phlox_nn as nn
+        >>> model = LoRA(nn.Linear(4, 4), rank=2)
+        >>> params = model.init(phlox.random.key(0))
+        >>> sorted(model.merged(params))
+        ['bias', 'weight']
+        """
+        items = dict(_paths.leaves(params["layer"]))
+        for path, pair in _pairs(params["adapters"]).items():
+            weight = items[(*path, "weight")]
+            change = jnp.matmul(pair["a"], pair["b"]) * self._factor
+            items[(*path, "weight")] = weight + jnp.asarray(change, weight.dtype)
+        return _paths.nested(items)
+
+    def _bound(self, params: Any, state: Any, binding: Binding, path: Path) -> Any:
+        outer, pairs = binding.adapt, {}
+        for below, pair in _pairs(params.get("adapters", {})).items():
+            cast = pair if binding.dtype is None else {name: jnp.asarray(x, binding.dtype) for name, x in pair.items()}
+            pairs[(*path, "layer", *below)] = cast
+
+        def adapt(at: Path, bound: Any) -> Any:
+            if at in pairs:
+                changed = object.__new__(_Adapted)
+                changed.__dict__.update(bound.__dict__, factor=self._factor, **pairs[at])
+                bound = changed
+            return bound if outer is None else outer(at, bound)
+
+        binding.adapt = adapt
+        try:
+            return super()._bound(params, state, binding, path)
+        finally:
+            binding.adapt = outer
+
+
+def _linears(layer: Layer, path: Path) -> Iterator[tuple[Path, Linear]]:
+    """(path, layer) of each `Linear` in a model, but not of those that are bound within a loop."""
+    if isinstance(layer, Linear):
+        yield path, layer
+    elif not isinstance(layer, Stack):
+        for below, part in layer._plan().parts:
+            yield from _linears(part, (*path, *below))
+
+
+def _pairs(adapters: Tree) -> dict[Path, Tree]:
+    """The matrices ``{"a": …, "b": …}`` by the path of the linear map that they change."""
+    pairs: dict[Path, Tree] = {}
+    for path, value in _paths.leaves(adapters):
+        pairs.setdefault(path[:-1], {})[path[-1]] = value
+    return pairs

@@ -1,0 +1,213 @@
+"""Attention with several heads: of a sequence to itself or to another one, and token by token with a cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import phlox
+import phlox.numpy as jnp
+from phlox import lax, random
+from phlox.errors import ArgumentError, ShapeError
+from phlox.nn import initializers
+
+from . import _checks
+from ._layer import BATCH, Layer
+from ._linear import Linear
+
+
+def rotary(x: Any, positions: Any, base: float = 10000.0) -> Any:
+    """Turns pairs of features by angles that grow with the position, so that products tell relative positions.
+
+    Feature i goes with feature i + n/2, by the angle ``position * base ** (-2 i / n)``. Source: Su et al., 2021.
+
+    Args:
+      x: queries or keys, of shape (..., length, heads, n), n even.
+      positions: numbers of shape (..., length).
+      base: the larger, the slower the angles grow.
+
+    Returns an array like `x`.
+
+    >>> x = jnp.ones((2, 1, 4))
+    >>> rotary(x, jnp.arange(2)).shape
+    (2, 1, 4)
+    """
+    half = jnp.shape(x)[-1] // 2
+    speeds = base ** (-jnp.arange(half, dtype=jnp.float32) / half)
+    angles = jnp.asarray(positions, jnp.float32)[..., None, None] * speeds
+    sin, cos = jnp.sin(angles), jnp.cos(angles)
+    wide = _checks.wide(x)
+    first, second = wide[..., :half], wide[..., half:]
+    turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    return jnp.asarray(turned, jnp.result_type(x))
+
+
+class MultiHeadAttention(Layer):
+    """Attention with several heads, ``softmax(q @ k.T / sqrt(n)) @ v`` for each of them. Source: Vaswani et al., 2017.
+
+    Maps queries (..., length, features), and optionally a context (..., other length, context_features) that keys and
+    values come from, to (..., length, features).
+
+    Args:
+      features: the length of the last axis, a multiple of `num_heads`.
+      num_heads: how many heads there are.
+      kv_heads: heads of keys and values, a divisor of `num_heads`; each serves a group of heads (Ainslie et al., 2023).
+      context_features: the length of the context's last axis, by default `features`.
+      causal: whether each place looks only at places up to its own.
+      rotary_base: with it, queries and keys are turned by their positions, see `rotary`; 10000.0 is common.
+      use_bias: whether the four linear maps add something.
+      dropout: the part of the weights that is dropped in training.
+      cache_length: how many keys and values `decode` remembers.
+
+    Its parts are the linear maps `query`, `key`, `value` and `out`. Variables, with `cache_length`: keys and values
+    (examples, cache_length, kv_heads, features / num_heads), and index, the number of those that are there.
+
+    >>> import phlox
+    >>> layer = MultiHeadAttention(64, 8, causal=True)
+    >>> params = layer.init(phlox.random.key(0))
+    >>> layer.apply(params, phlox.numpy.ones((2, 5, 64))).shape
+    (2, 5, 64)
+    """
+
+    features: int
+    num_heads: int
+    kv_heads: int | None = None
+    context_features: int | None = None
+    causal: bool = False
+    rotary_base: float | None = None
+    use_bias: bool = True
+    dropout: float = 0.0
+    cache_length: int | None = None
+
+    def __post_init__(self) -> None:
+        _checks.size(self, features=self.features, num_heads=self.num_heads)
+        for name in ("kv_heads", "context_features", "cache_length"):
+            if getattr(self, name) is not None:
+                _checks.size(self, **{name: getattr(self, name)})
+        _checks.part(self, dropout=self.dropout)
+        if self.features % self.num_heads or self.num_heads % self._kv_heads:
+            raise ArgumentError(
+                f"MultiHeadAttention: num_heads={self.num_heads} must divide features={self.features}, and kv_heads="
+                f"{self._kv_heads} must divide num_heads",
+                instead="for example MultiHeadAttention(64, 8, kv_heads=2)",
+            )
+        if self.rotary_base is not None and self._size % 2:
+            raise ArgumentError(f"MultiHeadAttention: rotary positions need heads of even size, got {self._size}")
+
+    @property
+    def _kv_heads(self) -> int:
+        return self.num_heads if self.kv_heads is None else self.kv_heads
+
+    @property
+    def _size(self) -> int:
+        """Features of one head."""
+        return self.features // self.num_heads
+
+    def parts(self) -> Mapping[str, Any]:
+        given = self.features if self.context_features is None else self.context_features
+        narrow = self._kv_heads * self._size
+        return {
+            "query": Linear(self.features, self.features, self.use_bias),
+            "key": Linear(given, narrow, self.use_bias),
+            "value": Linear(given, narrow, self.use_bias),
+            "out": Linear(self.features, self.features, self.use_bias),
+        }
+
+    def variables(self) -> Mapping[str, Any]:
+        if self.cache_length is None:
+            return {}
+        cache = (initializers.zeros, (BATCH, self.cache_length, self._kv_heads, self._size))
+        return {"keys": cache, "values": cache, "index": (initializers.zeros, (), jnp.int32)}
+
+    def __call__(self, x: Any, context: Any = None, *, mask: Any = None) -> Any:
+        """Attends from each place of `x` to the places of `context`, by default to those of `x`.
+
+        Args:
+          x: of shape (..., length, features).
+          context: of shape (..., other length, context_features).
+          mask: bools: where false, a place is not looked at; of shape (length, other length), (examples, length, other
+            length) or (examples, heads, length, other length), where lengths may be 1.
+        """
+        _checks.rank(self, x, 2, "(..., length, features)")
+        source = x if context is None else context
+        q, k, v = (self._heads(f(a)) for f, a in ((self.query, x), (self.key, source), (self.value, source)))
+        if self.rotary_base is not None:
+            q = rotary(q, jnp.arange(q.shape[-3]), self.rotary_base)
+            k = rotary(k, jnp.arange(k.shape[-3]), self.rotary_base)
+        if mask is not None:
+            mask = jnp.asarray(mask, bool)
+            if not 2 <= mask.ndim <= 4:
+                raise ShapeError(
+                    f"{self._name()}: the mask must have two, three or four axes, got {phlox.typeof(mask).short}",
+                    instead="(length, other length), or with examples, or with examples and heads before them",
+                    shapes=[mask.shape],
+                    layer=self.path,
+                )
+            mask = mask[:, None] if mask.ndim == 3 else mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+        return self._attend(q, k, v, mask, self.causal)
+
+    def decode(self, x: Any) -> Any:
+        """As the call of a causal layer, for the next places of a sequence: earlier keys and values are remembered.
+
+        Args:
+          x: of shape (..., length, features): one token or several, which follow those of the calls before. The
+            number of examples is the one that `init_state` was told.
+
+        When more than `cache_length` places were given, the results are nan.
+        """
+        if self.cache_length is None:
+            raise ArgumentError(
+                f"{self._name()}: decode needs a cache", instead="MultiHeadAttention(..., cache_length=256)"
+            )
+        _checks.rank(self, x, 2, "(..., length, features)")
+        q, k, v = (self._heads(f(x)) for f in (self.query, self.key, self.value))
+        length, index = x.shape[-2], self.index
+        positions = index + jnp.arange(length)
+        if self.rotary_base is not None:
+            q, k = (rotary(a, positions, self.rotary_base) for a in (q, k))
+        keys, values = self._remember("keys", k), self._remember("values", v)
+        self.update(keys=keys, values=values, index=index + length)
+        seen = jnp.arange(self.cache_length) <= positions[:, None]
+        y = self._attend(q, keys, values, seen[None, None], False)
+        return jnp.where(index + length <= self.cache_length, y, jnp.nan)
+
+    def _heads(self, x: Any) -> Any:
+        return x.reshape((*x.shape[:-1], -1, self._size))
+
+    def _remember(self, name: str, new: Any) -> Any:
+        """The cache of this name with new keys or values in their place."""
+        cache = getattr(self, name)
+        examples = math.prod(new.shape[:-3])
+        if examples != cache.shape[0]:
+            raise ShapeError(
+                f"{self._name()}: decode got {examples} examples, but its cache is for {cache.shape[0]}",
+                instead=f"state = model.init_state(batch={examples})",
+                shapes=[new.shape, cache.shape],
+                layer=self.path,
+            )
+        new = jnp.asarray(new.reshape((examples, *new.shape[-3:])), cache.dtype)
+        return lax.dynamic_update_slice(cache, new, (0, self.index, 0, 0))
+
+    def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:
+        """Attention of queries (..., t, n, size) to keys and values (..., s, kv_heads, size)."""
+        lead = q.shape[:-3]
+        q, k, v = (a.reshape((-1, *a.shape[-3:])) for a in _checks.one_dtype(q, k, v))
+        if self.train and self.dropout:
+            y = self._with_dropout(q, k, v, mask, causal)
+        else:
+            y = phlox.nn.dot_product_attention(q, k, v, mask=mask, is_causal=causal)
+        return self.out(y.reshape((*lead, q.shape[1], self.features)))
+
+    def _with_dropout(self, q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:
+        k, v = (jnp.repeat(a, self.num_heads // self._kv_heads, axis=-2) for a in (k, v))
+        scores = jnp.einsum("btnh,bsnh->bnts", q, k) / math.sqrt(self._size)
+        if causal:
+            before = jnp.tri(q.shape[1], k.shape[1], dtype=bool)
+            mask = before if mask is None else mask & before
+        if mask is not None:
+            scores = jnp.where(mask, scores, jnp.finfo(scores.dtype).min)
+        weights = jnp.asarray(phlox.nn.softmax(_checks.wide(scores)), scores.dtype)
+        kept = random.bernoulli(self.random_key(), 1 - self.dropout, weights.shape)
+        weights = jnp.where(kept, weights / (1 - self.dropout or 1), jnp.zeros((), weights.dtype))
+        return jnp.einsum("bnts,bsnh->btnh", weights, v)

@@ -1,0 +1,83 @@
+"""Checks of what layers are configured with and are given. Errors name the layer, with its path where it is bound."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import phlox.numpy as jnp
+from phlox import typeof
+from phlox.errors import ArgumentError, ShapeError
+
+
+def size(layer: Any, **values: Any) -> None:
+    """Raises `ArgumentError` unless each value is a positive integer."""
+    for name, value in values.items():
+        try:
+            good = not isinstance(value, bool) and operator.index(value) > 0
+        except TypeError:
+            good = False
+        if not good:
+            raise ArgumentError(
+                f"{type(layer).__name__}: {name} must be a positive integer, got {value!r}", **{name: value}
+            )
+
+
+def part(layer: Any, **values: Any) -> None:
+    """Raises `ArgumentError` unless each value is a number from 0 to 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ArgumentError(
+                f"{type(layer).__name__}: {name} must be a number from 0 to 1, got {value!r}", **{name: value}
+            )
+
+
+def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> None:
+    """Raises `ShapeError` unless the last axis of `x` has this length."""
+    aval = typeof(x)
+    if not aval.shape or aval.shape[-1] != expected:
+        raise ShapeError(
+            f"{layer._name()}: the last axis of {what} must have length {expected}, got {aval.short}",
+            instead=f"arrays of shape (..., {expected})",
+            shapes=[aval.shape, (..., expected)],
+            layer=layer.path,
+        )
+
+
+def rank(layer: Any, x: Any, least: int, axes: str) -> None:
+    """Raises `ShapeError` unless `x` has so many axes at least; `axes` names them."""
+    aval = typeof(x)
+    if len(aval.shape) < least:
+        raise ShapeError(
+            f"{layer._name()}: inputs need the axes {axes}, got {aval.short}", shapes=[aval.shape], layer=layer.path
+        )
+
+
+def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """A number for each of `count` axes, from one for all or a sequence. Raises `ArgumentError` for all else."""
+    try:
+        found = (operator.index(value),) * count
+    except TypeError:
+        found = (
+            tuple(operator.index(n) for n in value)
+            if isinstance(value, Sequence) and not isinstance(value, str)
+            else ()
+        )
+    if len(found) != count or any(n < least for n in found):
+        raise ArgumentError(
+            f"{type(layer).__name__}: {name} must be an integer from {least} on, or {count} of them, got {value!r}",
+            **{name: value},
+        )
+    return found
+
+
+def one_dtype(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays in the dtype that NumPy's rules promote them to."""
+    dtype = jnp.result_type(*arrays)
+    return tuple(jnp.asarray(x, dtype) for x in arrays)
+
+
+def wide(x: Any) -> Any:
+    """`x` in 32 bits at least: sums of statistics lose too much in 16."""
+    return jnp.asarray(x, jnp.promote_types(jnp.result_type(x), jnp.float32))

@@ -1,0 +1,176 @@
+"""Convolutions over one, two or three axes, and the transposed ones that undo their strides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from phlox import lax
+from phlox.errors import ArgumentError
+from phlox.nn import initializers
+
+from . import _checks
+from ._layer import Layer
+
+Lengths = int | tuple[int, ...]
+#: "SAME" and "VALID" as in `phlox.lax`; a number for both ends of all axes, or one for each axis, or pairs of numbers
+Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
+
+
+def padding_pairs(layer: Any, padding: Padding, count: int) -> str | list[tuple[int, int]]:
+    """Padding as `phlox.lax` takes it. Raises `ArgumentError` for what is none."""
+    if isinstance(padding, str):
+        if padding.upper() in ("SAME", "VALID", "SAME_LOWER"):
+            return padding.upper()
+    elif isinstance(padding, int):
+        return [(padding, padding)] * count
+    elif isinstance(padding, Sequence) and len(padding) == count:
+        pairs = [(p, p) if isinstance(p, int) else p for p in padding]
+        if all(isinstance(p, Sequence) and len(p) == 2 for p in pairs):
+            return [(int(p[0]), int(p[1])) for p in pairs]
+    raise ArgumentError(
+        f"{type(layer).__name__}: padding must be 'SAME', 'VALID', an integer, or one (or a pair) for each of {count} "
+        f"axes, got {padding!r}",
+        padding=padding,
+    )
+
+
+class _Convolution(Layer):
+    """What convolutions have in common: the checks, and examples with or without an axis for the batch."""
+
+    in_features: int
+    out_features: int
+    kernel_size: Lengths
+    strides: Lengths = 1
+    padding: Padding = "SAME"
+    dilation: Lengths = 1
+    groups: int = 1
+    use_bias: bool = True
+    weight_init: initializers.Initializer = initializers.lecun_normal()
+    bias_init: initializers.Initializer = initializers.zeros
+
+    def __post_init__(self) -> None:
+        _checks.size(self, in_features=self.in_features, out_features=self.out_features, groups=self.groups)
+        count = 1 if isinstance(self.kernel_size, int) else len(self.kernel_size)
+        if not 1 <= count <= 3:
+            raise ArgumentError(
+                f"{type(self).__name__}: kernel_size must have one to three lengths, got {self.kernel_size!r}",
+                instead="for example (3, 3)",
+                kernel_size=self.kernel_size,
+            )
+        for name in ("kernel_size", "strides", "dilation"):
+            _checks.lengths(self, name, getattr(self, name), count)
+        padding_pairs(self, self.padding, count)
+        if self.in_features % self.groups or self.out_features % self.groups:
+            raise ArgumentError(
+                f"{type(self).__name__}: {self.in_features} and {self.out_features} features cannot be cut into "
+                f"{self.groups} groups",
+                groups=self.groups,
+            )
+
+    def parameters(self) -> Mapping[str, Any]:
+        kernel = self._each("kernel_size")
+        weight = {"weight": (self.weight_init, (*kernel, self.in_features // self.groups, self.out_features))}
+        return weight | ({"bias": (self.bias_init, (self.out_features,))} if self.use_bias else {})
+
+    def _each(self, name: str) -> tuple[int, ...]:
+        """A field as a number for each axis."""
+        count = 1 if isinstance(self.kernel_size, int) else len(self.kernel_size)
+        return _checks.lengths(self, name, getattr(self, name), count)
+
+    def _convolve(self, x: Any, weight: Any) -> Any:
+        """The convolution of examples on one axis, (n, *space, features), without the bias."""
+        raise NotImplementedError
+
+    def __call__(self, x: Any) -> Any:
+        count = len(self._each("kernel_size"))
+        _checks.rank(self, x, count + 1, f"(..., {', '.join(_AXES[-count:])}, features)")
+        _checks.features(self, x, self.in_features)
+        x, weight = _checks.one_dtype(*self.cast(x), self.weight)
+        lead = x.shape[: -count - 1]
+        y = self._convolve(x.reshape((-1 if lead else 1, *x.shape[-count - 1 :])), weight)
+        y = y.reshape((*lead, *y.shape[1:]))
+        return y + self.bias if self.use_bias else y
+
+
+_AXES = ("depth", "height", "width")
+_NUMBERS = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
+
+
+class Conv(_Convolution):
+    """A convolution over one, two or three axes, as many as `kernel_size` has lengths.
+
+    Maps (..., *space, in_features) to (..., *space, out_features).
+
+    Args:
+      in_features, out_features: lengths of the last axis before and after.
+      kernel_size: the lengths of the kernel; a number for one axis.
+      strides: how far the kernel moves from one element of the output to the next.
+      padding: "SAME", "VALID", a number of zeros at both ends, one for each axis, or pairs of numbers.
+      dilation: distance between elements of the kernel.
+      groups: features are divided into so many groups, each with its part of the kernel; as many as features make a
+        depthwise convolution.
+      use_bias: whether something is added.
+      weight_init, bias_init: initializers.
+
+    Parameters: weight (*kernel_size, in_features / groups, out_features), bias (out_features,).
+
+    >>> import phlox
+    >>> layer = Conv(3, 8, (3, 3), strides=2)
+    >>> layer.apply(layer.init(phlox.random.key(0)), phlox.numpy.ones((5, 28, 28, 3))).shape
+    (5, 14, 14, 8)
+    """
+
+    def _convolve(self, x: Any, weight: Any) -> Any:
+        count = len(self._each("kernel_size"))
+        return lax.conv_general_dilated(
+            x,
+            weight,
+            self._each("strides"),
+            padding_pairs(self, self.padding, count),
+            rhs_dilation=self._each("dilation"),
+            dimension_numbers=_NUMBERS[count],
+            feature_group_count=self.groups,
+        )
+
+
+class ConvTranspose(_Convolution):
+    """A transposed convolution, which makes the axes of space `strides` times longer.
+
+    Maps (..., *space, in_features) to (..., *space, out_features). The kernel is not reversed, as in flax.
+
+    Args: as for `Conv`; padding is that of the convolution which this one transposes, so that ``padding=1`` takes away
+      an element at each end.
+
+    Parameters: weight (*kernel_size, in_features / groups, out_features), bias (out_features,).
+
+    >>> import phlox
+    >>> layer = ConvTranspose(8, 3, (3, 3), strides=2)
+    >>> layer.apply(layer.init(phlox.random.key(0)), phlox.numpy.ones((5, 14, 14, 8))).shape
+    (5, 28, 28, 3)
+    """
+
+    def _convolve(self, x: Any, weight: Any) -> Any:
+        kernel, strides, dilation = (self._each(name) for name in ("kernel_size", "strides", "dilation"))
+        given = padding_pairs(self, self.padding, len(kernel))
+        pads = []
+        for axis, (k, s, d) in enumerate(zip(kernel, strides, dilation, strict=True)):
+            reach = d * (k - 1)  # how far the kernel extends beyond its first element
+            if given == "VALID":
+                pads.append((reach, s - 1 + max(reach + 1 - s, 0)))
+            elif isinstance(given, str):
+                low = reach if s > reach else -(-(reach + s - 1) // 2)
+                pads.append((low, reach + s - 1 - low))
+            else:
+                low, high = given[axis]
+                pads.append((reach - low, reach - high))
+        return lax.conv_general_dilated(
+            x,
+            weight,
+            (1,) * len(kernel),
+            pads,
+            lhs_dilation=strides,
+            rhs_dilation=dilation,
+            dimension_numbers=_NUMBERS[len(kernel)],
+            feature_group_count=self.groups,
+        )

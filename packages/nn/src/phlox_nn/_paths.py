@@ -1,0 +1,151 @@
+"""Paths in nested dicts of arrays: how parameters and state are named, matched and put together.
+
+A path is a tuple of strings; written out, its parts are joined by dots, as PyTorch does: ``blocks.0.attention.query``.
+Knows nothing of layers.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from phlox.errors import ArgumentError, TreeError
+
+Path = tuple[str, ...]
+Tree = dict[str, Any]
+#: Which paths are meant: a glob such as ``"*.bias"``, several of them, or a function of the dotted path.
+Pattern = str | tuple[str, ...] | list[str] | Callable[[str], bool]
+
+
+def text(path: Path) -> str:
+    """A path with its parts joined by dots."""
+    return ".".join(path)
+
+
+def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """(path, leaf) of everything in nested dicts that is no dict, in order."""
+    if isinstance(tree, Mapping):
+        for name, part in tree.items():
+            yield from leaves(part, (*path, str(name)))
+    else:
+        yield path, tree
+
+
+def put(tree: Tree, path: Path, value: Any) -> None:
+    """Puts `value` at `path` of nested dicts, which are made where they are missing."""
+    *head, last = path
+    for name in head:
+        tree = tree.setdefault(name, {})
+    tree[last] = value
+
+
+def nested(items: Mapping[Path, Any]) -> Tree:
+    """Nested dicts of values that are named by path."""
+    tree: Tree = {}
+    for path, value in items.items():
+        put(tree, path, value)
+    return tree
+
+
+def matcher(pattern: Pattern) -> Callable[[str], bool]:
+    """The function that says whether a dotted path is meant by `pattern`.
+
+    A glob means a leaf by its whole path, or all leaves below a part: ``encoder`` and ``encoder.*`` are the same.
+    """
+    if callable(pattern):
+        return pattern
+    globs = (pattern,) if isinstance(pattern, str) else tuple(pattern)
+    if not all(isinstance(glob, str) for glob in globs):
+        raise ArgumentError(
+            f"a pattern is a glob, several globs, or a function of a path, got {pattern!r}",
+            instead="for example '*.bias', or lambda path: path.endswith('bias')",
+            pattern=pattern,
+        )
+    return lambda path: any(fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, f"{glob}.*") for glob in globs)
+
+
+def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
+    """Takes the parameters that `pattern` means apart from the others.
+
+    Args:
+      params: nested dicts of arrays, as `Layer.init` makes them.
+      pattern: a glob over dotted paths (``"*.bias"``), a part (``"encoder"`` means all below it), several of them, or
+        a function that is given the dotted path of a leaf.
+
+    Returns:
+      Two trees of nested dicts: what was meant, and the rest. `merge` puts them together. A function of the first one
+      can be differentiated while the second one stays as it is.
+
+    Raises:
+      ArgumentError: the pattern means nothing, so that it is likely misspelt.
+
+    >>> trained, frozen = partition({"body": {"weight": 1.0}, "head": {"weight": 2.0, "bias": 3.0}}, "head")
+    >>> trained, frozen
+    ({'head': {'weight': 2.0, 'bias': 3.0}}, {'body': {'weight': 1.0}})
+    >>> merge(trained, frozen)
+    {'head': {'weight': 2.0, 'bias': 3.0}, 'body': {'weight': 1.0}}
+    """
+    meant = matcher(pattern)
+    parts: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})
+    for path, leaf in leaves(params):
+        parts[not meant(text(path))][path] = leaf
+    if not parts[0] and not callable(pattern):
+        names = [text(path) for path in parts[1]]
+        raise ArgumentError(
+            f"no parameter is meant by the pattern {pattern!r}",
+            instead=f"one that fits a path, for example {names[0]!r}" if names else "parameters that are not empty",
+            pattern=pattern,
+            paths=names,
+        )
+    return nested(parts[0]), nested(parts[1])
+
+
+def merge(*trees: Any) -> Tree:
+    """Puts together what `partition` took apart.
+
+    Raises `TreeError` when two trees have a value at the same path.
+
+    >>> merge({"a": {"x": 1}}, {"a": {"y": 2}}, {"b": 3})
+    {'a': {'x': 1, 'y': 2}, 'b': 3}
+    """
+    found: dict[Path, Any] = {}
+    for tree in trees:
+        for path, leaf in leaves(tree):
+            if any(path[:n] in found for n in range(len(path) + 1)):
+                raise TreeError(
+                    f"merge: two trees have a value at {text(path)}",
+                    instead="trees that partition took apart",
+                    path=path,
+                )
+            found[path] = leaf
+    return nested(found)
+
+
+def mask(params: Any, pattern: Pattern) -> Tree:
+    """Nested dicts of True where `pattern` means a parameter and False elsewhere, as ``optax.masked`` takes them.
+
+    >>> mask({"weight": 1.0, "bias": 2.0}, "bias")
+    {'weight': False, 'bias': True}
+    """
+    meant = matcher(pattern)
+    return nested({path: bool(meant(text(path))) for path, _ in leaves(params)})
+
+
+def labels(params: Any, rules: Mapping[str, str], default: str) -> Tree:
+    """Nested dicts with a label for each parameter, as ``optax.multi_transform`` takes them.
+
+    Args:
+      params: nested dicts of arrays.
+      rules: label by pattern; the first pattern that fits decides.
+      default: the label of parameters that no pattern fits.
+
+    >>> labels({"weight": 1.0, "bias": 2.0}, {"bias": "slow"}, "fast")
+    {'weight': 'fast', 'bias': 'slow'}
+    """
+    return nested({path: first(rules, text(path), default) for path, _ in leaves(params)})
+
+
+def first(rules: Mapping[str, Any], path: str, default: Any) -> Any:
+    """What the first rule says whose pattern means this dotted path."""
+    return next((value for pattern, value in rules.items() if matcher(pattern)(path)), default)
