@@ -10,6 +10,7 @@ import jax.api_util
 import jax.custom_batching
 import jax.custom_derivatives
 import jax.example_libraries.optimizers
+import jax.example_libraries.stax
 import jax.experimental.checkify
 import jax.experimental.jet
 import jax.export
@@ -64,6 +65,7 @@ from conformance import (
     test_remat,
     test_solves,
     test_stages,
+    test_stax,
     test_transforms,
     test_trees,
     test_ufuncs,
@@ -115,6 +117,7 @@ ELSEWHERE = {
     "custom_derivatives": [test_closures, test_custom, test_custom_rules],
     "checkpoint_policies": [test_remat],
     "example_libraries.optimizers": [test_example_optimizers],
+    "example_libraries.stax": [test_stax],
     "": [
         test_transforms,
         test_custom,

@@ -1,5 +1,5 @@
 """``phlox.example_libraries``: small libraries that older JAX programs use."""
 
-from . import optimizers
+from . import optimizers, stax
 
-__all__ = ["optimizers"]
+__all__ = ["optimizers", "stax"]

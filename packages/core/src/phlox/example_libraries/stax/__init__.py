@@ -1,0 +1,103 @@
+"""``phlox.example_libraries.stax``: layers as pairs of functions, as in ``jax.example_libraries.stax``.
+
+    init, apply = serial(Dense(128), Relu, Dropout(0.9), Dense(10), LogSoftmax)
+    output_shape, params = init(phlox.random.key(0), (-1, 64))
+    scores = apply(params, inputs, rng=phlox.random.key(1))
+
+The same key gives the same parameters as there. A layer is any pair ``(init, apply)``:
+
+    init(rng, input_shape) -> (output_shape, params)      -1 stands for a length that is not known yet, the batch's
+    apply(params, inputs, *, rng=None, **kwargs) -> outputs
+
+Programs that start today are better served by `phlox_nn`.
+"""
+
+from ...nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
+from ...nn.initializers import glorot_normal, normal, ones, zeros
+from ._combine import FanInConcat, FanInSum, FanOut, parallel, serial, shape_dependent
+from ._dense import Dense
+from ._dropout import Dropout
+from ._elementwise import (
+    Elu,
+    Exp,
+    Gelu,
+    Identity,
+    LeakyRelu,
+    LogSoftmax,
+    Relu,
+    Selu,
+    Sigmoid,
+    Softmax,
+    Softplus,
+    Tanh,
+    elementwise,
+)
+from ._flatten import Flatten
+from ._layer import Layer
+from ._windows import (
+    AvgPool,
+    BatchNorm,
+    Conv,
+    Conv1DTranspose,
+    ConvTranspose,
+    GeneralConv,
+    GeneralConvTranspose,
+    MaxPool,
+    SumPool,
+)
+
+glorot = glorot_normal
+randn = normal
+logsoftmax = log_softmax
+
+__all__ = [
+    "AvgPool",
+    "BatchNorm",
+    "Conv",
+    "Conv1DTranspose",
+    "ConvTranspose",
+    "Dense",
+    "Dropout",
+    "Elu",
+    "Exp",
+    "FanInConcat",
+    "FanInSum",
+    "FanOut",
+    "Flatten",
+    "Gelu",
+    "GeneralConv",
+    "GeneralConvTranspose",
+    "Identity",
+    "Layer",
+    "LeakyRelu",
+    "LogSoftmax",
+    "MaxPool",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "SumPool",
+    "Tanh",
+    "elementwise",
+    "elu",
+    "gelu",
+    "glorot",
+    "glorot_normal",
+    "leaky_relu",
+    "log_softmax",
+    "logsoftmax",
+    "normal",
+    "ones",
+    "parallel",
+    "randn",
+    "relu",
+    "selu",
+    "serial",
+    "shape_dependent",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "standardize",
+    "zeros",
+]

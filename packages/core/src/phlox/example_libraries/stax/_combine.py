@@ -1,0 +1,168 @@
+"""Layers made of layers: one after the other, side by side, and made when the shape is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import numpy as jnp, random
+from ..._base.errors import ArgumentError, ShapeError, TreeError
+from ._layer import Layer, Params, Shape, checked_shape
+
+
+def serial(*layers: Any) -> Layer:
+    """The layer that applies `layers` one after the other.
+
+    Args:
+      layers: pairs ``(init, apply)``, see `Layer`; or functions of one array that keep its shape, such as `selu`.
+
+    Parameters are a list with those of each layer, ``()`` for functions. Each layer gets a key of its own, in `init`
+    and, when `rng` is given, in `apply`.
+
+    Raises:
+      ArgumentError: something is neither a pair nor a function.
+      TreeError: `apply` gets parameters of another number of layers.
+      ShapeError: a function changes the shape.
+
+    >>> import phlox
+    >>> from phlox.example_libraries import stax
+    >>> init, apply = stax.serial(stax.Dense(4), stax.relu, stax.Dense(2))
+    >>> output_shape, params = init(phlox.random.key(0), (-1, 3))
+    >>> phlox.jit(apply)(params, phlox.numpy.ones((5, 3))).shape
+    (5, 2)
+    """
+    made = [_layer(number, layer) for number, layer in enumerate(layers)]
+
+    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+        shape, params = checked_shape("serial", input_shape), []
+        for layer in made:
+            # Also for layers without parameters: stax's numbers depend on it.
+            rng, key = random.split(rng)
+            shape, part = layer.init(key, shape)
+            params.append(part)
+        return shape, params
+
+    def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
+        if not isinstance(params, list | tuple) or len(params) != len(made):
+            got = f"{len(params)}" if isinstance(params, list | tuple) else f"a {type(params).__name__}"
+            raise TreeError(
+                f"serial: the parameters must be a list with a part for each of {len(made)} layers, got {got}",
+                instead="the parameters that init returned",
+                path=(),
+                expected=len(made),
+                got=params,
+            )
+        keys = [None] * len(made) if rng is None or not made else random.split(rng, len(made))
+        for layer, part, key in zip(made, params, keys, strict=True):
+            inputs = layer.apply(part, inputs, rng=key, **kwargs)
+        return inputs
+
+    return Layer(init, apply)
+
+
+def parallel(*layers: Any) -> Layer:
+    """The layer that applies each of `layers` to an input of its own: a list of inputs becomes a list of outputs.
+
+    Goes with `FanOut` before it, and `FanInSum` or `FanInConcat` behind it. Layers and keys as for `serial`.
+
+    >>> import phlox
+    >>> from phlox.example_libraries import stax
+    >>> init, apply = stax.parallel(stax.Dense(4), stax.Identity)
+    >>> shapes, params = init(phlox.random.key(0), [(-1, 3), (-1, 3)])
+    >>> shapes, [y.shape for y in apply(params, [phlox.numpy.ones((5, 3))] * 2)]
+    (((-1, 4), (-1, 3)), [(5, 4), (5, 3)])
+    """
+    made = [_layer(number, layer) for number, layer in enumerate(layers)]
+
+    def init(rng: Any, input_shapes: Any) -> tuple[Any, Params]:
+        keys = random.split(rng, len(made))
+        pairs = [layer.init(key, shape) for layer, key, shape in zip(made, keys, input_shapes, strict=True)]
+        return tuple(shape for shape, _ in pairs), tuple(params for _, params in pairs)
+
+    def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
+        keys = [None] * len(made) if rng is None or not made else random.split(rng, len(made))
+        together = zip(made, params, inputs, keys, strict=True)
+        return [layer.apply(part, x, rng=key, **kwargs) for layer, part, x, key in together]
+
+    return Layer(init, apply)
+
+
+def shape_dependent(make_layer: Callable[[Any], Any]) -> Layer:
+    """The layer ``make_layer(input_shape)``, which is made each time when the shape of its inputs is known.
+
+    >>> import phlox
+    >>> from phlox.example_libraries import stax
+    >>> init, apply = stax.shape_dependent(lambda shape: stax.Dense(2 * shape[-1]))
+    >>> init(phlox.random.key(0), (-1, 3))[0]
+    (-1, 6)
+    """
+    return Layer(
+        lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
+        lambda params, inputs, **kwargs: make_layer(jnp.shape(inputs))[1](params, inputs, **kwargs),
+    )
+
+
+def FanOut(num: int) -> Layer:
+    """The layer that gives its input `num` times, as a list.
+
+    >>> from phlox.example_libraries import stax
+    >>> stax.FanOut(2).apply((), 3.0)
+    [3.0, 3.0]
+    """
+    return Layer(lambda rng, shape: ([shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num)
+
+
+#: The layer that adds a list of inputs of one shape.
+FanInSum = Layer(lambda rng, shapes: (shapes[0], ()), lambda params, inputs, **kwargs: sum(inputs))
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    """The layer that joins a list of inputs along an axis.
+
+    >>> from phlox.example_libraries import stax
+    >>> stax.FanInConcat().init(None, [(-1, 2), (-1, 3)])
+    ((-1, 5), ())
+    """
+
+    def init(rng: Any, shapes: Any) -> tuple[Shape, Params]:
+        place = axis % len(shapes[0])
+        joined = sum(shape[place] for shape in shapes)
+        return (*shapes[0][:place], joined, *shapes[0][place + 1 :]), ()
+
+    return Layer(init, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis))
+
+
+def _layer(number: int, layer: Any) -> Layer:
+    """`layer` as a pair; a function becomes one."""
+    if isinstance(layer, tuple) and len(layer) == 2 and all(map(callable, layer)):
+        return Layer(*layer)
+    if getattr(layer, "__module__", "").startswith(__package__):
+        raise ArgumentError(
+            f"serial: layer {number} is {layer.__name__} itself, which makes layers",
+            instead=f"{layer.__name__}(...)",
+            layer=layer,
+        )
+    if not callable(layer):
+        raise ArgumentError(
+            f"serial: layer {number} is {layer!r}, neither a pair (init, apply) nor a function",
+            instead="for example serial(Dense(10), selu)",
+            layer=layer,
+        )
+    return _function(number, layer)
+
+
+def _function(number: int, function: Callable[[Any], Any]) -> Layer:
+    name = f"layer {number} of serial, {getattr(function, '__name__', 'a function')}"
+
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+        outputs = function(inputs)
+        before, after = jnp.shape(inputs), jnp.shape(outputs)
+        if before != after:
+            raise ShapeError(
+                f"{name}, turns shape {before} into {after}, but functions used as layers must keep the shape",
+                instead="a pair (init, apply) whose init tells the new shape",
+                shapes=[before, after],
+            )
+        return outputs
+
+    return Layer(lambda rng, input_shape: (input_shape, ()), apply)

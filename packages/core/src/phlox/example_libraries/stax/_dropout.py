@@ -1,0 +1,56 @@
+"""Dropout, the one layer here that draws random numbers while it is applied."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from ... import numpy as jnp, random
+from ..._base.errors import ArgumentError
+from ._layer import Layer, Params, Shape, checked_shape
+
+
+def Dropout(rate: float, mode: str = "train") -> Layer:
+    """A layer that keeps each element with probability `rate`, divided by `rate`, and replaces the others by zero.
+
+    `rate` is the part that is *kept*, as in ``jax.example_libraries.stax``: ``Dropout(0.9)`` drops a tenth. Shape and
+    dtype stay those of the inputs. Has no parameters. Source: Srivastava et al., 2014.
+
+    Args:
+      rate: above 0, and at most 1.
+      mode: 'train', or 'test', which passes inputs on as they are.
+
+    Raises:
+      ArgumentError: `rate` or `mode` is none of these, or `apply` gets no `rng` in mode 'train'.
+
+    >>> import phlox
+    >>> from phlox.example_libraries import stax
+    >>> init, apply = stax.Dropout(0.5)
+    >>> apply((), phlox.numpy.ones(4), rng=phlox.random.key(0))
+    Array([0., 0., 2., 2.], dtype=float32)
+    """
+    name = f"Dropout({rate})"
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate <= 1:
+        raise ArgumentError(
+            f"{name}: the rate must be a number above 0, and at most 1",
+            instead="the part to keep: Dropout(0.9) drops a tenth",
+            rate=rate,
+        )
+    if mode not in ("train", "test"):
+        raise ArgumentError(f"{name}: unknown mode {mode!r}", instead="'train' or 'test'", mode=mode)
+
+    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+        return checked_shape(name, input_shape), ()
+
+    def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
+        if mode == "test":
+            return inputs
+        if rng is None:
+            raise ArgumentError(
+                f"{name} draws random numbers and got no key",
+                instead="apply(params, inputs, rng=key), or a network made with mode='test'",
+            )
+        kept = random.bernoulli(rng, rate, jnp.shape(inputs))
+        return jnp.where(kept, inputs / rate, 0)
+
+    return Layer(init, apply)

@@ -1,0 +1,34 @@
+"""Functions of each element as layers without parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import nn, numpy as jnp
+from ._layer import Layer
+
+
+def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+    """The layer that applies a function, with these keyword arguments, and keeps the shape.
+
+    >>> import phlox
+    >>> from phlox.example_libraries import stax
+    >>> stax.elementwise(phlox.numpy.clip, min=0, max=1).apply((), phlox.numpy.array([-2.0, 0.5]))
+    Array([0. , 0.5], dtype=float32)
+    """
+    return Layer(lambda rng, shape: (shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
+
+
+Identity = Layer(lambda rng, shape: (shape, ()), lambda params, inputs, **kwargs: inputs)
+Tanh = elementwise(jnp.tanh)
+Relu = elementwise(nn.relu)
+Exp = elementwise(jnp.exp)
+LogSoftmax = elementwise(nn.log_softmax, axis=-1)
+Softmax = elementwise(nn.softmax, axis=-1)
+Softplus = elementwise(nn.softplus)
+Sigmoid = elementwise(nn.sigmoid)
+Elu = elementwise(nn.elu)
+LeakyRelu = elementwise(nn.leaky_relu)
+Selu = elementwise(nn.selu)
+Gelu = elementwise(nn.gelu)

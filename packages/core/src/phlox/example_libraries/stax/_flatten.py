@@ -1,0 +1,38 @@
+"""Flattening: the step from images to dense layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import numpy as jnp
+from ..._base.errors import ShapeError
+from ._layer import Layer, Params, Shape, checked_shape
+
+
+def _need_axes(shape: Shape) -> Shape:
+    if not shape:
+        raise ShapeError("Flatten: inputs need a first axis, the batch's, got a scalar", shape=shape)
+    return shape
+
+
+def _init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+    shape = _need_axes(checked_shape("Flatten", input_shape))
+    if -1 in shape[1:]:
+        raise ShapeError(
+            f"Flatten: only the first length of input_shape {shape} may be -1",
+            instead="the number of features must be known",
+            shape=shape,
+        )
+    return (shape[0], math.prod(shape[1:])), ()
+
+
+def _apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+    shape = _need_axes(jnp.shape(inputs))
+    # Not reshape(n, -1): an empty batch has no -1.
+    return jnp.reshape(inputs, (shape[0], math.prod(shape[1:])))
+
+
+#: A layer that joins all axes but the first: (batch, a, b, ...) becomes (batch, a b ...). It takes no options, so it is
+#: used as it is, ``serial(Flatten, Dense(10))``. Raises `ShapeError` for scalars.
+Flatten = Layer(_init, _apply)
