@@ -1,9 +1,8 @@
 """``phlox.errors``: the errors that phlox raises. The tree of classes is drawn in `phlox._base.errors`."""
 
 from ._base import errors as _errors
-from ._base.config import ConfigError as ConfigError
 from ._base.errors import *  # noqa: F403  (its __all__ is the list of all errors)
 from ._xla.compile import JaxRuntimeError as JaxRuntimeError
 
-__all__ = ["ConfigError", "JaxRuntimeError"]
+__all__ = ["JaxRuntimeError"]
 __all__ += _errors.__all__

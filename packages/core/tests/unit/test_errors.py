@@ -1,11 +1,16 @@
 """Bad input: each kind has its own error, which names the argument or tree path, and says what to write instead."""
 
+import importlib
+import pickle
+import traceback
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import phlox
 import phlox.numpy as jnp
-from phlox import errors
+from phlox import errors, lax
 
 
 def refuse(kind, run):
@@ -263,3 +268,51 @@ def test_warnings_are_at_the_users_line(name):
         make()
     line = make.__code__.co_firstlineno
     assert {(w.filename, w.lineno) for w in caught} == {(__file__, line)}
+
+
+def classes_below(kind):
+    return {kind}.union(*(classes_below(c) for c in kind.__subclasses__()))
+
+
+def test_all_errors_are_public_and_say_so():
+    for file in sorted(Path(phlox.__file__).parent.rglob("*.py")):
+        parts = file.relative_to(Path(phlox.__file__).parent.parent).with_suffix("").parts
+        importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    ours = [c for c in classes_below(errors.PhloxError) if c.__module__.partition(".")[0] == "phlox"]
+    assert len(ours) > 40
+    for kind in ours:
+        assert kind.__module__ == "phlox.errors"
+        assert getattr(errors, kind.__name__) is kind
+
+
+def test_tracebacks_show_the_public_name():
+    try:
+        jnp.ones(3) + jnp.ones(4)
+    except errors.ShapeError as error:
+        assert "\nphlox.errors.ShapeError: " in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: jnp.ones(3) + jnp.ones(4),
+        lambda: jnp.sum(jnp.ones(3), axis=1),
+        lambda: lax.sin(jnp.arange(3)),
+        lambda: phlox.jit(lambda x: int(x))(1.0),
+        lambda: phlox.vmap(lambda x, y: x)(jnp.ones(2), jnp.ones(3)),
+        lambda: phlox.config.update("enable_x64", "perhaps"),
+        lambda: lax.cond(True, lambda: (1,), lambda: [1]),
+        lambda: jnp.ones(3)["a"],
+        lambda: phlox.grad(lambda x: x)(1),
+    ],
+)
+def test_errors_are_pickled_with_their_place_and_data(run):
+    with pytest.raises(errors.PhloxError) as caught:
+        run()
+    error = caught.value
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert copy.where.line == error.where.line
+    assert copy.where.column == error.where.column
+    assert vars(copy).keys() == vars(error).keys()

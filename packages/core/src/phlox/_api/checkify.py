@@ -162,7 +162,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     >>> from phlox.experimental import checkify
     >>> checkify.check(jnp.array(1) > 2, "{x} is not above 2", x=jnp.array(1))
     Traceback (most recent call last):
-    phlox._ops.check.JaxRuntimeError: 1 is not above 2 (`check` failed at ...)
+    phlox.experimental.checkify.JaxRuntimeError: 1 is not above 2 (`check` failed at ...)
     """
     function = "debug_check" if debug else "check"
     if not _is_truth_value(pred):

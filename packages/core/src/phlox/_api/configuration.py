@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .._base import config as settings
+from .._base.errors import ConfigError
 from .._xla import devices
 
 
@@ -27,7 +28,7 @@ class Config:
         """Sets a flag for the process. Raises `ConfigError` for unknown flags and values, and when it is too late."""
         short = name.removeprefix("jax_").removeprefix("phlox_")
         if short in ("num_cpu_devices", "platforms") and devices.started():
-            raise settings.ConfigError(
+            raise ConfigError(
                 f"{short} can only be set before the first device is used",
                 instead=f"phlox.config.update({short!r}, ...) at the start, or the variable PHLOX_{short.upper()}",
             )

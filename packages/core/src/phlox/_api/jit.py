@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base import config, pytree
-from .._base.errors import RefError, UnexpectedTracerError
+from .._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import warn
@@ -26,7 +26,7 @@ from .._ops.call import jit_p
 from .._ops.shape import own
 from .._trace.axes import axis_env
 from .._trace.leaks import no_leaks
-from .._trace.refs import CapturedRefs, Ref
+from .._trace.refs import Ref
 from .._trace.staging import stage
 from .._trace.trace import ArrayLike, Tracer, check_live
 from .._xla import permission
@@ -306,7 +306,7 @@ class JitFunction:
             with on(self._store.account):
                 lowered = self._lower(args, kwargs, statics, in_tree, keys)
                 program = lowered.lowering.compile(self._options.compiler_options)
-        except CapturedRefs:
+        except CapturedRefsError:
             if not self._threads:
                 raise
             return self._thread(in_tree, statics, mine)
@@ -412,7 +412,7 @@ class JitFunction:
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
-        except CapturedRefs:
+        except CapturedRefsError:
             if not self._threads:
                 raise
             return self._thread(in_tree, statics, mine).run(leaves)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._base.errors import CapturedRefsError
 from .._base.pytree import PyTreeDef, flatten
-from .._trace.refs import CapturedRefs, Ref, lifted, values, write_all
+from .._trace.refs import Ref, lifted, values, write_all
 from . import arguments
 from .references import check_distinct, merged
 
@@ -62,7 +63,7 @@ class Threaded:
             try:
                 (outs, new), kept = self.function(values(self.captured), rest, values(passed))
                 break
-            except CapturedRefs as found:
+            except CapturedRefsError as found:
                 fresh = [ref for ref in found.refs if ref not in self.captured]
                 if not fresh:
                     raise

@@ -17,11 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import PhloxError
-
-
-class ConfigError(PhloxError, AttributeError, ValueError):
-    """A flag that does not exist, or a value that it cannot take."""
+from .errors import ConfigError
 
 
 def _boolean(value: Any) -> bool:

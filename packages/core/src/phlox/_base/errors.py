@@ -2,7 +2,10 @@
 
     PhloxError
     ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
+    │   └── ObservationsError (RuntimeError)   weights that are not one for each observation
     ├── OptionError (ValueError)               an option with a value that it does not take
+    │   └── PaddingError (RuntimeError)        a word that names no padding
+    ├── ConfigError (AttributeError, ValueError) a flag that does not exist, or does not take this value
     ├── CompilationError (RuntimeError)        XLA could not compile a program
     │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
     ├── ExportError (ValueError)               a function that cannot be exported, or not be read again
@@ -36,11 +39,14 @@
     ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution
     ├── IndexingError (IndexError, TypeError)   an index that arrays do not understand
     ├── RefError (ValueError)                  a reference used as it cannot be
+    │   └── CapturedRefsError                  … from outside of the function that uses it
+    ├── UncheckedError (ValueError)            a `check` in a program that cannot raise
     ├── JaxprTypeError (TypeError)             a program whose types do not fit
     └── InconclusiveDimensionOperation         a question about symbolic lengths that has no one answer
 
-Names that JAX has are JAX's. Classes derive from the built-in class that JAX or NumPy would raise, so that
-`except TypeError` written for them keeps working. Data sits in attributes: nobody needs to parse a message.
+Names that JAX has are JAX's. All of them are public, in `phlox.errors`. Classes derive from the built-in class that
+JAX or NumPy would raise, so that `except TypeError` written for them keeps working. Data sits in attributes: nobody
+needs to parse a message.
 """
 
 from __future__ import annotations
@@ -55,9 +61,11 @@ __all__ = [
     "AxisNameError",
     "AxisSizeError",
     "CallbackError",
+    "CapturedRefsError",
     "CompilationError",
     "CompilerOptionError",
     "ConcretizationTypeError",
+    "ConfigError",
     "DeletedArrayError",
     "DerivativeError",
     "DeviceError",
@@ -74,7 +82,9 @@ __all__ = [
     "LeakedTracerError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
+    "ObservationsError",
     "OptionError",
+    "PaddingError",
     "PhloxError",
     "RefError",
     "RefusedError",
@@ -86,6 +96,7 @@ __all__ = [
     "TransferError",
     "TreeError",
     "TypePromotionError",
+    "UncheckedError",
     "UnexpectedTracerError",
     "UnsupportedError",
 ]
@@ -135,6 +146,18 @@ class ArgumentError(PhloxError, TypeError, ValueError):
 
 class OptionError(PhloxError, ValueError):
     """An option has a value that it does not take, or options do not go together. The message lists what it takes."""
+
+
+class PaddingError(OptionError, RuntimeError):
+    """A word that names no padding. Fix: ``'VALID'``, ``'SAME'`` or ``'SAME_LOWER'``."""
+
+
+class ConfigError(PhloxError, AttributeError, ValueError):
+    """A flag that does not exist, or a value that it cannot take."""
+
+
+class ObservationsError(ArgumentError, RuntimeError):
+    """Weights that are not one for each observation: a `RuntimeError` too, as NumPy has it."""
 
 
 class CompilationError(PhloxError, RuntimeError):
@@ -192,7 +215,7 @@ class TypePromotionError(DtypeError):
     >>> with phlox.numpy_dtype_promotion("strict"):
     ...     jnp.ones(2, "float32") + jnp.ones(2, "int32")
     Traceback (most recent call last):
-    phlox._base.errors.TypePromotionError: no implicit promotion between float32 and int32
+    phlox.errors.TypePromotionError: no implicit promotion between float32 and int32
     """
 
 
@@ -343,5 +366,23 @@ class RefError(PhloxError, ValueError):
     """A reference to an array (`phlox.Ref`) is used as it cannot be: returned, passed twice, indexed outside of it."""
 
 
+class CapturedRefsError(RefError):
+    """A function that is traced uses references from outside, and what traces it has no way to pass them in and out.
+
+    Attribute `refs` holds them. Fix: pass the array in and return the new one; or ``freeze(ref)`` around the function.
+    """
+
+    refs: Any
+
+
+class UncheckedError(PhloxError, ValueError):
+    """A `check` is in a program that is compiled, and was not turned into a result by `checkify`."""
+
+
 class KeyReuseError(JAXTypeError, RuntimeError):
     """A PRNG key was used twice. Fix: ``key, subkey = phlox.random.split(key)``."""
+
+
+# Where users find them, and what tracebacks and pickles say.
+for _name in __all__:
+    globals()[_name].__module__ = "phlox.errors"

@@ -171,6 +171,19 @@ class Location:
     def __repr__(self) -> str:
         return f"Location({self})"
 
+    def __reduce__(self) -> Any:  # errors are pickled with their location, and code objects cannot be
+        return _restored, (self.file, self.function, self.line, self.column, self.scope)
+
+
+def _restored(file: str, function: str, line: int, column: int, names: tuple[str, ...]) -> Location:
+    """The location of a pickle: in a code object that has one instruction at this place."""
+    import ast
+
+    start = column - 1
+    nothing = ast.Constant(None, lineno=line, col_offset=start, end_lineno=line, end_col_offset=start)
+    code = compile(ast.Expression(nothing), file, "eval").replace(co_name=function)
+    return Location(code, len(code.co_code) - 2, names)
+
 
 def user_location(depth: int = 1) -> Location | None:
     """The innermost frame that is not ours, or None when everything on the stack is."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import PhloxError
+from .._base.errors import UncheckedError
 from .._base.pytree import PyTreeDef
 from .._base.source import Location
 from .._ir import dtypes
@@ -43,9 +43,7 @@ class JaxException(Exception):
 class JaxRuntimeError(ValueError):
     """A check failed. The exception that says which one is its cause."""
 
-
-class UncheckedError(PhloxError, ValueError):
-    """A `check` is in a program that is compiled, and was not turned into a result by `checkify`."""
+    __module__ = "phlox.experimental.checkify"
 
 
 class Report(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._base.errors import ArgumentError, OptionError
+from .._base.errors import ArgumentError, PaddingError
 
 Ints = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
@@ -21,10 +21,6 @@ def dilated(length: int, factor: int) -> int:
 def positions(length: int, window: int, stride: int) -> int:
     """How many places a window has on an axis of this (padded) length."""
     return 0 if window > length else (length - window) // stride + 1
-
-
-class _PaddingError(OptionError, RuntimeError):
-    """A word that names no padding."""
 
 
 def padtype_to_pads(
@@ -46,7 +42,7 @@ def padtype_to_pads(
     if word == "VALID":
         return [(0, 0)] * len(in_shape)
     if word not in ("SAME", "SAME_LOWER"):
-        raise _PaddingError(f"unknown padding {padding!r}", instead="'VALID', 'SAME' or 'SAME_LOWER'")
+        raise PaddingError(f"unknown padding {padding!r}", instead="'VALID', 'SAME' or 'SAME_LOWER'")
     pads = []
     for length, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         total = max((-(-length // stride) - 1) * stride + window - length, 0)

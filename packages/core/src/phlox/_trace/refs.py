@@ -3,9 +3,9 @@
 Programs stay pure, and no primitive knows of references. A cell belongs to the trace in which it was made, its home;
 there a write replaces the value in it, which may as well be a tracer. Traces above pass reads and writes on to their
 parent. Only a trace that records a program (`JaxprTrace`) cannot: what happens in it happens when the program runs. It
-notes which references from outside the function used, and `stage` raises `CapturedRefs` at the end. Whoever staged the
-function then stages another one, that takes the values of these references and returns them (see `lifted`), and writes
-them back: carries of a loop, results of a branch, arguments and results of a compiled function.
+notes which references from outside the function used, and `stage` raises `CapturedRefsError` at the end. Whoever
+staged the function then stages another one, that takes the values of these references and returns them (see `lifted`),
+and writes them back: carries of a loop, results of a branch, arguments and results of a compiled function.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import PhloxError, RefError
+from .._base.errors import CapturedRefsError, PhloxError
 from .._ir.avals import ShapedArray
 from .._ir.primitive import current_trace
 
@@ -121,19 +121,15 @@ class Ref:
         return leaked(self)
 
 
-class CapturedRefs(RefError):
-    """A function that is traced uses references from outside, and what traces it has no way to pass them in and out."""
-
-    refs: Sequence[Ref]
-
-    def __init__(self, refs: Sequence[Ref], name: str):
-        types = ", ".join(str(ref.aval) for ref in refs)
-        super().__init__(
-            f"{name or 'a traced function'} uses references from outside ({types}), "
-            "which this transformation does not pass in and out",
-            instead="pass the array in and return the new one; or freeze(ref) around the function",
-            refs=refs,
-        )
+def captured(refs: Sequence[Ref], name: str) -> CapturedRefsError:
+    """The error that names the references from outside that a traced function uses."""
+    types = ", ".join(str(ref.aval) for ref in refs)
+    return CapturedRefsError(
+        f"{name or 'a traced function'} uses references from outside ({types}), "
+        "which this transformation does not pass in and out",
+        instead="pass the array in and return the new one; or freeze(ref) around the function",
+        refs=refs,
+    )
 
 
 def lifted(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
@@ -171,7 +167,7 @@ def threading(run: Callable[[Sequence[Ref]], Any]) -> Any:
     while True:
         try:
             return run(refs)
-        except CapturedRefs as found:
+        except CapturedRefsError as found:
             new = [ref for ref in found.refs if ref not in refs]
             if not new:
                 raise

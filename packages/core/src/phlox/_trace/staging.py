@@ -17,7 +17,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
-from .refs import CapturedRefs, Ref
+from .refs import Ref, captured
 from .trace import ArrayLike, Trace, Tracer, check_live, not_an_array, typeof
 
 _SCALARS = (int, float, bool, complex)
@@ -112,7 +112,7 @@ class JaxprTrace(Trace):
     def jaxpr(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The recorded program with these outputs, and the values of its constants."""
         if self.captured:
-            raise CapturedRefs(self.captured, self.name)
+            raise captured(self.captured, self.name)
         outvars = [self.atom(x) for x in outputs]
         constvars = list(self.constants.values())
         made = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
@@ -148,8 +148,8 @@ def stage(
     """Records `fun`, which takes one tracer for each of `in_avals` and returns a flat sequence of values.
 
     `arg_names` is asked for the user's names of the arguments when an error message needs them.
-    Returns the Jaxpr and the values of its constants (which may be tracers of an outer trace). Raises `CapturedRefs`
-    when `fun` uses references from outside.
+    Returns the Jaxpr and the values of its constants (which may be tracers of an outer trace). Raises
+    `CapturedRefsError` when `fun` uses references from outside.
     """
     trace = JaxprTrace(name, arg_names)
     tracers = [trace.argument(aval) for aval in in_avals]

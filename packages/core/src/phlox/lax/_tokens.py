@@ -76,7 +76,7 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
 
     >>> phlox.vmap(lambda x: psend(x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
     Traceback (most recent call last):
-    phlox._base.errors.UnsupportedError: psend: one half of an exchange cannot be compiled alone
+    phlox.errors.UnsupportedError: psend: one half of an exchange cannot be compiled alone
     """
     raise _halved("psend", axis_name)
 
@@ -86,7 +86,7 @@ def precv(token: Token, out_shape: Any, axis_name: AxisName, perm: Sequence[tupl
 
     >>> phlox.vmap(lambda x: precv(create_token(), x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
     Traceback (most recent call last):
-    phlox._base.errors.UnsupportedError: precv: one half of an exchange cannot be compiled alone
+    phlox.errors.UnsupportedError: precv: one half of an exchange cannot be compiled alone
     """
     raise _halved("precv", axis_name)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._base.errors import DtypeError, ObservationsError, ShapeError
 from .._ir import dtypes
 from . import _reductions as r
 from ._binary import divide, multiply, subtract
@@ -22,10 +22,6 @@ from ._shapes import atleast_2d, concatenate, squeeze, transpose
 from ._unary import abs, conj, imag, is_kind, real, sqrt
 
 
-class _CountError(ArgumentError, RuntimeError):
-    """Weights that are not one for each observation: a `RuntimeError` too, as NumPy has it."""
-
-
 def _variables(function: str, x: Any, rowvar: bool) -> Any:
     """A matrix with a variable in each row."""
     if type_of(x).ndim > 2:
@@ -36,9 +32,9 @@ def _variables(function: str, x: Any, rowvar: bool) -> Any:
 def _one_each(name: str, weights: Any, count: int) -> Any:
     weights = check_one("cov", weights)
     if type_of(weights).ndim != 1:
-        raise _CountError(f"cov: {name} must be a vector, got {type_of(weights).short}")
+        raise ObservationsError(f"cov: {name} must be a vector, got {type_of(weights).short}")
     if type_of(weights).shape[0] != count:
-        raise _CountError(f"cov: {type_of(weights).short} as {name} of {count} observations")
+        raise ObservationsError(f"cov: {type_of(weights).short} as {name} of {count} observations")
     return weights
 
 

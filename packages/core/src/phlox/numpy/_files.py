@@ -52,7 +52,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     >>> import phlox.numpy as jnp
     >>> jnp.fromfile("x")
     Traceback (most recent call last):
-    phlox._base.errors.UnsupportedError: fromfile reads from the world outside
+    phlox.errors.UnsupportedError: fromfile reads from the world outside
     """
     raise UnsupportedError("fromfile reads from the world outside", instead="jnp.asarray(numpy.fromfile(...))")
 
@@ -65,7 +65,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     >>> import phlox.numpy as jnp
     >>> jnp.fromiter("x")
     Traceback (most recent call last):
-    phlox._base.errors.UnsupportedError: fromiter uses up its argument
+    phlox.errors.UnsupportedError: fromiter uses up its argument
     """
     raise UnsupportedError("fromiter uses up its argument", instead="jnp.asarray(numpy.fromiter(...))")
 
