@@ -1,6 +1,7 @@
 """Running a program in a fresh Python process, with the sources of phlox on its path."""
 
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -39,12 +40,51 @@ def run(program, *, check=True, options=(), **changes):
     return done
 
 
-def start(program, **changes):
+def start(program, arguments=(), **changes):
     """Starts `program` and returns the running process."""
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
         env=environment(**changes),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+#: What processes that work together begin with: each has two devices, and knows its number and how many there are.
+TOGETHER = """
+import sys
+import numpy as np
+import phlox, phlox.numpy as jnp
+from phlox import P, lax
+me, count = {me}, {count}
+phlox.config.update("num_cpu_devices", 2)
+phlox.distributed.initialize("127.0.0.1:{port}", num_processes=count, process_id=me, initialization_timeout=60)
+"""
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def together(program, count=2, arguments=(), **changes):
+    """Runs `program` in `count` processes that work together (see `TOGETHER`); returns what each printed.
+
+    All must end well, within two minutes.
+    """
+    port = free_port()
+    changes = {"XLA_FLAGS": None, "JAX_COORDINATOR_ADDRESS": None, **changes}
+    heads = [TOGETHER.format(me=me, count=count, port=port) for me in range(count)]
+    processes = [start(head + textwrap.dedent(program), arguments, **changes) for head in heads]
+    try:
+        ends = [process.communicate(timeout=120) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for process, (out, err) in zip(processes, ends, strict=True):
+        assert process.returncode == 0, f"exit status {process.returncode}\n{out[-3000:]}\n{err[-3000:]}"
+    # Gloo reports its connections on the same stream.
+    return ["\n".join(line for line in out.splitlines() if not line.startswith("[Gloo]")) for out, _ in ends]

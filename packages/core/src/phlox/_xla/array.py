@@ -130,13 +130,18 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:
-        return format(np.asarray(physical(self))[()], spec)
+        return format(np.asarray(physical(self))[()], spec) if self._is_shown() else repr(self)
 
     def __str__(self) -> str:
-        return str(np.asarray(physical(self)))
+        return str(np.asarray(physical(self))) if self._is_shown() else repr(self)
 
     def __repr__(self) -> str:
         return _repr(self)
+
+    def _is_shown(self) -> bool:
+        """Whether every process that holds a part of the array can show its elements, and so its text has them."""
+        sharding = self.sharding
+        return sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.has_addressable_devices)
 
     # -- where it is
 
@@ -173,25 +178,20 @@ class Array(ArrayLike, metaclass=_ArrayType):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts that devices of this process hold."""
-        sharding = self.sharding
-        aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
-        found = []
-        copies: dict[str, int] = {}
-        indices = sharding.devices_indices_map(self.shape)
-        for device, buf in transfer.pieces(self._buf, aval.physical, sharding):
-            mark = str(indices[device])
-            copies[mark] = copies.get(mark, -1) + 1
-            data = wrap(buf, aval, key_for(aval, single_device(device), True))
-            found.append(Shard(device, indices[device], copies[mark], data))
-        return found
+        return [shard for shard in self.global_shards if shard.data is not None]
 
     @property
     def global_shards(self) -> list[Shard]:
         """The parts that all devices hold; of those of other processes without the data."""
-        mine = {shard.device: shard.data for shard in self.addressable_shards}
+        sharding = self.sharding
+        aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
+        mine = {
+            device: wrap(buf, aval, key_for(aval, single_device(device), True))
+            for device, buf in transfer.pieces(self._buf, aval.physical, sharding)
+        }
         found = []
         copies: dict[str, int] = {}
-        for device, index in self.sharding.devices_indices_map(self.shape).items():
+        for device, index in sharding.devices_indices_map(self.shape).items():
             copies[str(index)] = copies.get(str(index), -1) + 1
             found.append(Shard(device, index, copies[str(index)], mine.get(device)))
         return found
@@ -227,11 +227,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
     def copy_to_host_async(self) -> None:
         """Starts copying the elements to the host, so that a later `numpy.asarray` need not wait."""
         self._check_alive()
-        if len(self.devices()) == 1:
-            self._buf._copy_single_device_array_to_host_async()
-        else:
+        if len(self.sharding.devices) > 1:
             for shard in self.addressable_shards:
                 shard.data.copy_to_host_async()
+        elif transfer.is_local(self.sharding.devices[0]):
+            self._buf._copy_single_device_array_to_host_async()
 
     def _check_alive(self) -> None:
         if self._buf.is_deleted():
@@ -321,6 +321,10 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
     here = array.sharding
     buf = array._buf
     if here != sharding:
+        if not transfer.is_whole(here, array.aval.physical.shape):
+            from .across import move_across  # which needs arrays
+
+            return move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
     return wrap(buf, array.aval, key_for(array.aval, sharding, committed))
 
@@ -380,6 +384,8 @@ def _repr(array: Array) -> str:
     tail = f"dtype={aval.dtype.name}" + (", weak_type=True)" if aval.weak_type else ")")
     if array.is_deleted():
         return f"Array(shape={aval.shape}, {tail[:-1]}, deleted)"
+    if not array._is_shown():
+        return f"Array(shape={aval.shape}, {tail[:-1]}, sharding={array.sharding})"
     if isinstance(aval.dtype, ExtendedDtype):
         return f"Array({aval.shape}, {tail} overlaying:\n{physical(array)}"
     if aval.size == 0:

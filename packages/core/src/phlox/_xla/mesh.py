@@ -206,6 +206,15 @@ class Mesh(Axes):
         return [] if self.empty else [d for d in self.devices.flat if d.process_index == d.client.process_index()]
 
     @property
+    def local_mesh(self) -> Mesh:
+        """The block of the devices that this process drives. Raises `DeviceError` when they are no block."""
+        mine = np.isin(self.device_ids, [d.id for d in self.local_devices])
+        block = tuple(slice(at.min(), at.max() + 1) if at.size else slice(0) for at in np.nonzero(mine))
+        if not mine[block].all():
+            raise DeviceError(f"the devices {self.local_devices} are no block of {self}", mesh=self)
+        return self.update(devices=self.devices[block])
+
+    @property
     def is_multi_process(self) -> bool:
         """True when some devices belong to other processes."""
         return not self.empty and len(self.local_devices) != self.size

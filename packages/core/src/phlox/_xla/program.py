@@ -286,8 +286,9 @@ def module_text(
     locations: bool = False,
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the module that it was written with."""
+    asked_for = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(
-        isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in where.shardings
+        isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in asked_for
     )
     module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations)
     arguments = []

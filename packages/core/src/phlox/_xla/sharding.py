@@ -145,7 +145,10 @@ class Sharding:
             )
         return result
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
+        """The same for the devices of this process."""
+        local = self.addressable_devices
+        return {d: index for d, index in self.devices_indices_map(global_shape).items() if d in local}
 
     def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
         """Which tile, along each axis, device number `position` holds."""

@@ -56,7 +56,7 @@ def way_in(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], 
 def _way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any]:
     """Copies NumPy arrays of this physical type there."""
     devices = list(sharding.devices)
-    if len(devices) == 1:
+    if len(devices) == 1 and is_local(devices[0]):
         # A sharding of jaxlib's own, as it asks ours in Python.
         target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
         return lambda host: _batched_device_put(aval, target, [host], devices, True, False, _COPY, True)
@@ -74,7 +74,7 @@ def _way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any
 def _local_parts(sharding: Sharding, shape: tuple[int, ...]) -> tuple[tuple[Device, ...], list[Any]]:
     """The devices of this process, and for each the part of an array of this shape that it holds."""
     where = sharding.devices_indices_map(shape)
-    devices = tuple(d for d in sharding.devices if d.process_index == d.client.process_index())
+    devices = tuple(filter(is_local, sharding.devices))
     return devices, [where[d] for d in devices]
 
 
@@ -82,25 +82,53 @@ def _local_parts(sharding: Sharding, shape: tuple[int, ...]) -> tuple[tuple[Devi
 
 
 def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarray:
-    """The elements of a buffer of this physical type, read-only; no copy where the device is the host."""
-    single = len(sharding.devices) == 1
-    if single and aval.dtype.isbuiltin == 1:
+    """The elements of a buffer of this physical type, read-only; no copy where the device is the host.
+
+    Raises `DeviceError` when some of them are in other processes alone.
+    """
+    if len(sharding.devices) == 1 and aval.dtype.isbuiltin == 1:
         try:
             return np.asarray(memoryview(buf))
-        except BufferError:
-            pass  # not host memory: copied below
+        except (BufferError, RuntimeError):
+            pass  # not host memory, or not of this process
+    read = _way_out(aval, sharding)
     if sharding.devices[0].platform != "cpu":
         permission.check("device_to_host", aval)
     with no_jax:
-        if _HAS_DIRECT_READ:
-            value = buf._to_np_array_did_copy()[0]
-        elif single:
-            value = buf._single_device_array_to_np_array_did_copy()[0]
-        else:
-            return _assemble_on_host(buf, aval, sharding)
+        value = read(buf)
     if aval.dtype == dtypes.float0:  # has no bits; the device holds truth values in its place
         return np.zeros(aval.shape, dtypes.float0)
     return value if value.dtype == aval.dtype else value.view(aval.dtype)
+
+
+def is_local(device: Device) -> bool:
+    """Whether this process drives the device."""
+    return device.process_index == device.client.process_index()
+
+
+@functools.lru_cache(4096)
+def is_whole(sharding: Sharding, shape: tuple[int, ...]) -> bool:
+    """Whether the devices of this process hold all elements of arrays of this shape, be it as copies of others."""
+    everywhere = {str(index) for index in sharding.devices_indices_map(shape).values()}
+    return everywhere == {str(index) for index in _local_parts(sharding, shape)[1]}
+
+
+@functools.lru_cache(4096)
+def _way_out(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], np.ndarray]:
+    """Reads buffers of this physical type that lie there."""
+    if not is_whole(sharding, aval.shape):
+        raise DeviceError(
+            f"an array of type {aval.short} cannot be read: it spans devices of other processes, {sharding}",
+            instead="phlox.experimental.multihost_utils.process_allgather(x, tiled=True), in all processes, "
+            "or x.addressable_shards, the parts of this one",
+            aval=aval,
+            sharding=sharding,
+        )
+    if len(sharding.devices) > 1 and not (_HAS_DIRECT_READ and sharding.is_fully_addressable):
+        return lambda buf: _assemble_on_host(buf, aval, sharding)
+    if _HAS_DIRECT_READ:
+        return lambda buf: buf._to_np_array_did_copy()[0]
+    return lambda buf: buf._single_device_array_to_np_array_did_copy()[0]
 
 
 def _assemble_on_host(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarray:
@@ -118,11 +146,11 @@ def _assemble_on_host(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.nda
 
 def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device, Any]]:
     """(device, buffer) of each part of type `part` that this process holds."""
+    local = list(filter(is_local, sharding.devices))
     if len(sharding.devices) == 1:
-        return [(sharding.devices[0], buf)]
+        return [(device, buf) for device in local]
     with no_jax:
         parts = buf._arrays
-    local = [d for d in sharding.devices if d.process_index == d.client.process_index()]
     return [
         (device, piece._rewrap_with_aval_and_sharding(part, single_device(device).native(part.ndim)))
         for device, piece in zip(local, parts, strict=True)
@@ -135,14 +163,19 @@ def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device
 def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) -> Any:
     """Copies between devices where jaxlib can do it directly, else through the host."""
     permission.check("device_to_device", aval, there, here)
-    if len(here.devices) == len(there.devices) == 1 and here.devices[0].client is there.devices[0].client:
+    both = (*here.devices, *there.devices)
+    if len(both) == 2 and both[0].client is both[1].client and all(map(is_local, both)):
         return _copy_to(buf, there.native(aval.ndim))
     return put_buffer(buffer_to_numpy(buf, aval, here), aval, there)
 
 
 def copy(buf: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     """A buffer with memory of its own and the same contents (jaxlib's copy to the same device shares memory)."""
-    return put_buffer(buffer_to_numpy(buf, aval, sharding), aval, sharding)
+    if is_whole(sharding, aval.shape):
+        return put_buffer(buffer_to_numpy(buf, aval, sharding), aval, sharding)
+    part = shaped(sharding.shard_shape(aval.shape), aval.dtype)
+    held = [(piece, single_device(device)) for device, piece in pieces(buf, part, sharding)]
+    return assemble(aval, sharding, [copy(piece, part, where) for piece, where in held])
 
 
 def _copy_to(buf: Any, target: Any) -> Any:
@@ -161,13 +194,16 @@ _DLPACK_DEVICE = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
 
 
 def one_device(sharding: Sharding) -> Device:
-    """The only device of `sharding`; `DeviceError` when there are more."""
+    """The only device of `sharding`; `DeviceError` when there are more, or when another process drives it."""
     if len(sharding.devices) != 1:
         raise DeviceError(
             f"this array lies on {len(sharding.devices)} devices; DLPack and pointers speak of one",
             instead="array.addressable_data(0)",
         )
-    return sharding.devices[0]
+    (device,) = sharding.devices
+    if not is_local(device):
+        raise DeviceError(f"this array lies on {device}, which process {device.process_index} drives")
+    return device
 
 
 def dlpack_device(sharding: Sharding) -> tuple[int, int]:

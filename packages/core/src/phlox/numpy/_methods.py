@@ -15,7 +15,7 @@ from .._ir.avals import typeof_value
 from .._ops import elementwise as e
 from .._ops.shape import bitcast_convert_type, rev
 from .._trace.trace import ArrayLike, Tracer
-from .._xla.array import ArrayImpl, move
+from .._xla.array import ArrayImpl, move, physical
 from .._xla.devices import Device
 from .._xla.sharding import Sharding, single_device
 from . import (
@@ -145,6 +145,8 @@ def _iterate(self: Any) -> Iterator[Any]:
         raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
     from ._indexing import unstack_rows
 
+    if type(self) is ArrayImpl and not self._is_shown():
+        np.asarray(physical(self))  # raises: rows come from all processes, which need not iterate together
     return iter(unstack_rows(self))
 
 

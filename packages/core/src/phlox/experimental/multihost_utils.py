@@ -1,0 +1,211 @@
+"""``phlox.experimental.multihost_utils``: what processes that work together tell each other, as in
+``jax.experimental.multihost_utils``.
+
+Every function here is called by all processes, with trees of one structure and types; none returns before all have
+called it. They agree by programs that run on one device of each process.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from .._api.assemble import make_array_from_process_local_data, make_array_from_single_device_arrays
+from .._api.jit import jit
+from .._base import pytree
+from .._base.errors import OptionError
+from .._trace.trace import typeof
+from .._xla.across import everywhere
+from .._xla.array import Array, logical, move, physical, put
+from .._xla.devices import devices, local_devices, process_count, process_index
+from .._xla.mesh import Mesh, PartitionSpec
+from .._xla.sharding import NamedSharding, Sharding, single_device
+
+__all__ = [
+    "assert_equal",
+    "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
+    "process_allgather",
+    "sync_global_devices",
+]
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """What all processes pass, in each of them: a tree of NumPy arrays.
+
+    Args:
+      in_tree: arrays; each has the same type in all processes.
+      tiled: False puts the processes' arrays side by side along a new first axis, True along the first axis they have
+        (arrays without axes get one in either case). Arrays whose parts several processes hold come whole, with True
+        alone.
+
+    Raises `OptionError` for an array that several processes hold, without `tiled`.
+
+    >>> process_allgather({"loss": np.float32(0.5)})
+    {'loss': array([0.5], dtype=float32)}
+    """
+    return pytree.tree_map(lambda x: _gathered(x, tiled), in_tree)
+
+
+def _gathered(x: Any, tiled: bool) -> np.ndarray:
+    if isinstance(x, Array):
+        x = physical(x)
+    if _is_shared(x):
+        if not tiled:
+            raise OptionError(
+                f"process_allgather: parts of an array of type {x.aval.short} are in several processes already",
+                instead="tiled=True, which gives the whole array",
+            )
+        return np.asarray(move(x, everywhere(x.sharding)))
+    mine = _host(x)
+    if mine.ndim == 0 or not tiled:
+        mine = mine[None]
+    if process_count() == 1:
+        return mine
+    joined = _side_by_side(mine)
+    return np.asarray(move(joined, everywhere(joined.sharding)))
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """What one process passes, in each of them: a tree of NumPy arrays, equal bit for bit.
+
+    Args:
+      in_tree: arrays; the others pass some of the same types.
+      is_source: whether this process is the one; by default it is process 0.
+
+    >>> broadcast_one_to_all({"seed": np.int32(3)})
+    {'seed': array(3, dtype=int32)}
+    """
+    if is_source is None:
+        is_source = process_index() == 0
+
+    def spread(x: Any) -> np.ndarray:
+        mine = _host(physical(x) if isinstance(x, Array) else x)
+        if process_count() == 1:
+            return mine
+        # Sums of bytes of which all but one are zero: any element type, nan and -0.0 among them.
+        octets = np.ascontiguousarray(mine).reshape(-1).view(np.uint8)
+        joined = _side_by_side((octets if is_source else np.zeros_like(octets))[None])
+        total = _total(move(joined, everywhere(joined.sharding)))
+        return np.asarray(total).view(mine.dtype).reshape(mine.shape)
+
+    return pytree.tree_map(spread, in_tree)
+
+
+@jit
+def _total(x: Any) -> Any:
+    return x.sum(0, dtype=x.dtype)
+
+
+def sync_global_devices(name: str) -> None:
+    """Waits until all processes have called it.
+
+    Args:
+      name: says which of the program's waits this is.
+
+    Raises `AssertionError` when another process waits under another name.
+
+    >>> sync_global_devices("all data is there")
+    """
+    assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices({name!r}): another name elsewhere")
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Raises `AssertionError`, in all processes, unless all of them pass equal values.
+
+    Args:
+      in_tree: arrays; of those whose parts several processes hold, nothing is compared.
+      fail_message: begins the text of the error.
+
+    >>> assert_equal({"steps": np.int32(100)}, "another length of training")
+    """
+    for path, x in pytree.tree_leaves_with_path(in_tree):
+        if not _is_shared(x):
+            every = process_allgather(x)
+            if not all(np.array_equal(every[0], one) for one in every):
+                where = pytree.keystr(path)
+                raise AssertionError(f"{fail_message}: the processes differ{where and ' at ' + where}: {every}")
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Arrays over the devices of all processes, of what each of them passes.
+
+    Args:
+      local_inputs: arrays, a tree; this process's devices get these elements. Arrays that several processes hold
+        already stay as they are.
+      global_mesh: a mesh in which the devices of each process are a block.
+      pspecs: how the whole arrays lie: a `PartitionSpec`, or a tree of those that is a prefix of `local_inputs`.
+
+    Along an axis that is cut between processes, their arrays stand side by side. Where they are not cut, all processes
+    must pass the same. Inverse: `global_array_to_host_local_array`.
+
+    >>> import phlox
+    >>> mesh = phlox.make_mesh((1,), ("i",))
+    >>> host_local_array_to_global_array(np.arange(2), mesh, phlox.P("i"))
+    Array([0, 1], dtype=int32)
+    """
+
+    def joined(x: Any, sharding: Sharding) -> Any:
+        return x if _is_shared(x) else make_array_from_process_local_data(sharding, x)
+
+    return _laid_out("host_local_array_to_global_array", joined, local_inputs, global_mesh, pspecs)
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Of arrays over the devices of all processes the elements that this process holds.
+
+    Args:
+      global_inputs: arrays, a tree. Those that this process holds alone stay as they are.
+      global_mesh: a mesh in which the devices of each process are a block.
+      pspecs: how the whole arrays lie: a `PartitionSpec`, or a tree of those that is a prefix of `global_inputs`.
+
+    >>> import phlox
+    >>> mesh = phlox.make_mesh((1,), ("i",))
+    >>> global_array_to_host_local_array(jnp.arange(2), mesh, phlox.P("i"))
+    Array([0, 1], dtype=int32)
+    """
+
+    def own(x: Any, sharding: NamedSharding) -> Any:
+        if not _is_shared(x):
+            return x
+        numbers = physical(x)
+        parts = [shard.data for shard in move(numbers, sharding).addressable_shards]
+        here = NamedSharding(global_mesh.local_mesh, sharding.spec)
+        counts = zip(numbers.shape, sharding.tiles(numbers.ndim), here.tiles(numbers.ndim), strict=True)
+        shape = tuple(size // every * mine for size, every, mine in counts)
+        made = make_array_from_single_device_arrays(shape, here, parts)
+        return logical(made, x.aval.update(shape=shape[: x.ndim]))
+
+    return _laid_out("global_array_to_host_local_array", own, global_inputs, global_mesh, pspecs)
+
+
+def _laid_out(function: str, lay: Any, tree: Any, mesh: Mesh, pspecs: Any) -> Any:
+    leaves, structure = pytree.flatten(tree)
+    specs = pytree.broadcast_prefix(pspecs, tree, is_leaf=lambda x: x is None or isinstance(x, PartitionSpec))
+    for spec in specs:
+        if not isinstance(spec, PartitionSpec):
+            raise OptionError(f"{function}: pspecs has {spec!r}", instead="PartitionSpec(), for what is not cut")
+    return structure.unflatten([lay(x, NamedSharding(mesh, s)) for x, s in zip(leaves, specs, strict=True)])
+
+
+def _is_shared(x: Any) -> bool:
+    """Whether other processes have devices on which the array lies."""
+    return isinstance(x, Array) and not x.is_fully_addressable
+
+
+def _host(x: Any) -> np.ndarray:
+    """In memory, and of the type that it will have on devices."""
+    return np.asarray(x, typeof(x).dtype)
+
+
+def _side_by_side(mine: np.ndarray) -> Array:
+    """The arrays of all processes along their first axis; each holds its own, on its first device."""
+    count = process_count()
+    first = {d.process_index: d for d in reversed(devices())}
+    mesh = Mesh(np.array([first[i] for i in range(count)]), ("processes",))
+    part = put(mine, typeof(mine), single_device(local_devices()[0]), committed=True)
+    shape = (count * mine.shape[0], *mine.shape[1:])
+    return make_array_from_single_device_arrays(shape, NamedSharding(mesh, PartitionSpec("processes")), [part])
