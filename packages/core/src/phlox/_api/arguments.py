@@ -10,8 +10,17 @@ from typing import Any
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, StaticArgumentError
 from .._ir.avals import ShapedArray, typeof_value
+from .._ops.shape import own
+from .._trace.trace import ArrayLike
 
 Ints = tuple[int, ...]
+
+
+def owned(tree: Any) -> Any:
+    """A tree with its numbers made arrays, as compiled functions take and return them."""
+    if isinstance(tree, ArrayLike):
+        return tree
+    return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), tree)
 
 
 def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:

@@ -86,6 +86,12 @@ class _Custom:
         jaxpr, consts = stage(flat, [typeof(x) for x in leaves], name=arguments.fun_name(self.fun))
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
+    def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result where nothing is traced."""
+        args = positional(self.fun, args, kwargs)
+        _, given = self._split(args)
+        return arguments.owned(self.fun(*self._filled(args, arguments.owned(given))))
+
     def _refuse(self, rule: str, how: str) -> NoReturn:
         name = arguments.fun_name(self.fun)
         raise MissingRuleError(
@@ -156,7 +162,7 @@ class custom_jvp(_Custom):
         if self.jvp is None:
             self._refuse("jvp", "defjvp(rule)")
         if current_trace.get() is None:
-            return self.fun(*args, **kwargs)
+            return self._at_once(args, kwargs)
         args = positional(self.fun, args, kwargs)
         chosen = self._chosen(args)
         args = tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
@@ -179,7 +185,7 @@ class custom_jvp(_Custom):
         name = arguments.fun_name(self.fun)
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            result = jvp(*fixed, in_tree.unflatten(primals), in_tree.unflatten([shown(t) for t in tangents]))
+            result = jvp(*fixed, in_tree.unflatten(map(shown, primals)), in_tree.unflatten(map(shown, tangents)))
             if not (isinstance(result, tuple | list) and len(result) == 2):
                 raise TreeError(
                     f"the jvp rule of {name} must return a pair (out, tangent of out), got {result!r}",
@@ -287,7 +293,7 @@ class custom_vjp(_Custom):
             self._refuse("vjp", "defvjp(fwd, bwd)")
         assert self.fwd is not None and self.bwd is not None
         if current_trace.get() is None:
-            return self.fun(*args, **kwargs)
+            return self._at_once(args, kwargs)
         args = positional(self.fun, args, kwargs)
         fixed, given = self._split(args)
         if any(isinstance(x, Tracer) for x in pytree.tree_leaves(fixed)):
@@ -332,7 +338,8 @@ class custom_vjp(_Custom):
         args = [x if i in chosen else None for i, x in enumerate(args)]
 
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-            leaves = list(map(CustomVJPPrimal, primals, perturbed)) if symbolic else primals
+            given = [shown(x) for x in primals]
+            leaves = list(map(CustomVJPPrimal, given, perturbed)) if symbolic else given
             result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
             if not (isinstance(result, tuple | list) and len(result) == 2):
                 raise TreeError(
@@ -363,8 +370,8 @@ class custom_vjp(_Custom):
         assert bwd is not None
 
         def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            given = out_tree.unflatten([shown(ct) for ct in cotangents])
-            result = bwd(*fixed, residual_trees[0].unflatten(residuals), given)
+            given = out_tree.unflatten(map(shown, cotangents))
+            result = bwd(*fixed, residual_trees[0].unflatten(map(shown, residuals)), given)
             example = in_tree.unflatten([0] * in_tree.num_leaves)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(

@@ -23,12 +23,11 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, Literal, hoist_consts, prune, with_literals
 from .._ops.call import jit_p
-from .._ops.shape import own
 from .._trace.axes import axis_env
 from .._trace.leaks import no_leaks
 from .._trace.refs import Ref
 from .._trace.staging import stage
-from .._trace.trace import ArrayLike, Tracer, check_live
+from .._trace.trace import Tracer, check_live
 from .._xla import permission
 from .._xla.array import Array, ArrayImpl
 from .._xla.compile import JaxRuntimeError
@@ -86,13 +85,6 @@ class Prepared(NamedTuple):
     @property
     def avals(self) -> list[ShapedArray]:
         return [aval_of(k) for k in self.keys]
-
-
-def owned(result: Any) -> Any:
-    """The result of a function that runs uncompiled, with numbers made arrays as a compiled one would return them."""
-    if isinstance(result, ArrayLike):
-        return result
-    return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), result)
 
 
 class JitFunction:
@@ -174,7 +166,7 @@ class JitFunction:
         """Calls, compiles if need be, and files what was called under `filed` for the next time."""
         settings = config.current()
         if settings.disable_jit:
-            return owned(self.fun(*args, **kwargs))
+            return arguments.owned(self.fun(*args, **kwargs))
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         given = args, kwargs
@@ -398,7 +390,7 @@ class JitFunction:
 
     def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.inline or config.current().disable_jit:
-            return owned(self.fun(*args, **kwargs))
+            return self._inlined(args, kwargs)
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         if self.chooses or kwargs:
@@ -418,6 +410,18 @@ class JitFunction:
             return self._thread(in_tree, statics, mine).run(leaves)
         outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         return traced.out_tree.unflatten(outs)
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that is no unit of the running trace."""
+        if self._options.inline and not self._is_ours:  # functions of users get arrays, as in every jitted function
+            args, kwargs, statics = self._split(args, kwargs)
+            positional, kwargs = self._rebuild(statics, *arguments.owned((args, kwargs)))
+            args = tuple(positional)
+        return arguments.owned(self.fun(*args, **kwargs))
+
+    @property
+    def _is_ours(self) -> bool:
+        return str(getattr(self.fun, "__module__", "")).startswith(__package__.partition(".")[0] + ".")
 
     # -- looking at the stages
 

@@ -12,8 +12,9 @@ from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ops.shape import own
-from .._trace.trace import typeof
+from .._trace.trace import ArrayLike, typeof
 from .._transform.words import Zero, zeros
+from .._xla.hosts import as_array
 
 
 class SymbolicZero:
@@ -88,8 +89,10 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def shown(x: Any) -> Any:
-    """A tangent as rules see it."""
-    return SymbolicZero(x.aval) if type(x) is Zero else x
+    """A value or a tangent as rules of users see it: an array (concrete where it is known), also of a bare number."""
+    if isinstance(x, ArrayLike):
+        return x
+    return SymbolicZero(x.aval) if type(x) is Zero else as_array(x)
 
 
 def hidden(x: Any) -> Any:

@@ -17,7 +17,7 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill
-from .._xla.hosts import as_array
+from .._xla.hosts import operand
 from .._xla.lower import call_function, lower_jaxpr
 from .._xla.program import lower
 from .._xla.text import Function, Value
@@ -35,7 +35,7 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = 
 
 
 def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
-    arrays = [as_array(x) for x in args]
+    arrays = [operand(x) for x in args]
     keys = tuple(x._key for x in arrays)
     program = memoized(
         jaxpr.jaxpr,

@@ -13,7 +13,7 @@ from .._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from .._ir.primitive import Primitive, execute_with
 from .array import Array, ArrayImpl, wrap
 from .compile import JaxRuntimeError
-from .hosts import as_array
+from .hosts import operand
 from .program import Program, explain_failure, lower
 
 _CACHE_LIMIT = 4096
@@ -23,7 +23,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any])
     """The result of one operation on concrete arguments."""
     if primitive.eager is not None:
         return primitive.eager(*args, **params)
-    arrays = [x if type(x) is ArrayImpl else as_array(x) for x in args]
+    arrays = [x if type(x) is ArrayImpl else operand(x) for x in args]
     key = (*[x._key for x in arrays], *params.items(), config.current().executed)
     try:
         program = primitive.cache[key]

@@ -1,28 +1,40 @@
-"""Values on the host as arrays on a device: NumPy arrays are copied, small numbers come from a bounded store."""
+"""Values on the host as arrays on a device: NumPy arrays are copied, and numbers that are operands come from a store.
+
+Arrays of the store are read by programs and never handed out: whoever has an array may delete or donate it.
+"""
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
 
 from .._base import config
 from .._base.errors import UnexpectedTracerError
-from .._ir.avals import shaped, typeof_value
+from .._ir.avals import typeof_value
 from .._trace.trace import Tracer, check_live, not_an_array
 from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512
+_PAIR = struct.Struct("dd")
 _scalars: dict[Any, Array] = {}
 
 
-def as_array(x: Any) -> Array:
-    """A concrete array of what `x` is: an array, a NumPy array, or a number."""
+def operand(x: Any) -> Array:
+    """A concrete array of what `x` is, for a program to read. It may be in the store: `as_array` is for all else."""
     kind = type(x)
     if kind is ArrayImpl:
         return x
     if kind in (float, int, bool, complex):
         return scalar(x)
+    return as_array(x)
+
+
+def as_array(x: Any) -> Array:
+    """A concrete array of what `x` is: an array, a NumPy array, or a number. Of these it is a new one."""
+    if type(x) is ArrayImpl:
+        return x
     if isinstance(x, Tracer):
         check_live(x)
         raise UnexpectedTracerError(
@@ -37,14 +49,15 @@ def as_array(x: Any) -> Array:
 
 
 def scalar(x: Any) -> Array:
-    """A Python number as a weakly typed device array, out of a bounded store."""
+    """A Python number as a weakly typed device array of the store."""
     settings = config.current()
-    # 0.0 and -0.0 are equal as keys and must not be confused.
-    key = (x, type(x), settings.enable_x64, settings.executed, str(x) if x == 0 else None)
+    kind = type(x)
+    # The number by its bits: 0.0 and -0.0 are equal and must not be confused, nor parts of complex numbers.
+    bits = _PAIR.pack(x.real, x.imag) if kind is complex else x or str(x)
+    key = (bits, kind, settings.enable_x64, settings.executed)
     found = _scalars.get(key)
     if found is None:
-        aval = typeof_value(x)
-        found = put(np.asarray(x, aval.dtype), shaped((), aval.dtype, aval.weak_type))  # type: ignore[union-attr]
+        found = as_array(x)
         if settings.transfer_guard_host_to_device in (None, "allow"):  # else each use is a transfer to be told of
             if len(_scalars) >= _SCALAR_LIMIT:
                 _scalars.clear()

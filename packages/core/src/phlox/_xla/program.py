@@ -23,7 +23,7 @@ from .array import Array, deleted, move, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
-from .hosts import as_array
+from .hosts import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import Mesh, PartitionSpec, axes_of
 from .pipeline import Overrides, pipeline
@@ -159,7 +159,7 @@ class Program:
         """
         target = self.arrange[i] if self.arrange else None
         if target is None and not fresh:
-            return as_array(x)
+            return operand(x)
         aval = typeof_value(x)
         assert aval is not None
         return put(np.asarray(x, aval.dtype), aval, target, committed=target is not None)
