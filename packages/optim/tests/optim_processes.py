@@ -15,18 +15,24 @@ sys.meta_path.insert(0, _Block())
 """
 
 
-def run(program, *arguments, block=(), status=0, **environment):
-    """Runs a program, as text, that finds what this process finds. Returns what it prints.
-
-    It must end with this exit status; variables of the environment that are None are removed.
-    """
+def start(program, *arguments, block=(), **environment):
+    """Starts a program, as text, that finds what this process finds; variables that are None are removed."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **environment}
-    done = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-c", _BLOCK.format(names=set(block)) + textwrap.dedent(program), *map(str, arguments)],
         env={name: value for name, value in env.items() if value is not None},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
     )
-    assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout.strip()
+
+
+def run(program, *arguments, block=(), status=0, **environment):
+    """Runs such a program, which must end with this exit status. Returns what it prints."""
+    process = start(program, *arguments, block=block, **environment)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == status, f"exit status {process.returncode}\n{out}\n{err}"
+    return out.strip()

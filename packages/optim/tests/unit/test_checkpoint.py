@@ -1,6 +1,7 @@
 """Checkpoints: what is saved comes back, and trees that do not fit are refused with the place and both types."""
 
 import collections
+import shutil
 from typing import NamedTuple
 
 import numpy as np
@@ -315,3 +316,68 @@ def test_leaves_that_cannot_be_saved(manager):
 def test_saving_belongs_outside_of_transformations(manager):
     with pytest.raises(phlox.errors.TracerArrayConversionError):
         phlox.jit(lambda x: manager.save(0, {"x": x}))(1.0)
+
+
+# --- without a tree to compare with, and damaged files ------------------------------------------------------
+
+
+def test_restoring_without_like(manager):
+    tree = {
+        "w": jnp.arange(6.0).reshape(2, 3),
+        "layers": [{"b": jnp.ones(2, jnp.bfloat16)}, {"b": np.zeros((2, 0), np.float32)}],
+        "pair": Pair(jnp.int32(3), None),
+        "key": phlox.random.key(7),
+        "step": 5,
+        "rate": 0.5,
+        "on": True,
+    }
+    manager.save(0, tree)
+    found = manager.restore()
+    assert (found["step"], found["rate"], found["on"]) == (5, 0.5, True)
+    assert [type(found[name]) for name in ("step", "rate", "on")] == [int, float, bool]
+    same(found["w"], tree["w"])
+    same(found["layers"], [tree["layers"][0], {"b": jnp.zeros((2, 0))}])
+    assert int(found["pair"]["first"]) == 3 and found["pair"]["second"] is None
+    same(phlox.random.key_data(found["key"]), phlox.random.key_data(tree["key"]))
+    same(manager.restore(0), found)
+
+
+def test_restoring_one_array_without_like(manager):
+    manager.save(0, jnp.arange(3))
+    same(manager.restore(), jnp.arange(3))
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "gone", "changed"])
+def test_damaged_files(tmp_path, how):
+    """Whichever file it is: the step is restored bit for bit, or called damaged, with the steps that are not."""
+    tree = {"a": jnp.arange(3000.0), "b": {"c": jnp.ones((2, 2)), "n": 3}}
+    pristine = tmp_path / "pristine"
+    with CheckpointManager(pristine) as checkpoints:
+        for step in range(3):
+            checkpoints.save(step, tree)
+    damaged = 0
+    for number, path in enumerate(files_of(pristine / "1")):
+        folder = tmp_path / str(number)
+        shutil.copytree(pristine, folder)
+        victim = folder / path.relative_to(pristine)
+        data = victim.read_bytes()
+        if how == "gone":
+            victim.unlink()
+        else:
+            middle = len(data) // 2
+            changed = data[:middle] + bytes(b ^ 0xFF for b in data[middle : middle + 16]) + data[middle + 16 :]
+            victim.write_bytes({"cut": data[:middle], "empty": b"", "changed": changed}[how])
+        with CheckpointManager(folder) as checkpoints:
+            assert checkpoints.all_steps() == [0, 1, 2]
+            try:
+                same(checkpoints.restore(1, like=tree), tree)
+            except CheckpointError as error:
+                assert "step 1" in str(error) and "damaged" in str(error), f"{path.name}: {error}"
+                assert error.intact == [0, 2] and "intact step: 0, 2" in str(error)
+                damaged += 1
+            same(checkpoints.restore(2, like=tree), tree)
+    assert damaged

@@ -1,14 +1,15 @@
 """From a tree of phlox to what orbax saves: dicts, lists, tuples, named tuples and None, with NumPy arrays and numbers.
 
-Orbax knows neither phlox's arrays nor the containers that are registered with phlox alone. Three things have no form of
-their own there, and are told in notes beside the tree: which arrays are PRNG keys (their words are saved), arrays
-without elements (orbax refuses them), and the version of these notes.
+Orbax knows neither phlox's arrays nor the containers that are registered with phlox alone. What has no form of its own
+there is told in notes beside the tree: which arrays are PRNG keys (their words are saved), arrays without elements
+(orbax refuses them), where parts of an array that several processes file belong, and a checksum of each leaf.
 
 Arrays are known by their names: the keys, indices and fields that lead to them, as text. That is how orbax files them.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,22 +46,52 @@ def is_key(dtype: Any) -> bool:
     return phlox.dtypes.issubdtype(dtype, phlox.dtypes.prng_key)
 
 
-def pack(tree: Any) -> Packed:
-    """`tree` in the form that orbax saves. Raises `CheckpointError` for leaves that are neither arrays nor numbers."""
-    notes: dict[str, Any] = {"format": 1, "keys": [], "empty": []}
+def pack(tree: Any, first: bool = True) -> Packed:
+    """`tree` in the form that orbax saves. Raises `CheckpointError` for leaves that are neither arrays nor numbers.
+
+    Of arrays that are spread over processes this process files its own parts, each part once over all processes. The
+    `first` process files everything else.
+    """
+    notes: dict[str, Any] = {"format": 1, "keys": [], "empty": [], "shares": [], "sums": []}
     filed: dict[str, KeyPath] = {}
 
     def walk(path: KeyPath, node: Any) -> Any:
         children, structure = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
         if structure.num_nodes == structure.num_leaves == 1:
             _claim(filed, path)
-            return _leaf(path, node, notes)
+            leaf = _leaf(path, node, notes)
+            return leaf if first or isinstance(leaf, dict) else None
         return _container(node, [(key, walk((*path, key), child)) for (key,), child in children])
 
     packed = walk((), tree)
     if not filed:
         raise CheckpointError("the tree to save has no leaves")
+    if not first:
+        notes |= {"keys": [], "empty": []}  # the first process tells them
+        if not any(places for *_, places in notes["shares"]):
+            packed = {"nothing": np.zeros(1, np.int8)}  # orbax does not save an empty tree
+    notes["sums"] = [[names, checksum(leaf)] for names, leaf in by_name(packed).items() if leaf is not None]
     return Packed(packed, notes)
+
+
+def checksum(leaf: Any) -> int:
+    """A number that changes when bits of a leaf do: orbax restores changed bytes without a word."""
+    return zlib.crc32(np.ascontiguousarray(leaf).view(np.uint8).data if np.ndim(leaf) else np.asarray(leaf).tobytes())
+
+
+def by_name(tree: Any, names: Names = ()) -> dict[Names, Any]:
+    """The leaves of a tree as orbax has it: dicts and sequences, None where nothing is stored."""
+    if tree is None:
+        return {}
+    if isinstance(tree, dict):
+        items = [(str(key), child) for key, child in tree.items()]
+    elif isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        items = list(zip(tree._fields, tree, strict=True))
+    elif isinstance(tree, list | tuple):
+        items = [(str(index), child) for index, child in enumerate(tree)]
+    else:
+        return {names: tree}
+    return {found: leaf for key, child in items for found, leaf in by_name(child, (*names, key)).items()}
 
 
 def _claim(filed: dict[str, KeyPath], path: KeyPath) -> None:
@@ -102,14 +133,31 @@ def _leaf(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
             instead="arrays and numbers; other things belong into a file of their own, or into the program",
             path=path,
         )
-    array = np.asarray(leaf)
+    spread = _is_spread(leaf)
+    array = leaf if spread else np.asarray(leaf)
     if array.dtype.name not in STORABLE:
         raise CheckpointError(
             f"leaf {keystr(path)} has element type {array.dtype}, which orbax cannot store",
             instead="another type, for example leaf.astype(phlox.numpy.int8)",
             path=path,
         )
+    if spread and array.size:
+        return _share(path, array, notes)
     if array.size == 0:
         notes["empty"].append([names_of(path), array.dtype.name, array.shape])
         return None
     return array
+
+
+def _is_spread(leaf: Any) -> bool:
+    """Whether parts of an array lie in other processes, and only there."""
+    known = isinstance(leaf, phlox.Array) and not isinstance(leaf, phlox.core.Tracer)
+    return known and not (leaf.is_fully_addressable or leaf.is_fully_replicated)
+
+
+def _share(path: KeyPath, array: Any, notes: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The parts of an array that this process files, by number; the notes say where each begins and ends."""
+    mine = [shard for shard in array.global_shards if shard.replica_id == 0 and shard.data is not None]
+    places = [[part.indices(n)[:2] for part, n in zip(s.index, array.shape, strict=True)] for s in mine]
+    notes["shares"].append([names_of(path), array.dtype.name, array.shape, places])
+    return {str(number): np.asarray(shard.data) for number, shard in enumerate(mine)}

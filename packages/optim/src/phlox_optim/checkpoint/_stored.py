@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 import phlox
 
 from ..errors import CheckpointError
-from ._pack import Names
+from ._pack import Names, by_name, checksum
 
 #: Python's numbers, by the kind of the dtype that orbax gives them.
 NUMBERS: dict[str, type] = {"b": bool, "i": int, "f": float}
@@ -60,12 +61,26 @@ class Contents:
         self.leaves = {names: self._stored(leaf) for names, leaf in by_name(tree).items()}
         self._empty = {tuple(names): np.empty(shape, dtype) for names, dtype, shape in notes.get("empty", ())}
         self.leaves |= {names: Stored(array.shape, array.dtype) for names, array in self._empty.items()}
+        self._sums = notes.get("sums", ())
+        #: parts of arrays that several processes filed: name → (shape, dtype, where each part begins and ends)
+        self.shares = {tuple(names): (shape, dtype, places) for names, dtype, shape, places in notes.get("shares", ())}
+        for names, (shape, dtype, places) in self.shares.items():
+            for number in range(len(places)):
+                del self.leaves[(*names, str(number))]
+            self.leaves[names] = Stored(tuple(shape), np.dtype(dtype))
         for names, impl in notes.get("keys", ()):
             self.leaves[tuple(names)] = self.leaves[tuple(names)]._replace(impl=impl)
 
     def values(self, restored: Any) -> dict[Names, Any]:
-        """The leaves by name, given what orbax restored for `target`."""
-        return by_name(restored) | self._empty
+        """The leaves by name, given what orbax restored for `target`; of shares the parts, see `join`.
+
+        Raises `ValueError` when one is not what was saved.
+        """
+        found = by_name(restored)
+        for names, expected in self._sums:
+            if checksum(found[tuple(names)]) != expected:
+                raise ValueError(f"the elements of {'.'.join(names)} are not those that were saved")
+        return found | self._empty
 
     def _stored(self, leaf: Any) -> Stored:
         if not isinstance(leaf, self._kinds.ArrayMetadata):
@@ -83,14 +98,13 @@ class Contents:
         return NUMBERS[leaf.dtype.kind]() if leaf.number else np.empty(leaf.shape, leaf.dtype)
 
 
-def by_name(tree: Any, names: Names = ()) -> dict[Names, Any]:
-    """The leaves of a tree as orbax returns them: dicts and sequences, None where nothing is stored."""
-    if tree is None:
-        return {}
-    if isinstance(tree, dict):
-        items = [(str(key), child) for key, child in tree.items()]
-    elif isinstance(tree, list | tuple):
-        items = [(str(index), child) for index, child in enumerate(tree)]
-    else:
-        return {names: tree}
-    return {found: leaf for key, child in items for found, leaf in by_name(child, (*names, key)).items()}
+def join(parts: Sequence[tuple[Contents, dict[Names, Any]]]) -> dict[Names, Any]:
+    """The leaves by name, of what each process filed."""
+    found = dict(parts[0][1])
+    for names, (shape, dtype, _) in parts[0][0].shares.items():
+        whole = np.empty(shape, dtype)
+        for contents, values in parts:
+            for number, place in enumerate(contents.shares[names][2]):
+                whole[tuple(slice(*ends) for ends in place)] = values[(*names, str(number))]
+        found[names] = whole
+    return found

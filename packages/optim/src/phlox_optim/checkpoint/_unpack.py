@@ -15,7 +15,7 @@ from phlox.extend import Difference, tree_error
 from phlox.tree_util import DictKey, keystr, tree_flatten_with_path
 
 from ._pack import Names, is_key, names_of
-from ._stored import NUMBERS, Stored, array_text, keys_text
+from ._stored import NUMBERS, Contents, Stored, array_text, keys_text
 
 
 def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
@@ -101,16 +101,47 @@ def _restore(leaf: Any, value: Any) -> Any:
         return type(leaf)(value)
     if isinstance(leaf, np.ndarray | np.generic):
         return np.asarray(value)
+    place = _place(leaf)
+    if place is not None and not place.is_fully_addressable and not is_key(leaf.dtype):
+        _check_width(leaf, phlox.dtypes.canonicalize_dtype(value.dtype))
+        return phlox.make_array_from_callback(value.shape, place, lambda index: value[index])
     array = phlox.numpy.asarray(value)
     if is_key(leaf.dtype):
         array = phlox.random.wrap_key_data(array, impl=leaf.dtype.impl.name)
-    elif array.dtype != leaf.dtype:
+    else:
+        _check_width(leaf, array.dtype)
+    return array if place is None else phlox.device_put(array, place)
+
+
+def _check_width(leaf: Any, dtype: Any) -> None:
+    if dtype != leaf.dtype:
         raise DtypeError(
             f"restore: {_describe(leaf)} does not exist while 64-bit types are off",
             instead='phlox.config.update("enable_x64", True)',
         )
-    place = _place(leaf)
-    return array if place is None else phlox.device_put(array, place)
+
+
+def restored_alone(target: Any, contents: Contents, values: dict[Names, Any]) -> Any:
+    """The tree as it was filed, without one to compare with: dicts, lists, and arrays on the default device."""
+
+    def build(names: Names, node: Any) -> Any:
+        stored = contents.leaves.get(names)
+        if stored is not None:
+            return _alone(stored, values[names])
+        if isinstance(node, dict):
+            return {key: build((*names, str(key)), child) for key, child in node.items()}
+        if isinstance(node, list | tuple):
+            return [build((*names, str(number)), child) for number, child in enumerate(node)]
+        return None
+
+    return build((), target)
+
+
+def _alone(stored: Stored, value: Any) -> Any:
+    if stored.number:
+        return NUMBERS[stored.dtype.kind](value)
+    array = phlox.numpy.asarray(value)
+    return array if stored.impl is None else phlox.random.wrap_key_data(array, impl=stored.impl)
 
 
 def _place(leaf: Any) -> Any:
