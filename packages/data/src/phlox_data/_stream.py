@@ -22,6 +22,9 @@ class Stream:
       batch_size: length of full batches, as the user says.
       size: the same, as an iterable says, or None.
       count: how many batches an iterable has for a way to treat the last one, or None.
+      shuffles: whether an iterable has another order each time it is read; with True as second argument, whether it has
+        one although it was made for this epoch alone.
+      ordered: code that makes an iterable whose order depends on the epoch's number alone, for errors.
     """
 
     batch_size: int | None
@@ -36,11 +39,16 @@ class Stream:
         batch_size: int | None,
         size: Callable[[Any], int | None],
         count: Callable[[Any, Last], int | None],
+        shuffles: Callable[[Any, bool], bool],
+        ordered: str,
     ):
+        self._name = name
         self._given = given
         self._open = open
         self._size = size
         self._count = count
+        self._shuffles = shuffles
+        self._ordered = ordered
         self._is_function = callable(given) and not isinstance(given, Iterable)
         if not self._is_function and (not isinstance(given, Iterable) or isinstance(given, Iterator)):
             trouble = "can be read only once" if isinstance(given, Iterator) else "holds no batches"
@@ -59,6 +67,12 @@ class Stream:
 
     def read(self, epoch: int, start: int) -> Reading:
         batches = self._given(epoch) if self._is_function else self._given
+        if start and self._shuffles(batches, self._is_function):
+            raise ArgumentError(
+                f"{self._name}: start={start} asks for the rest of an epoch, but its order is drawn anew each time",
+                instead=f"{self._name}({self._ordered})",
+                start=start,
+            )
         # Opened here, before there is a thread: loaders that fork processes do it now.
         opened = self._open(batches)
         return Reading((examples(batch, "the batch") for batch in opened), self._full(batches), skip=start)

@@ -34,7 +34,7 @@ def from_tf(
       last, device, devices, prefetch: as for `batches`.
 
     Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads n
-    batches and passes over them.
+    batches and passes over them; it is refused where another order would come.
 
     TensorFlow reserves all memory of all GPUs when it first uses one. If it is not imported yet, it is imported here
     with the GPUs hidden from it; a program that imports it itself does well to begin with
@@ -44,7 +44,16 @@ def from_tf(
     for arrays that no device can hold.
     """
     require("tensorflow")
-    source = Stream("from_tf", dataset, open=_open, batch_size=batch_size, size=_size, count=_count)
+    source = Stream(
+        "from_tf",
+        dataset,
+        open=_open,
+        batch_size=batch_size,
+        size=_size,
+        count=_count,
+        shuffles=_shuffles,
+        ordered="lambda epoch: dataset.shuffle(10_000, seed=epoch).batch(128)",
+    )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
 
 
@@ -56,6 +65,15 @@ def _checked(dataset: Any) -> Any:
 
 def _open(dataset: Any) -> Iterator[Any]:
     return _checked(dataset).as_numpy_iterator()
+
+
+def _shuffles(dataset: Any, for_one_epoch: bool) -> bool:
+    """Whether a step of the pipeline is a shuffle without a seed, or one that goes on with its numbers."""
+    if "ShuffleDataset" in type(dataset).__name__:
+        seeded = any(int(getattr(dataset, name, 0)) for name in ("_seed", "_seed2"))
+        if not seeded or (not for_one_epoch and getattr(dataset, "_reshuffle_each_iteration", True)):
+            return True
+    return any(_shuffles(before, for_one_epoch) for before in dataset._inputs())
 
 
 def _size(dataset: Any) -> int | None:

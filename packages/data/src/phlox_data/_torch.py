@@ -36,7 +36,7 @@ def from_torch(
 
     Returns `Batches` of trees as the loader makes them (lists, for datasets of tuples), with arrays for tensors.
     Tensors are copied, detached from their gradients, bfloat16 and float8 included. `start=n` of `Batches.epoch` reads
-    n batches and passes over them.
+    n batches and passes over them; it is refused where another order would come.
 
     The loader runs in one thread of its own, `prefetch` batches ahead. If its workers are forked, a `RuntimeWarning`
     says so: phlox has threads, and forked processes lose them in the middle of what they do.
@@ -45,7 +45,16 @@ def from_torch(
     arrays that no device can hold.
     """
     require("torch")
-    source = Stream("from_torch", loader, open=_open, batch_size=batch_size, size=_size, count=_count)
+    source = Stream(
+        "from_torch",
+        loader,
+        open=_open,
+        batch_size=batch_size,
+        size=_size,
+        count=_count,
+        shuffles=_shuffles,
+        ordered="lambda epoch: DataLoader(..., shuffle=True, generator=torch.Generator().manual_seed(epoch))",
+    )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
 
 
@@ -63,6 +72,17 @@ def _warn_of_fork(workers: int) -> None:
         f"this DataLoader forks {workers} worker processes out of one in which phlox has threads. Workers that use "
         "phlox then hang, and others may. Instead: DataLoader(..., multiprocessing_context='forkserver')",
         RuntimeWarning,
+    )
+
+
+def _shuffles(loader: Any, for_one_epoch: bool) -> bool:
+    data = require("torch").utils.data
+    sampler = getattr(loader, "sampler", None)
+    inner = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
+    random = (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler)
+    # Of a generator the loader takes the next numbers in each epoch, so it fixes the order of one epoch alone.
+    return any(
+        isinstance(found, random) and not (for_one_epoch and found.generator is not None) for found in (sampler, inner)
     )
 
 

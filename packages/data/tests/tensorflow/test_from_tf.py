@@ -60,6 +60,23 @@ def test_a_function_of_the_epoch_can_be_resumed():
         len(made)
 
 
+def test_an_order_that_is_drawn_anew_cannot_be_resumed():
+    """In the middle of an epoch other examples would come, without a word."""
+    for dataset in (
+        EXAMPLES.shuffle(22).batch(4),
+        EXAMPLES.shuffle(22, seed=3).map(lambda x: x).batch(4).prefetch(2),
+        lambda epoch: EXAMPLES.shuffle(22).batch(4),
+    ):
+        made = data.from_tf(dataset)
+        assert len(list(made.epoch(0))) == 6
+        with pytest.raises(ArgumentError, match="start=2 asks for the rest of an epoch") as excinfo:
+            made.epoch(0, start=2)
+        assert "shuffle(10_000, seed=epoch)" in str(excinfo.value)
+    fixed = EXAMPLES.shuffle(22, seed=3, reshuffle_each_iteration=False).batch(4)
+    made = data.from_tf(fixed)
+    assert numbers(made.epoch(0, start=2)) == numbers(made.epoch(0))[2:]
+
+
 def test_resuming_at_the_short_batch():
     made = data.from_tf(lambda epoch: EXAMPLES.batch(8), last="pad")
     whole = list(made.epoch(0))

@@ -68,6 +68,28 @@ def test_a_function_of_the_epoch_can_be_resumed():
         len(made)
 
 
+def test_an_order_that_is_drawn_anew_cannot_be_resumed():
+    """In the middle of an epoch other examples would come, without a word."""
+    weighted = torch.utils.data.WeightedRandomSampler(torch.ones(22), 22)
+    subset = torch.utils.data.SubsetRandomSampler(range(22))
+    batches = torch.utils.data.BatchSampler(subset, 4, drop_last=False)
+    seeded = DataLoader(DATASET, 4, shuffle=True, generator=torch.Generator().manual_seed(0))
+    for loader in (
+        DataLoader(DATASET, 4, shuffle=True),
+        DataLoader(DATASET, 4, sampler=weighted),
+        DataLoader(DATASET, batch_sampler=batches),
+        seeded,  # each epoch goes on with the generator's numbers
+        lambda epoch: DataLoader(DATASET, 4, shuffle=True),
+    ):
+        made = data.from_torch(loader)
+        assert len(list(made.epoch(0))) == 6
+        with pytest.raises(ArgumentError, match="start=2 asks for the rest of an epoch") as excinfo:
+            made.epoch(0, start=2)
+        assert "generator=torch.Generator().manual_seed(epoch)" in str(excinfo.value)
+    for loader in (DataLoader(DATASET, 4), lambda epoch: seeded):
+        assert len(list(data.from_torch(loader).epoch(0, start=2))) == 4
+
+
 @pytest.mark.parametrize("last", ["keep", "drop", "pad"])
 @pytest.mark.parametrize("sampled", [False, True], ids=["size known", "size unknown"])
 def test_resuming_at_the_short_batch(last, sampled):
