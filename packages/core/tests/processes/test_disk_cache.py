@@ -1,6 +1,7 @@
 """The cache of compiled programs survives what happens to folders: other processes, damage, no space, other owners."""
 
 import os
+import socket
 import stat
 
 import pytest
@@ -125,6 +126,93 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert list(folder.iterdir()) == [], "half-written files are removed"
 
 
+def test_what_cannot_be_written_can_still_be_read(tmp_path):
+    program = """
+        import os, resource, signal
+        from phlox._xla import disk
+        disk.store("there", b"before")
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        disk.store("large", bytes(1000))
+        print(disk.load("there"), disk.load("large"), len(os.listdir(disk.directory())))
+    """
+    done = run(program, PHLOX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.stdout == "b'before' None 1\n"
+    assert done.stderr.count("cannot write to the cache") == 1
+
+
+def test_an_entry_under_another_key_is_compiled_again(tmp_path):
+    """A renamed entry is a whole program, only not the one that is asked for."""
+    folder = tmp_path / "cache"
+    count, _ = cached(folder)
+    cached(folder, PROGRAM.replace("sin", "cos"))
+    paths = entries(folder)
+    contents = [path.read_bytes() for path in paths]
+    for path, other in zip(paths, [*contents[1:], contents[0]], strict=True):
+        path.write_bytes(other)
+    assert len(paths) > count and cached(folder) == (count, "")
+    assert cached(folder) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to a pipe", "link to a file", "link to nothing", "socket"])
+def test_only_regular_files_are_opened(tmp_path, monkeypatch, kind):
+    folder = tmp_path / "cache"
+    cached(folder)
+    path = entries(folder)[0]
+    data = path.read_bytes()
+    path.unlink()
+    aside = tmp_path / "aside"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as s:
+            monkeypatch.chdir(folder)  # names of sockets are short
+            s.bind(path.name)
+    else:
+        if kind == "link to a pipe":
+            os.mkfifo(aside)
+        elif kind == "link to a file":
+            aside.write_bytes(data)
+        path.symlink_to(aside)
+    count, err = cached(folder)
+    assert count == 1
+    if kind == "folder":  # which nobody removes
+        assert "cannot write to the cache" in err
+    else:
+        assert err == "" and cached(folder) == (0, "") and path.read_bytes() == data and not path.is_symlink()
+
+
+def test_no_other_bytes_are_an_entry(tmp_path):
+    program = """
+        import os, random
+        from phlox._xla import disk
+        random.seed(3)
+        content = random.randbytes(300)
+        disk.store("key", content)
+        path = os.path.join(disk.directory(), "key.xla")
+        written = open(path, "rb").read()
+        assert disk.load("key") == content
+        for _ in range(1000):
+            at, to, count = random.randrange(len(written)), random.randrange(len(written)), random.randint(1, 9)
+            changed = random.choice([
+                written[:at] + bytes([written[at] ^ 1 << random.randrange(8)]) + written[at + 1:],
+                written[:at],
+                written[at:],
+                written[:at] + random.randbytes(count) + written[at:],
+                written[:at] + written[at + count:],
+                written[:at] + written[to:],
+                written + written[at:],
+            ])
+            open(path, "wb").write(changed)
+            assert (disk.load("key") is None) == (changed != written), (at, to, count)
+            assert os.path.exists(path) == (changed == written)
+        print("done")
+    """
+    assert run(program, PHLOX_COMPILATION_CACHE_DIR=str(tmp_path / "cache")).stdout == "done\n"
+
+
 def test_read_only_folder_of_an_ordinary_user(tmp_path):
     program, folder = PROGRAM, tmp_path / "cache"
     if os.getuid() == 0:  # who may write everywhere, so the program becomes somebody else once it has loaded
@@ -141,7 +229,7 @@ def test_read_only_folder_of_an_ordinary_user(tmp_path):
     folder.chmod(0o500)
     count, err = cached(folder, program)
     assert count > 0
-    assert "going on without a cache" in err
+    assert "what it lacks is compiled in each process" in err
 
 
 def test_the_oldest_entries_go_first(tmp_path):

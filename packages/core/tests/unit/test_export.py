@@ -2,6 +2,7 @@
 
 import collections
 import json
+import random
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import phlox
 import phlox.numpy as jnp
 from phlox import export
 from phlox.errors import (
+    ArgumentError,
     DerivativeError,
     DeviceError,
     DtypeError,
@@ -216,7 +218,8 @@ REFUSED = {
     "dict key": (ExportError, lambda: export.export(phlox.jit(lambda x: {(1, 2): x}))(1.0).serialize()),
     "other bytes": (ExportError, lambda: export.deserialize(b"\x00\x01")),
     "other version": (ExportError, lambda: export.deserialize(b"phlox.export 99\n{}\n")),
-    "cut": (ExportError, lambda: export.deserialize(exported().serialize()[:-1])),
+    "no bytes": (ArgumentError, lambda: export.deserialize("text")),
+    "a number": (ArgumentError, lambda: export.deserialize(64)),
 }
 
 
@@ -236,6 +239,40 @@ def test_what_is_refused(name):
     error, call = REFUSED[name]
     with pytest.raises(error):
         call()
+
+
+def test_no_other_bytes_are_an_exported_function():
+    draw = random.Random(5)
+    written = bytes(exported().serialize(vjp_order=1))
+    other = bytes(export.export(phlox.jit(lambda x: jnp.cos(x)))(1.0).serialize())
+    head = written.index(b"{")
+
+    def place():
+        """Half of the draws change the head, which is short."""
+        return draw.randrange(head + 600) if draw.random() < 0.5 else draw.randrange(len(written))
+
+    def changed():
+        at, to, count = place(), place(), draw.randint(1, 9)
+        return draw.choice(
+            [
+                written[:at] + bytes([written[at] ^ 1 << draw.randrange(8)]) + written[at + 1 :],
+                written[:at],
+                written[at:],
+                written[:at] + draw.randbytes(count) + written[at:],
+                written[:at] + written[at + count :],
+                written[:at] + written[to:],
+                written[:at] + other[min(at, len(other)) :],
+                other[:to] + written[at:],
+                written + written[at:],
+            ]
+        )
+
+    assert export.deserialize(memoryview(written)).fun_name == "program"
+    for _ in range(1500):
+        blob = changed()
+        if blob not in (written, other):
+            with pytest.raises(ExportError):
+                export.deserialize(blob)
 
 
 def test_checks_can_be_left_out():

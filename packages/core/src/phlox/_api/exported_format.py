@@ -1,6 +1,7 @@
 """Exported functions as bytes.
 
-    phlox.export 1\\n        what this is, and the version of the format
+    phlox.export 2\\n        what this is, and the version of the format
+    checksum                SHA-256 of all other bytes, 32 bytes
     {...}\\n                 one line of JSON: {"functions": [f, f's vjp, the vjp of that, …]}
     programs                the bytes of each function's program, one after the other; "size" says how long each is
 
@@ -12,13 +13,14 @@ leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [c
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from .._base import pytree
-from .._base.errors import ExportError, OptionError
+from .._base.errors import ArgumentError, ExportError, OptionError
 from .._base.pytree import PyTreeDef
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -31,7 +33,8 @@ from .export import (
     minimum_supported_calling_convention_version as oldest,
 )
 
-_MAGIC = b"phlox.export 1\n"
+_MAGIC = b"phlox.export 2\n"
+_START = len(_MAGIC) + 32
 _T = TypeVar("_T", bound=type)
 
 
@@ -130,7 +133,12 @@ def serialize(exported: Exported, vjp_order: int) -> bytearray:
     for _ in range(vjp_order):
         functions.append(functions[-1].vjp())
     header = json.dumps({"functions": [_function_as_json(f) for f in functions]})
-    return bytearray(b"".join([_MAGIC, header.encode(), b"\n", *[f.mlir_module_serialized for f in functions]]))
+    content = b"".join([header.encode(), b"\n", *[f.mlir_module_serialized for f in functions]])
+    return bytearray(_MAGIC + _checksum(content) + content)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(_MAGIC + content).digest()
 
 
 def _function_as_json(f: Exported) -> dict[str, Any]:
@@ -193,21 +201,29 @@ def _plain_keys(keys: Sequence[Any]) -> list[Any]:
 def deserialize(blob: bytes | bytearray) -> Exported:
     """An exported function from the bytes that `Exported.serialize` made, in this process or in another one.
 
-    Raises `ExportError` for other bytes, for newer formats, and for classes of containers that are not registered here.
+    A checksum finds bytes that were damaged on their way; it does not say who wrote them.
+
+    Raises `ExportError` for other bytes, for other versions of the format, and for classes of containers that are not
+    registered here; `ArgumentError` for what is no bytes.
     """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ArgumentError(f"deserialize: {type(blob).__name__} is no bytes", instead="file.read_bytes()")
     data = bytes(blob)
     if not data.startswith(_MAGIC):
         what = "of another version" if data.startswith(b"phlox.export ") else "that phlox did not write"
         raise ExportError(f"deserialize: these are bytes {what}", instead="what Exported.serialize() returned")
-    end = data.find(b"\n", len(_MAGIC))
-    written = json.loads(data[len(_MAGIC) : end])["functions"]
-    start = end + 1
+    content = data[_START:]
+    if data[len(_MAGIC) : _START] != _checksum(content):
+        raise ExportError(
+            f"deserialize: these {len(data)} bytes are damaged: their checksum is another",
+            instead="all bytes that Exported.serialize() returned",
+        )
+    header, _, rest = content.partition(b"\n")
+    written = json.loads(header)["functions"]
     programs = []
     for fields in written:
-        programs.append(data[start : start + fields["size"]])
-        start += fields["size"]
-    if end < 0 or start != len(data):
-        raise ExportError(f"deserialize: {len(data)} bytes, and {start} were written")
+        programs.append(rest[: fields["size"]])
+        rest = rest[fields["size"] :]
     made: Exported | None = None
     for fields, program in zip(reversed(written), reversed(programs), strict=True):
         made = _function_from_json(fields, program, made)

@@ -1,10 +1,11 @@
 """Compiled programs kept on disk between processes. Loading one takes a millisecond, compiling it many.
 
-A loaded program is machine code that will run in this process, so the folder must be private: it is made with
-mode 0700, and one that belongs to somebody else or that others may write to is refused. Entries are written
-to a temporary file and renamed, carry a checksum, and are ignored when it does not fit. The least recently used
-ones go when the folder outgrows its limit. Whatever fails here, the program is compiled as if there were no
-cache; the user is told once.
+A loaded program is machine code that will run in this process: whoever may write to the folder may run code as its
+owner. So the folder must be private: it is made with mode 0700, and one that belongs to somebody else or that others
+may write to is refused. Entries are written to a temporary file and renamed. They carry a checksum of their key and
+their content, and count only where both fit: it finds damage, not intent. The least recently used ones go when the
+folder outgrows its limit. Whatever fails here, the program is compiled as if there were no cache; the user is told
+once. What cannot be written may still be read.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import NamedTuple
 from .._base import config
 from .._base.source import warn
 
-_MAGIC = b"phlox-executable-1\n"
+_MAGIC = b"phlox-executable-2\n"
 _SUFFIX = ".xla"
+_WITHOUT_ENTRY = "what it lacks is compiled in each process"
 _CHECK_EVERY = 64  # writes between two looks at the size of the folder
 
 _state = {"writes": 0, "warned": False}
@@ -47,21 +49,42 @@ def load(key: str) -> bytes | None:
     folder = _folder()
     if folder is None:
         return None
-    path = os.path.join(folder, key + _SUFFIX)
     try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
+        data = _read(os.path.join(folder, key + _SUFFIX))
+    except FileNotFoundError:
         return None
-    import hashlib  # as `import phlox` does not wait for it
-
-    head, payload = data[: len(_MAGIC) + 32], data[len(_MAGIC) + 32 :]
-    if head != _MAGIC + hashlib.sha256(payload).digest():
+    except OSError:
+        data = b""
+    start = len(_MAGIC) + 32
+    payload = data[start:]
+    if data[:start] != _head(key, payload):
         discard(key)
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # the least recently used entries are the first to go
     return payload
+
+
+def _read(path: str) -> bytes:
+    """The content of a regular file. Raises `OSError` for anything else, and never waits for who writes to a pipe."""
+    flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY")]
+    handle = os.open(path, os.O_RDONLY | sum(flags))
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is no regular file")
+        with contextlib.suppress(OSError):
+            os.utime(handle)  # the least recently used entries are the first to go
+        with open(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
+
+
+def _head(key: str, payload: bytes) -> bytes:
+    """What an entry begins with."""
+    import hashlib  # as `import phlox` does not wait for it
+
+    digest = hashlib.sha256(f"{key}\n".encode())
+    digest.update(payload)
+    return _MAGIC + digest.digest()
 
 
 def store(key: str, payload: bytes) -> None:
@@ -69,22 +92,21 @@ def store(key: str, payload: bytes) -> None:
     folder = _folder()
     if folder is None:
         return
-    import hashlib
     import tempfile
 
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            file.write(_head(key, payload))
+            file.write(payload)
         with contextlib.suppress(FileNotFoundError):  # the cache was cleared meanwhile
             os.replace(temporary, os.path.join(folder, key + _SUFFIX))
     except OSError as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        _usable[folder] = False
-        _warn(f"cannot write to the cache of compiled programs in {folder} ({error.strerror})")
+        _warn(f"cannot write to the cache of compiled programs in {folder} ({error.strerror})", _WITHOUT_ENTRY)
         return
     if _state["writes"] % _CHECK_EVERY == 0:
         _evict(folder, config.current().compilation_cache_max_size)
@@ -139,11 +161,11 @@ def _prepare(folder: str) -> bool:
     return True
 
 
-def _warn(message: str) -> None:
+def _warn(message: str, consequence: str = "going on without a cache") -> None:
     if not _state["warned"]:
         _state["warned"] = True
         warn(
-            f"{message}; going on without a cache. PHLOX_COMPILATION_CACHE_DIR names another folder, "
+            f"{message}; {consequence}. PHLOX_COMPILATION_CACHE_DIR names another folder, "
             "PHLOX_ENABLE_COMPILATION_CACHE=0 turns it off",
             RuntimeWarning,
         )
@@ -155,7 +177,7 @@ def _entries(folder: str) -> list[tuple[str, int, float]]:
         for item in listing:
             if item.name.endswith((_SUFFIX, ".part")):
                 with contextlib.suppress(OSError):
-                    status = item.stat()
+                    status = item.stat(follow_symlinks=False)
                     found.append((item.path, status.st_size, status.st_mtime))
     return found
 
