@@ -11,6 +11,7 @@ import os, sys
 import numpy as np
 import phlox, phlox.numpy as jnp
 from phlox import P
+from phlox.experimental import multihost_utils
 from phlox_optim.checkpoint import CheckpointManager
 
 folder, me, count, port = sys.argv[1], *map(int, sys.argv[2:])
@@ -52,13 +53,13 @@ for name in sorted(os.listdir(folder)):
 if sys.argv[2] == "0":
     print("restored", len(os.listdir(folder)))
 if count > 1:
-    phlox.experimental.multihost_utils.sync_global_devices("restored")
+    multihost_utils.sync_global_devices("restored")
 with CheckpointManager(os.path.join(folder, f"by-{count}"), max_to_keep=2) as checkpoints:
     for step in range(3):
         if checkpoints.latest_step() in (None, step - 1):
             checkpoints.save(step, mine)
 if count > 1:
-    phlox.experimental.multihost_utils.sync_global_devices("saved")
+    multihost_utils.sync_global_devices("saved")
     phlox.distributed.shutdown()
 """
 
