@@ -22,8 +22,8 @@ class Stream:
       batch_size: length of full batches, as the user says.
       size: the same, as an iterable says, or None.
       count: how many batches an iterable has for a way to treat the last one, or None.
-      shuffles: whether an iterable has another order each time it is read; with True as second argument, whether it has
-        one although it was made for this epoch alone.
+      unsteady: why an iterable may have another order each time it is read, or None. The second argument is what the
+        function makes when it is asked for the same epoch again; None for iterables that no function made.
       ordered: code that makes an iterable whose order depends on the epoch's number alone, for errors.
     """
 
@@ -39,7 +39,7 @@ class Stream:
         batch_size: int | None,
         size: Callable[[Any], int | None],
         count: Callable[[Any, Last], int | None],
-        shuffles: Callable[[Any, bool], bool],
+        unsteady: Callable[[Any, Any], str | None],
         ordered: str,
     ):
         self._name = name
@@ -47,7 +47,7 @@ class Stream:
         self._open = open
         self._size = size
         self._count = count
-        self._shuffles = shuffles
+        self._unsteady = unsteady
         self._ordered = ordered
         self._is_function = callable(given) and not isinstance(given, Iterable)
         if not self._is_function and (not isinstance(given, Iterable) or isinstance(given, Iterator)):
@@ -67,12 +67,14 @@ class Stream:
 
     def read(self, epoch: int, start: int) -> Reading:
         batches = self._given(epoch) if self._is_function else self._given
-        if start and self._shuffles(batches, self._is_function):
-            raise ArgumentError(
-                f"{self._name}: start={start} asks for the rest of an epoch, but its order is drawn anew each time",
-                instead=f"{self._name}({self._ordered})",
-                start=start,
-            )
+        if start:
+            why = self._unsteady(batches, self._given(epoch) if self._is_function else None)
+            if why is not None:
+                raise ArgumentError(
+                    f"{self._name}: start={start} asks for the rest of an epoch, but {why}",
+                    instead=f"{self._name}({self._ordered})",
+                    start=start,
+                )
         # Opened here, before there is a thread: loaders that fork processes do it now.
         opened = self._open(batches)
         return Reading((examples(batch, "the batch") for batch in opened), self._full(batches), skip=start)

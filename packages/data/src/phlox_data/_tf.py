@@ -34,7 +34,8 @@ def from_tf(
       last, device, devices, prefetch: as for `batches`.
 
     Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads n
-    batches and passes over them; it is refused where another order would come.
+    batches and passes over them. It is refused where another order may come: for shuffles without a seed, for seeded
+    ones that go on with their numbers because no function makes them for each epoch, and for ``deterministic=False``.
 
     TensorFlow reserves all memory of all GPUs when it first uses one. If it is not imported yet, it is imported here
     with the GPUs hidden from it; a program that imports it itself does well to begin with
@@ -51,7 +52,7 @@ def from_tf(
         batch_size=batch_size,
         size=_size,
         count=_count,
-        shuffles=_shuffles,
+        unsteady=_unsteady,
         ordered="lambda epoch: dataset.shuffle(10_000, seed=epoch).batch(128)",
     )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
@@ -67,13 +68,49 @@ def _open(dataset: Any) -> Iterator[Any]:
     return _checked(dataset).as_numpy_iterator()
 
 
-def _shuffles(dataset: Any, for_one_epoch: bool) -> bool:
-    """Whether a step of the pipeline is a shuffle without a seed, or one that goes on with its numbers."""
-    if "ShuffleDataset" in type(dataset).__name__:
-        seeded = any(int(getattr(dataset, name, 0)) for name in ("_seed", "_seed2"))
-        if not seeded or (not for_one_epoch and getattr(dataset, "_reshuffle_each_iteration", True)):
-            return True
-    return any(_shuffles(before, for_one_epoch) for before in dataset._inputs())
+def _unsteady(dataset: Any, again: Any) -> str | None:
+    if _checked(dataset).options().deterministic is False:
+        return "its options say deterministic=False"
+    steps = list(_steps(dataset))
+    others = [] if again is None else list(_steps(_checked(again)))
+    for step in steps:
+        kind = type(step).__name__.strip("_")
+        seeds = _seeds(step)
+        if seeds == (0, 0) or any(pair == (0, 0) for pair in _inner_seeds(step)):
+            return f"a {kind} in it has no seed"
+        if getattr(step, "_deterministic", None) == "false":
+            return f"a {kind} in it says deterministic=False"
+        goes_on = getattr(step, "_reshuffle_each_iteration", False) or getattr(step, "_rerandomize", False)
+        if seeds and goes_on and (again is None or any(step is other for other in others)):
+            return f"a {kind} in it is not made for this epoch, and goes on with its numbers"
+    # Under tf.random.set_seed, seeds that are not given depend on all that was made before.
+    if again is not None and [*map(_seeds, steps)] != [*map(_seeds, others)]:
+        return "its seeds are others each time it is made"
+    return None
+
+
+def _steps(dataset: Any) -> Iterator[Any]:
+    """The dataset and all that it is made from."""
+    yield dataset
+    for before in dataset._inputs():
+        yield from _steps(before)
+
+
+def _seeds(step: Any) -> tuple[int, int] | None:
+    """The two numbers of a step that draws, zeros if nothing was said of them; None for other steps."""
+    if not hasattr(step, "_seed2"):
+        return None
+    return int(step._seed), int(step._seed2)
+
+
+def _inner_seeds(step: Any) -> Iterator[tuple[Any, Any]]:
+    """The same of datasets that a step's function makes, as that of `interleave` does; None for computed numbers."""
+    value = require("tensorflow").get_static_value
+    for function in step._functions():
+        for operation in function.function.graph.get_operations():
+            if operation.type.startswith(("ShuffleDataset", "RandomDataset", "ShuffleAndRepeatDataset")):
+                seeds = [x for x in operation.inputs if x.op.name.rpartition("/")[2].startswith("seed")]
+                yield tuple(None if value(x) is None else int(value(x)) for x in seeds)  # type: ignore[misc]
 
 
 def _size(dataset: Any) -> int | None:

@@ -6,6 +6,8 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from phlox.extend import warn
 
 from ._batches import Batches
@@ -30,13 +32,16 @@ def from_torch(
         own; a loader itself is simply read from its beginning, whatever the number of the epoch. So that a stopped
         program can go on exactly, use a function that seeds the order of each epoch:
         ``lambda epoch: DataLoader(dataset, 128, shuffle=True, generator=torch.Generator().manual_seed(epoch))``.
+        ``lambda epoch: loader`` says of a loader with a sampler or an iterable dataset of your own that its order is
+        the same each time.
       batch_size: how many examples a full batch has, if the loader does not say (as one made with a `batch_sampler`):
         otherwise the first batch of an epoch counts as full.
       last, device, devices, prefetch: as for `batches`.
 
     Returns `Batches` of trees as the loader makes them (lists, for datasets of tuples), with arrays for tensors.
     Tensors are copied, detached from their gradients, bfloat16 and float8 included. `start=n` of `Batches.epoch` reads
-    n batches and passes over them; it is refused where another order would come.
+    n batches and passes over them. It is refused where another order may come: for samplers that draw at random, unless
+    a function makes them with a seeded generator, and for loaders of whose order nothing is known.
 
     The loader runs in one thread of its own, `prefetch` batches ahead. If its workers are forked, a `RuntimeWarning`
     says so: phlox has threads, and forked processes lose them in the middle of what they do.
@@ -52,7 +57,7 @@ def from_torch(
         batch_size=batch_size,
         size=_size,
         count=_count,
-        shuffles=_shuffles,
+        unsteady=_unsteady,
         ordered="lambda epoch: DataLoader(..., shuffle=True, generator=torch.Generator().manual_seed(epoch))",
     )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
@@ -75,15 +80,45 @@ def _warn_of_fork(workers: int) -> None:
     )
 
 
-def _shuffles(loader: Any, for_one_epoch: bool) -> bool:
+def _unsteady(loader: Any, again: Any) -> str | None:
     data = require("torch").utils.data
-    sampler = getattr(loader, "sampler", None)
-    inner = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
     random = (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler)
-    # Of a generator the loader takes the next numbers in each epoch, so it fixes the order of one epoch alone.
-    return any(
-        isinstance(found, random) and not (for_one_epoch and found.generator is not None) for found in (sampler, inner)
-    )
+    drawn = [sampler for sampler in _samplers(loader) if isinstance(sampler, random)]
+    if drawn and again is None:
+        return "its sampler draws another order each time"
+    if any(sampler.generator is None for sampler in drawn):
+        return "its sampler draws another order each time, without a generator that says which"
+    # Each epoch takes the next numbers of a generator: it fixes the order of one alone.
+    others = [getattr(sampler, "generator", None) for sampler in _samplers(again)]
+    if any(sampler.generator is other for sampler in drawn for other in others):
+        return "its generator is not made for this epoch, and goes on with its numbers"
+    return _unknown(loader) if again is None else None
+
+
+def _samplers(loader: Any) -> list[Any]:
+    """Everything that has a part in the order: samplers, and those that they take their numbers from."""
+    found: list[Any] = []
+    waiting = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
+    while waiting:
+        sampler = waiting.pop()
+        if sampler is not None and not any(sampler is known for known in found):
+            found.append(sampler)
+            waiting.append(getattr(sampler, "sampler", None))
+    return found
+
+
+def _unknown(loader: Any) -> str | None:
+    """What of a loader leaves its order open, if anything does."""
+    torch = require("torch")
+    data = torch.utils.data
+    steady = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler)  # exactly: heirs may draw
+    if isinstance(getattr(loader, "dataset", None), data.IterableDataset):
+        return f"nothing is known of the order of a dataset of class {type(loader.dataset).__name__}"
+    parts = [loader] if getattr(loader, "sampler", None) is None else _samplers(loader)
+    for part in parts:
+        if not isinstance(part, Sequence | np.ndarray | torch.Tensor) and type(part) not in steady:
+            return f"nothing is known of the order of a {type(part).__name__}"
+    return None
 
 
 def _size(loader: Any) -> int | None:

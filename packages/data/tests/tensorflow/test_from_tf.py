@@ -62,10 +62,20 @@ def test_a_function_of_the_epoch_can_be_resumed():
 
 def test_an_order_that_is_drawn_anew_cannot_be_resumed():
     """In the middle of an epoch other examples would come, without a word."""
+    once = EXAMPLES.shuffle(22, seed=3)
+    whole = once.batch(4)
+    loose = tf.data.Options()
+    loose.deterministic = False
     for dataset in (
         EXAMPLES.shuffle(22).batch(4),
         EXAMPLES.shuffle(22, seed=3).map(lambda x: x).batch(4).prefetch(2),
         lambda epoch: EXAMPLES.shuffle(22).batch(4),
+        lambda epoch: once.batch(4),
+        lambda epoch: whole,
+        EXAMPLES.map(lambda x: x, num_parallel_calls=2, deterministic=False).batch(4),
+        lambda epoch: EXAMPLES.with_options(loose).batch(4),
+        lambda epoch: tf.data.Dataset.range(2).interleave(lambda i: EXAMPLES.take(11).shuffle(4)).batch(4),
+        lambda epoch: tf.data.Dataset.sample_from_datasets([EXAMPLES.take(11)] * 2).batch(4),
     ):
         made = data.from_tf(dataset)
         assert len(list(made.epoch(0))) == 6
@@ -75,6 +85,23 @@ def test_an_order_that_is_drawn_anew_cannot_be_resumed():
     fixed = EXAMPLES.shuffle(22, seed=3, reshuffle_each_iteration=False).batch(4)
     made = data.from_tf(fixed)
     assert numbers(made.epoch(0, start=2)) == numbers(made.epoch(0))[2:]
+    inner = lambda epoch: lambda i: EXAMPLES.skip(11 * i).take(11).shuffle(4, seed=epoch)
+    made = data.from_tf(lambda epoch: tf.data.Dataset.range(2).interleave(inner(epoch)).batch(4))
+    assert numbers(made.epoch(1, start=2)) == numbers(made.epoch(1))[2:]
+    assert numbers(made.epoch(1)) != numbers(made.epoch(2))
+
+
+def test_seeds_that_tensorflow_counts_cannot_be_resumed():
+    """Under a seed for all, those of single steps depend on how many were made before."""
+    tf.random.set_seed(1)
+    try:
+        made = data.from_tf(lambda epoch: EXAMPLES.shuffle(22).batch(4))
+        with pytest.raises(ArgumentError, match="its seeds are others each time it is made"):
+            made.epoch(0, start=2)
+        made = data.from_tf(lambda epoch: EXAMPLES.shuffle(22, seed=epoch).batch(4))
+        assert numbers(made.epoch(0, start=2)) == numbers(made.epoch(0))[2:]
+    finally:
+        tf.random.set_seed(None)
 
 
 def test_resuming_at_the_short_batch():

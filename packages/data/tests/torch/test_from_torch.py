@@ -68,26 +68,84 @@ def test_a_function_of_the_epoch_can_be_resumed():
         len(made)
 
 
+class Reversed(torch.utils.data.Sampler):
+    """A sampler of the user's: whether it draws cannot be seen."""
+
+    def __init__(self):
+        pass
+
+    def __iter__(self):
+        return iter(range(21, -1, -1))
+
+    def __len__(self):
+        return 22
+
+
+class Batches(Reversed):
+    def __iter__(self):
+        return iter([[i] for i in range(6)])
+
+    def __len__(self):
+        return 6
+
+
+class Streamed(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(DATASET[i] for i in range(22))
+
+
+class Wrapped:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __iter__(self):
+        return iter(self.loader)
+
+
 def test_an_order_that_is_drawn_anew_cannot_be_resumed():
     """In the middle of an epoch other examples would come, without a word."""
     weighted = torch.utils.data.WeightedRandomSampler(torch.ones(22), 22)
     subset = torch.utils.data.SubsetRandomSampler(range(22))
     batches = torch.utils.data.BatchSampler(subset, 4, drop_last=False)
     seeded = DataLoader(DATASET, 4, shuffle=True, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
     for loader in (
         DataLoader(DATASET, 4, shuffle=True),
         DataLoader(DATASET, 4, sampler=weighted),
         DataLoader(DATASET, batch_sampler=batches),
         seeded,  # each epoch goes on with the generator's numbers
         lambda epoch: DataLoader(DATASET, 4, shuffle=True),
+        lambda epoch: seeded,
+        lambda epoch: DataLoader(DATASET, 4, shuffle=True, generator=generator),
+        DataLoader(DATASET, None, sampler=torch.utils.data.BatchSampler(subset, 4, drop_last=False)),
+        DataLoader(DATASET, 4, sampler=Reversed()),
+        DataLoader(DATASET, batch_sampler=Batches()),
+        DataLoader(Streamed(), 4),
+        Wrapped(DataLoader(DATASET, 4, shuffle=True)),
     ):
         made = data.from_torch(loader)
         assert len(list(made.epoch(0))) == 6
         with pytest.raises(ArgumentError, match="start=2 asks for the rest of an epoch") as excinfo:
             made.epoch(0, start=2)
         assert "generator=torch.Generator().manual_seed(epoch)" in str(excinfo.value)
-    for loader in (DataLoader(DATASET, 4), lambda epoch: seeded):
-        assert len(list(data.from_torch(loader).epoch(0, start=2))) == 4
+
+
+def test_an_order_that_is_known_can_be_resumed():
+    distributed = torch.utils.data.DistributedSampler(DATASET, 1, 0)
+    for loader in (
+        DataLoader(DATASET, 4),
+        DataLoader(DATASET, 4, sampler=range(22)),
+        DataLoader(DATASET, batch_sampler=[[1, 2], [3, 4], [5, 6]]),
+        DataLoader(DATASET, 4, sampler=np.arange(22)[::-1].copy()),
+        DataLoader(DATASET, 4, sampler=distributed),
+        list(DataLoader(DATASET, 4)),
+        # Of these the user says it.
+        lambda epoch: DataLoader(DATASET, 4, sampler=Reversed()),
+        lambda epoch: DataLoader(Streamed(), 4),
+    ):
+        made = data.from_torch(loader)
+        numbers = lambda start: [y.tolist() for _, y in made.epoch(0, start=start)]
+        assert numbers(2) == numbers(0)[2:]
 
 
 @pytest.mark.parametrize("last", ["keep", "drop", "pad"])
