@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._base import config, pytree
+from .._base import config, pytree, strictness
 from .._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
@@ -87,6 +87,9 @@ class Prepared(NamedTuple):
         return [aval_of(k) for k in self.keys]
 
 
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
 class JitFunction:
     """A function with what was traced and compiled for it.
 
@@ -98,12 +101,14 @@ class JitFunction:
     """
 
     __slots__ = (
-        "__weakref__", "_met", "_options", "_parameters", "_resolved", "_store", "calls", "chooses", "fresh", "fun",
+        "__weakref__", "_is_ours", "_met", "_options", "_parameters", "_resolved", "_store", "calls", "chooses",
+        "fresh", "fun",
     )  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: Options):
         self.fun = fun
         self._options = options
+        self._is_ours = str(getattr(fun, "__module__", "")).startswith(_PACKAGE)
         self._store: Caches = caches_for(fun, options)
         self.calls = self._store.calls
         self.fresh: list[weakref.ref[Any]] = []
@@ -269,7 +274,7 @@ class JitFunction:
         def flat(*tracers: Any) -> list[Any]:
             dynamic, named = in_tree.unflatten(tracers)
             positional, keywords = self._rebuild(statics, dynamic, named)
-            out = self.fun(*positional, **keywords)
+            out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
             arguments.check_outputs(self.fun, out, leaves)
             trees.append(tree)
@@ -413,15 +418,12 @@ class JitFunction:
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call that is no unit of the running trace."""
-        if self._options.inline and not self._is_ours:  # functions of users get arrays, as in every jitted function
+        ours = self._is_ours
+        if self._options.inline and not ours:  # functions of users get arrays, as in every jitted function
             args, kwargs, statics = self._split(args, kwargs)
             positional, kwargs = self._rebuild(statics, *arguments.owned((args, kwargs)))
             args = tuple(positional)
-        return arguments.owned(self.fun(*args, **kwargs))
-
-    @property
-    def _is_ours(self) -> bool:
-        return str(getattr(self.fun, "__module__", "")).startswith(__package__.partition(".")[0] + ".")
+        return arguments.owned(strictness.run(ours, self.fun, args, kwargs))
 
     # -- looking at the stages
 

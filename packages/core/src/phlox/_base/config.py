@@ -192,13 +192,16 @@ _MOST = 64
 class Settings:
     """An immutable value of every flag, readable as attributes."""
 
-    __slots__ = (*_NAMES, *_KINDS, "_replaced")
+    __slots__ = (*_NAMES, *_KINDS, "_replaced", "strict")
     _replaced: dict[Any, Settings]
 
     def __init__(self, values: dict[str, Any]):
         object.__setattr__(self, "_replaced", {})
         for name in _NAMES:
             object.__setattr__(self, name, values[name])
+        # Whether promotion that a user may not have meant is an error, or told.
+        strict = values["numpy_rank_promotion"] != "allow" or values["numpy_dtype_promotion"] != "standard"
+        object.__setattr__(self, "strict", strict)
         for kind, names in _KINDS.items():
             object.__setattr__(self, kind, _mark((kind, *(values[name] for name in names))))
 

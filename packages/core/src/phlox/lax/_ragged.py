@@ -13,6 +13,7 @@ from .. import numpy as jnp
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base.errors import DtypeError, ShapeError, UnsupportedError
+from .._base.strictness import composed
 from .._ir import dtypes
 from ..numpy._promote import check, check_one, type_of
 from ._structural import dot_general
@@ -75,6 +76,7 @@ def ragged_dot(
     )
 
 
+@composed
 def ragged_dot_general(
     lhs: Any,
     rhs: Any,

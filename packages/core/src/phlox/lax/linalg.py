@@ -12,6 +12,7 @@ from typing import Any
 
 from .._base.errors import ShapeError
 from .._base.source import warn
+from .._base.strictness import composed
 from .._ir import dtypes
 from .._ops import (
     cholesky as _cholesky,
@@ -229,6 +230,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     return ormqr_p(*check("ormqr", a, taus, c), left=bool(left), transpose=bool(transpose))
 
 
+@composed
 def lu(x: Any) -> list[Any]:
     """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``
     (LAPACK's ``getrf``).
@@ -242,6 +244,7 @@ def lu(x: Any) -> list[Any]:
     return lu_p(*check("lu", x))
 
 
+@composed
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """The permutation that exchanging i and ``pivots[i]``, one i after the other, amounts to (as
     ``jax.lax.linalg.lu_pivots_to_permutation``).

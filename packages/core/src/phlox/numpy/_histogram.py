@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ShapeError
+from .._base.strictness import composed
 from .._ops.shape import own
 from . import _reductions as r
 from ._at import At
@@ -19,6 +20,7 @@ from ._searching import bincount, searchsorted
 from ._shapes import ravel, stack
 
 
+@composed
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins of a histogram of `a` (as ``numpy.histogram_bin_edges``).
 
@@ -43,6 +45,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return linspace(low, high, bins.__index__() + 1, dtype=dtype)
 
 
+@composed
 def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> Any:
     """How many elements of `a` are in each bin, and the edges of the bins (as ``numpy.histogram``).
 
@@ -79,6 +82,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
     return counts, edges
 
 
+@composed
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
@@ -131,6 +135,7 @@ def histogramdd(
     return counts, edges
 
 
+@composed
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any, Any]:

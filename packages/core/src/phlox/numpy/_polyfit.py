@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import OptionError, ShapeError
+from .._base.strictness import composed
 from .._ir import dtypes
 from ._binary import divide, multiply
 from ._create import asarray
@@ -17,6 +18,7 @@ from ._reductions import sum
 from ._unary import sqrt
 
 
+@composed
 def polyfit(
     x: Any,
     y: Any,

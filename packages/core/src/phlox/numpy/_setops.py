@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.strictness import composed
 from ._choose import where as choose
 from ._fill import full
 from ._indexing import take
@@ -34,6 +35,7 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
     return choose(missing, instead, take(x, places, mode="clip")), missing
 
 
+@composed
 def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
@@ -56,6 +58,7 @@ def setdiff1d(
     return _chosen("setdiff1d", a, mask & logical_not(isin(a, b)), size, fill)[0]
 
 
+@composed
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
@@ -81,6 +84,7 @@ def _first(x: Any, values: Any, missing: Any) -> Any:
     return choose(missing, to_dtype(type_of(x).shape[0], type_of(found).dtype), found)
 
 
+@composed
 def intersect1d(
     ar1: Any,
     ar2: Any,

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import OptionError
+from .._base.strictness import composed
 from .._ir import dtypes
 from .._ops import shape as ops
 from . import _reductions as r
@@ -178,6 +179,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
+@composed
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:
@@ -202,6 +204,7 @@ def isin(
     return logical_not(found) if invert else found
 
 
+@composed
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The different elements of both arrays, sorted (as ``numpy.union1d``). `size` and `fill_value` as for `unique`.
 
