@@ -232,6 +232,7 @@ def _calls() -> dict[str, list[Example]]:
     body = _jaxpr(lambda a, b: (jnp.sin(a) * b, jnp.exp(b)), x, y)
     linear_body = _jaxpr(lambda a: (2.0 * a).sum(0), x)
     rule = Rule(lambda ps, ts: ([ps[0] ** 2], [2 * ps[0] * ts[0]]), "square_jvp")
+    threefold_rule = Rule(lambda ps, ts: ([3.0 * ps[0]], [3.0 * ts[0]]), "threefold_jvp")
     square = _jaxpr(lambda a: a**2, x)
     fwd = Rule(lambda ps, perturbed: ([ps[0] ** 2], [ps[0]]), "square_fwd")
     bwd = Rule(lambda res, cts: [2 * res[0] * cts[0]], "square_bwd")
@@ -257,7 +258,10 @@ def _calls() -> dict[str, list[Example]]:
             Example((x,), {"jaxpr": linear_body, **_CHECKPOINT, "differentiated": True}, ((0,),)),
         ],
         "name": [Example((x,), {"name": "x"})],
-        "custom_jvp_call": [Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0})],
+        "custom_jvp_call": [
+            Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0}),
+            Example((x,), {"call_jaxpr": times, "jvp": threefold_rule, "num_consts": 0}, ((0,),)),
+        ],
         "remat_opt": [
             Example(
                 (scale, scale, x),

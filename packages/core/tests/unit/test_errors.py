@@ -146,8 +146,8 @@ def test_mismatched_tree_structures():
 
 def test_unequal_vmap_sizes():
     error = refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x, y: x)(jnp.ones(5), {"k": jnp.ones((3, 2))}))
-    assert "size 5: axis 0 of x: f32[5]" in error.what
-    assert "size 3: axis 0 of y['k']: f32[3,2]" in error.what
+    assert "one axis had size 5: axis 0 of argument x of type float32[5]" in error.what
+    assert "one axis had size 3: axis 0 of argument y['k'] of type float32[3,2]" in error.what
     refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x: x, in_axes=1)(jnp.ones(5)))
     refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x: x, in_axes=None)(jnp.ones(5)))
     refuse(errors.AxisSizeError, lambda: phlox.vmap(lambda x: x, axis_size=4)(jnp.ones(5)))

@@ -232,10 +232,16 @@ def test_device_to_device(array):
 def test_device_to_host_where_it_is_a_transfer(array, monkeypatch):
     """A device that is not the host, as far as the guard can see."""
 
-    class Elsewhere:
-        devices = (type("Device", (), {"platform": "gpu"})(),)
-
     buffer = jnp.ones(2, jnp.bfloat16)  # not read as memory of the host
+
+    (cpu,) = buffer.sharding.devices
+    gpu = type("Device", (), {"platform": "gpu", "process_index": 0, "client": cpu.client})()
+
+    class Elsewhere:
+        devices = (gpu,)
+        is_fully_addressable = True
+        devices_indices_map = staticmethod(lambda shape: {gpu: (slice(None),)})
+
     read = lambda: buffer_to_numpy(buffer._buf, buffer.aval, Elsewhere)
     with phlox.transfer_guard_device_to_host("disallow"):
         with pytest.raises(errors.TransferError, match=r"implicit device-to-host transfer of bf16\[2\]"):

@@ -8,9 +8,10 @@ from typing import Any
 
 from .._base import pytree
 from .._base.errors import DerivativeError, PhloxError, TreeError
-from .._base.pytree import flatten
+from .._base.pytree import Partial, PyTreeDef, flatten
 from .._base.wrapping import wraps
 from .._ir import dtypes
+from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr
 from .._ops.linear_call import linear_call as linear_call_p
 from .._ops.shape import own
@@ -21,6 +22,7 @@ from .._transform.words import instantiate
 from .custom import custom_vjp
 from .differentiate import refuse_reduce_axes
 from .flat import user_call
+from .stage_out import as_struct
 from .staged import Staged, operands_of
 
 
@@ -147,24 +149,29 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     (Array(6., dtype=float32, weak_type=True),)
     """
     refuse_reduce_axes("linear_transpose", reduce_axes)
-    leaves, tree = operands_of("linear_transpose", fun, primals)
+    leaves, tree = operands_of("linear_transpose", fun, tuple(pytree.tree_map(as_struct, primals)))
     avals = [typeof(x) for x in leaves]
     program = Staged("linear_transpose", "fun", fun, tree, avals)
 
     @user_call
-    def transposed(cotangent: Any) -> Any:
-        given, ct_tree = flatten(cotangent)
-        if ct_tree != program.out_tree:
-            raise TreeError(f"linear_transpose: a cotangent of structure {program.out_tree} is needed, got {ct_tree}")
-        linear = [Linear(a) for a in avals]
-        try:
-            found = backward_pass(program.closed.jaxpr, [], [*program.consts, *linear], given)
-        except (TypeError, AttributeError) as error:  # a rule met a placeholder where it needs a value
-            if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
-                raise
-            raise DerivativeError(
-                f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
-            ) from error
-        return tree.unflatten([own(instantiate(ct)) for ct in found[len(program.consts) :]])
+    def transposed(consts: Any, cotangent: Any) -> Any:
+        return _transposed(program, tree, avals, consts, cotangent)
 
-    return transposed
+    # The constants of the program are leaves of a tree, so that what is returned passes through `jit`.
+    return Partial(transposed, program.consts)
+
+
+def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], consts: Any, cotangent: Any) -> Any:
+    given, ct_tree = flatten(cotangent)
+    if ct_tree != program.out_tree:
+        raise TreeError(f"linear_transpose: a cotangent of structure {program.out_tree} is needed, got {ct_tree}")
+    linear = [Linear(a) for a in avals]
+    try:
+        found = backward_pass(program.closed.jaxpr, [], [*consts, *linear], given)
+    except (TypeError, AttributeError) as error:  # a rule met a placeholder where it needs a value
+        if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
+            raise
+        raise DerivativeError(
+            f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
+        ) from error
+    return tree.unflatten([own(instantiate(ct)) for ct in found[len(consts) :]])

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .._base import config as settings
-from .._base.errors import ConfigError
+from .._base.errors import ArgumentError, ConfigError
 from .._xla import devices
 
 
@@ -23,6 +23,9 @@ class Config:
     ...     config.enable_x64
     True
     """
+
+    def parse_flags_with_absl(self) -> None:
+        """Does nothing: flags are not read from the command line. For programs that ask jax to do so."""
 
     def update(self, name: str, value: Any) -> None:
         """Sets a flag for the process. Raises `ConfigError` for unknown flags and values, and when it is too late."""
@@ -59,8 +62,15 @@ class Config:
 config = Config()
 
 
+#: stands for the value that is not given
+_SWITCH_ON: Any = object()
+
+
 class State:
-    """One flag as JAX offers it: ``with phlox.debug_nans(True): …`` sets it for a block, `value` reads it."""
+    """One flag as JAX offers it: ``with phlox.debug_nans(True): …`` sets it for a block, `value` reads it.
+
+    A switch is turned on where no value is given: ``with phlox.debug_nans(): …``.
+    """
 
     def __init__(self, flag: str, example: str = ""):
         self.flag = flag
@@ -73,7 +83,11 @@ class State:
         """The value in force here."""
         return settings.read(self.flag)
 
-    def __call__(self, new_val: Any) -> AbstractContextManager[None]:
+    def __call__(self, new_val: Any = _SWITCH_ON) -> AbstractContextManager[None]:
+        if new_val is _SWITCH_ON:
+            if not isinstance(settings.FLAGS[self.flag].default, bool):
+                raise ArgumentError(f"{self.flag} is no switch, so it needs a value", instead=f"{self.flag}(value)")
+            new_val = True
         return settings.scope(**{self.flag: new_val})
 
     def __repr__(self) -> str:

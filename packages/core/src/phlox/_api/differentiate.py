@@ -259,6 +259,20 @@ def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
 pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
 
 
+def _flatten_linear(f: _Linear) -> tuple[Any, Any]:
+    trees = f.in_tree, f.out_tree
+    return (f.residuals,), (f.name, f.jaxpr, tuple(f.nonzero), trees, tuple(f.in_avals), tuple(f.out_avals))
+
+
+def _unflatten_linear(fixed: Any, children: Any) -> _Linear:
+    name, jaxpr, nonzero, trees, in_avals, out_avals = fixed
+    (residuals,) = children
+    return _Linear(name, jaxpr, residuals, list(nonzero), trees, list(in_avals), list(out_avals))
+
+
+pytree.register_pytree_node(_Linear, _flatten_linear, _unflatten_linear)
+
+
 def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
     """(flat outputs, pullback, aux): what vjp and grad have in common."""
     arguments.check_callable(function, fun)

@@ -137,7 +137,8 @@ def _value_and_grad(
         if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
             got = pullback.out_avals[0].short if len(out) == 1 else str(pullback.out_tree)
             raise DerivativeError(
-                f"{function} is defined for functions with a scalar output; {arguments.fun_name(fun)} returned {got}",
+                f"Gradient only defined for scalar-output functions. {arguments.fun_name(fun)}, given to {function}, "
+                f"returned {got}",
                 instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
             )
         _check_output(function, fun, pullback.out_avals, holomorphic)

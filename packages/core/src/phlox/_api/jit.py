@@ -7,6 +7,7 @@ is the hot path, is made by `calling`.
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base import config, pytree, strictness
-from .._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
+from .._base.errors import ArgumentError, CapturedRefsError, OptionError, RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import warn
@@ -156,6 +157,10 @@ class JitFunction:
             return call(*args)
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
+
+    def _cache_size(self) -> int:
+        """How many programs are compiled, under the name that JAX's users know."""
+        return len(self._store.entries)
 
     def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
         """Names the array whose buffer is gone, if that is why a run failed."""
@@ -583,6 +588,18 @@ def jit(
 
 def _make(fun: Any, options: Options) -> Any:
     arguments.check_callable("jit", fun)
+    if isinstance(fun, staticmethod):
+        raise ArgumentError("jit: staticmethod arguments are not supported", instead="@staticmethod above @jit")
+    if inspect.isgeneratorfunction(fun):
+        raise ArgumentError(
+            f"jit: Expected a function, got a generator function: {fun}", instead="a function that returns its results"
+        )
+    shared = set(options.static_argnames) & set(options.donate_argnames)
+    if shared or set(options.static_argnums) & set(options.donate_argnums):
+        what = "argnames" if shared else "argnums"
+        raise OptionError(
+            f"jit: static_{what} and donate_{what} cannot intersect", instead="an argument is one or the other"
+        )
     made = JitFunction(fun, options)
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
         _ = made.options  # raises for numbers and names that the function does not have

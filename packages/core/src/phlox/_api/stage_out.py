@@ -6,16 +6,19 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._base.errors import ArgumentError
+from .._base import pytree
+from .._base.errors import ArgumentError, ShapeError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, shaped
+from .._ir.avals import ShapedArray, shaped, typeof_value
 from .._ir.jaxpr import ClosedJaxpr
+from .._ops.shape import own
 from .._trace.axes import AxisName, axis_env, only_axes
 from .._trace.leaks import no_leaks
 from .._trace.refs import Ref, lifted, threading, values
 from .._trace.staging import stage
+from .._transform.words import zeros
 from . import arguments
 from .flat import FlatFunction
 from .references import closed_over, places
@@ -67,6 +70,8 @@ class ShapeDtypeStruct:
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:
+        if not self.aval.shape:
+            raise ShapeError("len() of unsized object: a ShapeDtypeStruct without axes", shapes=[()])
         return self.aval.shape[0]
 
     def __eq__(self, other: object) -> bool:
@@ -81,12 +86,29 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.aval.dtype.name}{more})"
 
 
+def as_struct(x: Any) -> Any:
+    """`x`, or its type if it is of a class that nobody here knows but has a shape and a dtype."""
+    if typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        return x
+    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+
+
+def _of_arrays(tree: Any) -> Any:
+    """A tree in which arrays stand for mere types."""
+
+    def array(x: Any) -> Any:
+        return own(zeros(x.aval)) if type(x) is ShapeDtypeStruct else x
+
+    return pytree.tree_map(array, tree) if any(type(x) is ShapeDtypeStruct for x in flatten(tree)[0]) else tree
+
+
 def _staged(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
 ) -> tuple[ClosedJaxpr, Any]:
     leaves, in_tree = flatten((args, kwargs))
+    leaves = [as_struct(x) for x in leaves]
     avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
-    flat = FlatFunction(lambda a, k: fun(*a, **k), in_tree)
+    flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree)
     flat.fun.__name__ = arguments.fun_name(fun)
     names = functools.partial(arguments.leaf_names, fun, args, kwargs)
     with no_leaks(arguments.fun_name(fun)):
@@ -130,6 +152,7 @@ def make_jaxpr(
             return closed, out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         return closed
 
+    make.__name__, make.__qualname__ = f"make_jaxpr({make.__name__})", f"make_jaxpr({make.__qualname__})"
     return make
 
 

@@ -10,6 +10,7 @@ from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
 from .._base.wrapping import wraps
+from .._ir.avals import typeof_value
 from .._trace.axes import AxisName
 from .._trace.leaks import no_leaks
 from .._trace.refs import AbstractRef, Ref, values, write_all
@@ -55,8 +56,11 @@ def vmap(
     arguments.check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not all(isinstance(a, int) for a in pytree.tree_leaves((in_axes, out_axes))):
-        raise ArgumentError(f"vmap: in_axes and out_axes are made of ints and None, got {in_axes!r} and {out_axes!r}")
+    check_in_axes("vmap", in_axes)
+    if not all(_is_axis(a) for a in pytree.tree_leaves((in_axes, out_axes))):
+        raise ArgumentError(
+            f"vmap in_axes and out_axes must be an int, None, or trees of them, got {in_axes!r} and {out_axes!r}"
+        )
 
     spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
 
@@ -64,13 +68,17 @@ def vmap(
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = flatten((args, kwargs))
+        check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
         mine = places(leaves)
         if mine:
             return _with_refs(fun, leaves, in_tree, axes, mine, (out_axes, axis_name, axis_size))
-        avals = arguments.check_arrays("vmap", fun, args, kwargs, leaves)
+        # What is not mapped is passed on as it is, whatever it is.
+        mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
+        avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
         names = arguments.leaf_names(fun, args, kwargs)
-        size = _size(list(zip(names, axes, avals, strict=True)), axis_size)
+        given = f"*args={args} and **kwargs={kwargs}"
+        size = _size(list(zip(names, axes, avals, strict=True)), axis_size, given)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
         with within(_VMAP), no_leaks(arguments.fun_name(fun)):
@@ -112,23 +120,38 @@ def _count(args: Any) -> int:
     return pytree.tree_structure(args).num_leaves
 
 
-def _size(described: Sequence[tuple[str, Any, Any]], axis_size: int | None) -> int:
+def _is_axis(axis: Any) -> bool:
+    return isinstance(axis, int) and not isinstance(axis, bool)
+
+
+def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> None:
+    """Raises unless `in_axes` has the form that JAX asks for, for `count` arguments if they are known."""
+    form = (
+        f"{function} in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+        "passed to the function"
+    )
+    if in_axes is not None and not _is_axis(in_axes) and not isinstance(in_axes, tuple):
+        raise ArgumentError(f"{form}, but got {in_axes!r}.", in_axes=in_axes)
+    if count is not None and isinstance(in_axes, tuple) and len(in_axes) != count:
+        raise ArgumentError(
+            f"{form}, but got len(in_axes)={len(in_axes)}, len(args)={count}",
+            instead="an entry for each argument; arguments given by name are mapped along axis 0",
+            in_axes=in_axes,
+        )
+
+
+def _size(described: Sequence[tuple[str, Any, Any]], axis_size: int | None, given: str) -> int:
     mapped = [(name, axis, aval) for name, axis, aval in described if axis is not None]
     if not mapped:
         if axis_size is None:
             raise AxisSizeError(
-                "vmap: no argument is batched, so the length of the batch is unknown",
+                "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+                f"specified, got {'no array' if described else f'empty {given}'} that in_axes maps",
                 instead="an in_axes that is not None for some argument, or axis_size=...",
                 sizes=[],
             )
         return axis_size
-    size = check_sizes(mapped)
-    if axis_size is not None and size != axis_size:
-        name, axis, aval = mapped[0]
-        raise AxisSizeError(
-            f"vmap: axis_size is {axis_size}, but axis {axis} of {name} ({aval.short}) has length {size}", sizes=mapped
-        )
-    return size
+    return check_sizes(mapped, expected=axis_size)
 
 
 def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: what functions have that are compiled; it is not true of others that are made from them
-COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache")
+COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
 
 
 def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:

@@ -17,6 +17,7 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from .._transform.jaxprs import batch_jaxpr
+from .._transform.transpose import backward_pass
 from .._transform.words import Zero, instantiate, sum_axes
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
@@ -148,6 +149,11 @@ def _custom_jvp_batch(
     return outs, out_dims
 
 
+def _custom_jvp_transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    """A function that is linear is transposed as it computes; its rule speaks of its derivative alone."""
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
+
+
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     shown = {"name": params["call_jaxpr"].jaxpr.name, "call_jaxpr": params["call_jaxpr"], "jvp": params["jvp"].name}
@@ -162,6 +168,7 @@ custom_jvp_call = Primitive(
     types=_types,
     lower=_text,
     jvp=_custom_jvp_jvp,
+    transpose=_custom_jvp_transpose,
     batch=_custom_jvp_batch,
     extend=lambda params, trailing, *avals: params,
     steps=_steps,

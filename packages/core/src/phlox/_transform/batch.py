@@ -107,26 +107,35 @@ def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
     return move_axis(x, dim, destination)
 
 
-def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap") -> int:
+def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap", expected: int | None = None) -> int:
     """The one size of axes given as (argument path, axis, aval); raises `AxisSizeError` when they differ."""
     sizes: dict[int, list[str]] = {}
+    if expected is not None:
+        sizes[expected] = []
     for path, axis, aval in described:
         if not -aval.ndim <= axis < aval.ndim:
             raise AxisSizeError(
-                f"{function}: argument {path} has type {aval.short}, which has no axis {axis}",
+                f"{function} was requested to map its argument along axis {axis}, which {path} of type {aval.short} "
+                "does not have",
                 instead=f"in_axes=None for {path}, or an axis below {aval.ndim}",
                 path=path,
                 axis=axis,
                 sizes=list(described),
             )
-        sizes.setdefault(aval.shape[axis], []).append(f"axis {axis} of {path}: {aval.short}")
+        place = path if path.startswith("kwargs[") else f"argument {path}"
+        sizes.setdefault(aval.shape[axis], []).append(f"axis {axis} of {place} of type {str(aval).lstrip('~')}")
     if len(sizes) == 1:
         return next(iter(sizes))
-    lines = [f"{function} got inconsistent sizes for the axes to be mapped:"]
+    lines = [f"the `axis_size` argument was {expected}"] if expected is not None else []
+    most = max(map(len, sizes.values()))
     for size, where in sorted(sizes.items(), key=lambda item: -len(item[1])):
-        lines += [f"    size {size}: {'; '.join(where[:4])}" + (" …" if len(where) > 4 else "")]
+        some = "most" if len(where) == most else "some"
+        if len(where) == 1:
+            lines.append(f"one axis had size {size}: {where[0]}")
+        elif where:
+            lines.append(f"{some} axes ({len(where)} of them) had size {size}, e.g. {where[0]}")
     raise AxisSizeError(
-        "\n".join(lines),
+        f"{function} got inconsistent sizes for array axes to be mapped:\n  * " + ";\n  * ".join(lines),
         instead="in_axes=None for arguments that are the same for every example",
         sizes=list(described),
     )
