@@ -7,7 +7,6 @@ is the hot path, is made by `calling`.
 from __future__ import annotations
 
 import functools
-import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base import config, pytree, strictness
-from .._base.errors import ArgumentError, CapturedRefsError, OptionError, RefError, UnexpectedTracerError
+from .._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import warn
@@ -41,7 +40,7 @@ from .caches import Caches, Stats, bounded, caches_for
 from .calling import MOST, function_of, specialize
 from .entry import NUMBERS, Entry, aval_of_leaf, call_order
 from .misses import check_miss
-from .options import CompilerOptions, Options, Prefix, as_overrides
+from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .stage_out import ShapeDtypeStruct, eval_shape
 from .threaded import Threaded
@@ -588,18 +587,7 @@ def jit(
 
 def _make(fun: Any, options: Options) -> Any:
     arguments.check_callable("jit", fun)
-    if isinstance(fun, staticmethod):
-        raise ArgumentError("jit: staticmethod arguments are not supported", instead="@staticmethod above @jit")
-    if inspect.isgeneratorfunction(fun):
-        raise ArgumentError(
-            f"jit: Expected a function, got a generator function: {fun}", instead="a function that returns its results"
-        )
-    shared = set(options.static_argnames) & set(options.donate_argnames)
-    if shared or set(options.static_argnums) & set(options.donate_argnums):
-        what = "argnames" if shared else "argnums"
-        raise OptionError(
-            f"jit: static_{what} and donate_{what} cannot intersect", instead="an argument is one or the other"
-        )
+    check_jittable(fun, options)
     made = JitFunction(fun, options)
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
         _ = made.options  # raises for numbers and names that the function does not have

@@ -1,11 +1,12 @@
-"""The options of `jit`, in a form that caches can key on."""
+"""The options of `jit`, in a form that caches can key on, and what they must fulfil."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 from .._base import pytree
-from .._base.errors import CompilerOptionError
+from .._base.errors import ArgumentError, CompilerOptionError, OptionError
 from .._base.pytree import PyTreeDef, flatten
 from .._xla.devices import Device
 from .._xla.pipeline import Overrides
@@ -60,3 +61,19 @@ def as_overrides(options: CompilerOptions | None) -> Overrides:
                 options=options,
             )
     return tuple(sorted((options or {}).items()))
+
+
+def check_jittable(fun: Any, options: Options) -> None:
+    """Raises for functions that cannot be jitted, and for arguments that are said to be two things at once."""
+    if isinstance(fun, staticmethod):
+        raise ArgumentError("jit: staticmethod arguments are not supported", instead="@staticmethod above @jit")
+    if inspect.isgeneratorfunction(fun):
+        raise ArgumentError(
+            f"jit: Expected a function, got a generator function: {fun}", instead="a function that returns its results"
+        )
+    shared = set(options.static_argnames) & set(options.donate_argnames)
+    if shared or set(options.static_argnums) & set(options.donate_argnums):
+        what = "argnames" if shared else "argnums"
+        raise OptionError(
+            f"jit: static_{what} and donate_{what} cannot intersect", instead="an argument is one or the other"
+        )
