@@ -160,6 +160,62 @@ def test_a_donated_cotangent():
     assert float(jnp.float32(1.0) * 1.0) == 1.0 and float(lax.add(1.0, 1.0)) == 2.0
 
 
+def closing_over(m, c):
+    """Functions of one array, which close over `c`."""
+    inner = m.jit(lambda y: y * c)
+    return {
+        "plain": lambda x: x + c,
+        "inner": lambda x: inner(x) + c,
+        "loop": lambda x: m.lax.scan(lambda k, _: (k + c, k[0]), x, None, length=3)[0],
+        "vmap": lambda x: m.vmap(lambda y: y + inner(x))(x[None])[0],
+        "given back": lambda x: (x * 2, c),
+        "a tree": lambda x: {"a": x * 2 + c, "b": c.sum()},
+    }
+
+
+def donated_and_closed_over(m):
+    """What is called, the results, and whether the array that was closed over and given away is gone."""
+    other = lambda: m.numpy.ones(4)
+    for name in closing_over(m, None):
+        for place in range(3):
+            c = m.numpy.arange(4.0)
+            f = m.jit(closing_over(m, c)[name], donate_argnums=0)
+            yield name, [f(c if i == place else other()) for i in range(4)], c.is_deleted()
+    c = m.numpy.arange(4.0)
+    f = m.jit(lambda x, y: x + c + y, donate_argnums=0)
+    yield "by name", [f(y=2.0, x=x) for x in (other(), c, other())], c.is_deleted()
+    c = m.numpy.arange(4.0)
+    f = m.jit(lambda x, y: x + c * y, donate_argnums=0)
+    yield "given twice", [f(other(), c), f(c, other()), f(other(), other())], c.is_deleted()
+    c = m.numpy.arange(4.0)
+    f = m.jit(lambda x: x * c, donate_argnums=0).lower(c).compile()
+    yield "compiled ahead", [f(c), f(other())], c.is_deleted()
+    c = m.numpy.arange(4.0)[None]
+    f = m.pmap(lambda x: x + c[0], donate_argnums=0)
+    yield "pmap", [f(c), f(other()[None])], c.is_deleted()
+    k = m.random.key(1)
+    f = m.jit(lambda x: m.random.fold_in(x, m.random.bits(k)), donate_argnums=0)
+    yield "keys", [m.random.key_data(f(k)), m.random.key_data(f(m.random.key(2)))], k.is_deleted()
+
+
+def test_arrays_that_are_donated_and_closed_over():
+    for mine, theirs in zip(donated_and_closed_over(phlox), donated_and_closed_over(jax), strict=True):
+        assert mine[0] == theirs[0] and mine[2] and theirs[2], mine[0]
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(np.asarray, mine[1]), theirs[1])
+
+
+def test_what_is_closed_over_and_gone_is_told():
+    c = jnp.arange(4.0)
+    f = phlox.jit(lambda x: x + c)
+    f(c)
+    c.delete()
+    for _ in range(3):
+        with pytest.raises(
+            phlox.errors.DeletedArrayError, match=r"an array that the function closes over of type f32\[4\]"
+        ):
+            f(jnp.ones(4))
+
+
 @pytest.mark.parametrize("parts", [(-2.0, 0.0), (-2.0, -0.0), (0.0, -0.0), (-0.0, 0.0), (-0.0, -0.0), (0.0, 0.0)])
 def test_numbers_are_told_apart_by_their_bits(parts):
     for sign in ((-2.0, 0.0), (-0.0, -0.0), parts):  # whichever comes first

@@ -12,6 +12,7 @@ from .._base import pytree
 from .._base.native import native
 from .._base.pytree import PyTreeDef, flatten, reader
 from .._ir.avals import ShapedArray, scalar_aval
+from .._ops.shape import copy
 from .._xla.array import Array, ArrayImpl, wrap, wrap_all
 from .._xla.compile import JaxRuntimeError
 from .._xla.hosts import scalar
@@ -95,17 +96,54 @@ def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
     return lambda results: pack(wrap_all(results, avals, keys))
 
 
-def _reading(hidden: list[Any], kept: Sequence[int]) -> _Prepare:
+class Hidden:
+    """The arrays that a program closes over, which are arguments of it, and their buffers.
+
+    A call may give one of them away: then that one is replaced by a copy first, so that later calls find it.
+    """
+
+    __slots__ = ("arrays", "buffers", "known")
+
+    def __init__(self, arrays: Sequence[Array]):
+        self.arrays = list(arrays)
+        self.buffers = [x._buf for x in arrays]
+        self.known = set(map(id, self.buffers))
+
+    def explain_failure(self) -> None:
+        """Raises the error that a user understands, if one of them is gone."""
+        explain_failure(self.arrays, "an array that the function closes over")
+
+    def keep(self, given: Sequence[Any], donated: Iterable[int]) -> None:
+        """Before a call with these leaves, of which those numbers are given away."""
+        if self.known.isdisjoint(map(id, given)):
+            return
+        gone = {id(given[i]) for i in donated}
+        for i, x in enumerate(self.arrays):
+            if id(x._buf) in gone:
+                self.arrays[i] = copied = copy(x)
+                self.buffers[i] = copied._buf
+        self.known = set(map(id, self.buffers))
+
+
+def _reading(hidden: Hidden, kept: Sequence[int], donated: frozenset[int]) -> _Prepare:
     """Takes the arguments of a program, which are those `hidden` and those of these numbers, from the leaves."""
-    if hidden:
-        return lambda given: [*hidden, *[given[i] for i in kept]]
+    buffers = hidden.buffers
+    if buffers and donated:
+
+        def read(given: list[Any]) -> Sequence[Any]:
+            hidden.keep(given, donated)
+            return [*buffers, *[given[i] for i in kept]]
+
+        return read
+    if buffers:
+        return lambda given: [*buffers, *[given[i] for i in kept]]
     if len(kept) > 1:
         return itemgetter(*kept)
     return lambda given: [given[i] for i in kept]
 
 
 class Entry:
-    """A compiled call: the program, the arrays hidden in it, and which leaves it reads.
+    """A compiled call: the program, the arrays hidden in it, which leaves it reads, and which of them it takes.
 
     It runs in steps that callers take themselves, as `run` does: jaxlib walks Python's stack whenever it executes, and
     each function between it and the user costs a tenth of a microsecond.
@@ -122,7 +160,7 @@ class Entry:
     """
 
     __slots__ = (
-        "arranges", "aval", "calls", "consts", "donates", "execute", "finish", "handlers", "kept", "key", "keys",
+        "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "kept", "key", "keys",
         "others", "out_tree", "prepare", "program",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
@@ -132,24 +170,24 @@ class Entry:
     def __init__(
         self,
         program: Program,
-        consts: list[Array],
+        hidden: Hidden,
         kept: list[int],
         keys: Sequence[Any],
         out_tree: PyTreeDef,
-        donates: bool,
+        donated: frozenset[int],
     ):
         self.program = program
         self.calls = 0
-        self.consts = consts
+        self.hidden = hidden
         self.kept = kept
         self.keys = keys
         self.others: dict[Any, Entry] = {}
         self.out_tree = out_tree
-        self.donates = donates
+        self.donated = donated
         self.arranges = bool(program.arrange) or program.watch is not None
-        whole = not consts and list(kept) == list(range(len(keys)))
-        self.prepare = None if whole or self.arranges else _reading([x._buf for x in consts], kept)
-        self.execute = _arranging(program, consts, kept, keys, donates) if self.arranges else program.execute
+        whole = not hidden.arrays and list(kept) == list(range(len(keys)))
+        self.prepare = None if whole or self.arranges else _reading(hidden, kept, donated)
+        self.execute = _arranging(program, hidden, kept, keys, donated) if self.arranges else program.execute
         self.handlers = program.handlers
         self.aval = self.key = self.finish = None
         if self.arranges:
@@ -168,7 +206,8 @@ class Entry:
         found = self.others.get(where)
         if found is None:
             kept = [order.index(i) for i in self.kept]
-            found = Entry(self.program, self.consts, kept, [self.keys[i] for i in order], self.out_tree, self.donates)
+            donated = frozenset(order.index(i) for i in self.donated)
+            found = Entry(self.program, self.hidden, kept, [self.keys[i] for i in order], self.out_tree, donated)
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
                 found.prepare = _leading_in([(place, found._way(place, kind)) for place, kind in read], found.prepare)
@@ -184,7 +223,7 @@ class Entry:
 
     def _way(self, place: int, kind: Any) -> Callable[[Any], Any]:
         """What makes a buffer of a leaf of this kind; numbers share theirs, unless it may be given away."""
-        if kind in NUMBERS and not self.donates:
+        if kind in NUMBERS and not self.donated:
             return _buffer_of_number
         return way_in(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
 
@@ -204,7 +243,7 @@ class Entry:
             results = self.execute(arguments).consume_with_handlers(self.handlers)
             return wrap(results[0], self.aval, self.key) if self.finish is None else self.finish(results)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            explain_failure(self.consts)
+            self.hidden.explain_failure()
             raise
 
 
@@ -221,15 +260,16 @@ class _Executed:
 
 
 def _arranging(
-    program: Program, consts: list[Array], kept: list[int], keys: Sequence[Any], donates: bool
+    program: Program, hidden: Hidden, kept: list[int], keys: Sequence[Any], donated: frozenset[int]
 ) -> Callable[[Sequence[Any]], _Executed]:
     """Executes a program whose arguments are moved before, or watched, on all leaves."""
 
     def execute(given: Sequence[Any]) -> _Executed:
         found = zip(given, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
-        leaves = [*consts, *[leaves[i] for i in kept]]
-        adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, donates) for i, x in enumerate(leaves)]
+        hidden.keep(given, donated)
+        leaves = [*hidden.arrays, *[leaves[i] for i in kept]]
+        adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, bool(donated)) for i, x in enumerate(leaves)]
         return _Executed(program.run(adopted))
 
     return execute

@@ -38,7 +38,7 @@ from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import MOST, function_of, specialize
-from .entry import NUMBERS, Entry, aval_of_leaf, call_order
+from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
@@ -66,11 +66,11 @@ class LoweredCall(NamedTuple):
     consts: list[Array]
     kept: list[int]
     donated: frozenset[int]
-    donates: bool
+    taken: frozenset[int]
 
     def entry(self, program: Program) -> Entry:
         """The call of the compiled program."""
-        return Entry(program, self.consts, self.kept, self.keys, self.traced.out_tree, self.donates)
+        return Entry(program, Hidden(self.consts), self.kept, self.keys, self.traced.out_tree, self.taken)
 
 
 class Prepared(NamedTuple):
@@ -163,7 +163,7 @@ class JitFunction:
 
     def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
         """Names the array whose buffer is gone, if that is why a run failed."""
-        explain_failure(entry.consts)
+        entry.hidden.explain_failure()
         args, kwargs, _ = self._split(args, kwargs)
         names = arguments.leaf_names(self.fun, args, kwargs)
         arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is ArrayImpl]
@@ -358,7 +358,8 @@ class JitFunction:
             in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
             out_shardings=outs,
         )
-        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, bool(usable))
+        taken = frozenset(kept[i - len(kept_consts)] for i in usable)
+        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken)
 
     def _usable(
         self, donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]

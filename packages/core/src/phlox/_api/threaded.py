@@ -9,6 +9,7 @@ from .._base.errors import CapturedRefsError
 from .._base.pytree import PyTreeDef, flatten
 from .._trace.refs import Ref, lifted, values, write_all
 from . import arguments
+from .entry import Hidden
 from .references import check_distinct, merged
 
 
@@ -25,7 +26,7 @@ class Threaded:
 
     out_tree: PyTreeDef
     #: the arrays hidden in a program; here they lie within `function`
-    consts: Sequence[Any] = ()
+    hidden = Hidden(())
 
     def __init__(
         self,

@@ -189,11 +189,14 @@ def _alike(key: Key, sharding: Sharding) -> bool:
     return here.devices == sharding.devices and here.hlo(ndim) == sharding.hlo(ndim)
 
 
-def explain_failure(arrays: Sequence[Array], names: Sequence[str] | None = None) -> None:
-    """Raises the error that a user understands, if the reason for a failed run is a deleted argument."""
+def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
+    """Raises the error that a user understands, if the reason for a failed run is a deleted array.
+
+    `names` are those of the arrays, if they are arguments, or say what all of them are.
+    """
     for i, array in enumerate(arrays):
         if array.is_deleted():
-            raise deleted(array, f"argument {names[i]}" if names else "an array") from None
+            raise deleted(array, names if isinstance(names, str) else f"argument {names[i]}") from None
 
 
 def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedArray]) -> list[Sharding]:
