@@ -15,6 +15,7 @@ import re
 import shutil
 
 _REMOVED = ".removed-"
+_UNFINISHED = ".orbax-checkpoint-tmp"
 _SHARE = re.compile(r"process-(\d+)-of-(\d+)")
 
 
@@ -32,7 +33,7 @@ def _entries(folder: str) -> list[str]:
 
 def steps_in(folder: str) -> set[int]:
     """The numbers of the complete steps that lie in one folder."""
-    return {int(name) for name in _entries(folder) if name.isdecimal()}
+    return {int(name) for name in _entries(folder) if name.isdecimal() and os.path.isdir(os.path.join(folder, name))}
 
 
 def folders_of(directory: str) -> dict[int, list[str]]:
@@ -60,7 +61,7 @@ def remove(folder: str, step: int) -> None:
 
 
 def sweep(folder: str) -> None:
-    """Deletes the files of steps whose removal was interrupted."""
+    """Deletes the files of steps whose removal was interrupted, or that could not be written to their end."""
     for name in _entries(folder):
-        if name.startswith(_REMOVED):
+        if name.startswith(_REMOVED) or _UNFINISHED in name:
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

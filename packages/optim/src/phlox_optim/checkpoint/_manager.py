@@ -6,18 +6,25 @@ import contextlib
 import errno
 import operator
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 import phlox
+from phlox.experimental import multihost_utils
 
 from ..errors import CheckpointError, StepError
 from . import _folder
 from ._orbax import orbax
-from ._pack import Names, pack
+from ._pack import Names, pack, unreadable
 from ._stored import Contents, join
 from ._unpack import check, check_like, rebuild, restored_alone
+
+#: tells all processes whether something went well here, and returns what each of them says
+_Agreed = Callable[[bool], list[bool]]
 
 
 class CheckpointManager:
@@ -28,9 +35,9 @@ class CheckpointManager:
     appears in the folder when it is complete, so that an interrupted save leaves the earlier ones as they were, and it
     disappears at once when it is removed. Arrays that lie on several devices are gathered.
 
-    Of several processes (`phlox.distributed`) each calls these methods, with the same folder, and writes its own parts
-    of arrays that are spread over them; any number of processes restores the result. Otherwise one process may write to
-    a folder at a time.
+    Of several processes (`phlox.distributed`) all call these methods, with the same folder, and wait for each other.
+    Each writes its own parts of arrays that are spread over them, the first everything else; any number of processes
+    restores the result. Otherwise one process may write to a folder at a time.
 
     Args:
       directory: the folder, on a file system of this machine, or one that all processes share. It is made when the
@@ -58,6 +65,7 @@ class CheckpointManager:
         self._max_to_keep = max_to_keep
         self._managers: dict[str, Any] = {}
         self._saving: int | None = None
+        self._trouble: Exception | None = None
         self._closed = False
         if os.path.exists(self.directory) and not os.path.isdir(self.directory):
             raise CheckpointError(f"{self.directory} is a file", instead="a folder", directory=self.directory)
@@ -86,12 +94,9 @@ class CheckpointManager:
     # -- steps
 
     def all_steps(self) -> list[int]:
-        """The numbers of the steps in the folder, in ascending order; one that is still being written counts."""
-        self._check_open()
-        steps = set(_folder.folders_of(self.directory))
-        if self._saving is not None:
-            steps.add(self._saving)
-        return sorted(steps)[-self._max_to_keep if self._max_to_keep else None :]
+        """The numbers of the complete steps in the folder, in ascending order. Waits for a save that is under way."""
+        self.wait_until_finished()
+        return sorted(_folder.folders_of(self.directory))
 
     def latest_step(self) -> int | None:
         """The highest of `all_steps`, or None."""
@@ -99,15 +104,20 @@ class CheckpointManager:
 
     def delete(self, step: int) -> None:
         """Removes a step. Raises `StepError` when there is no such step."""
-        self.wait_until_finished()
         number = self._existing(step)
-        for folder in _folder.folders_of(self.directory)[number]:
-            self._remove(folder, number)
+        _agreed(True)  # that it is there
+        self._remove(lambda steps: [number], _agreed)
 
-    def _remove(self, folder: str, step: int) -> None:
-        _folder.remove(folder, step)
-        if folder in self._managers:
-            self._managers[folder].reload()
+    def _remove(self, which: Callable[[list[int]], list[int]], agreed: _Agreed) -> None:
+        """Removes those of the complete steps. The first process does it alone, so that all see the same ones."""
+        if phlox.process_index() == 0:
+            folders = _folder.folders_of(self.directory)
+            for step in which(sorted(folders)):
+                for folder in folders[step]:
+                    _folder.remove(folder, step)
+        agreed(True)
+        for manager in self._managers.values():
+            manager.reload()
 
     def _existing(self, step: int | None) -> int:
         steps = self.all_steps()
@@ -135,7 +145,8 @@ class CheckpointManager:
 
         Raises:
           StepError: a step as high exists.
-          CheckpointError: a leaf is neither an array nor a number, or orbax cannot store its element type.
+          CheckpointError: a leaf is neither an array nor a number, or orbax cannot store its element type; or another
+            process failed.
           OSError: the folder cannot be written. What goes wrong in the background is raised by the next call.
         """
         number, latest = operator.index(step), self.latest_step()
@@ -147,27 +158,75 @@ class CheckpointManager:
                 steps=self.all_steps(),
                 directory=self.directory,
             )
-        self.wait_until_finished()
-        packed = pack(tree, phlox.process_index() == 0)
-        os.makedirs(self._own, exist_ok=True)
-        _folder.sweep(self._own)
+        spread = _spread(tree, number)
+        own = self._own
+        trouble: Exception | None = None
+        try:
+            packed = pack(tree, phlox.process_index() == 0, spread)
+            os.makedirs(own, exist_ok=True)
+            _folder.sweep(own)
+            for incomplete in _folder.steps_in(own) - set(_folder.folders_of(self.directory)):
+                _folder.remove(own, incomplete)  # other processes were killed before their shares were there
+                self._open(own).reload()
+        except Exception as error:
+            trouble = error
+        # Once all have removed theirs, shares of two runs never make a step.
+        self._check_all(trouble, number, _agreed)
         arguments = self._orbax.args.StandardSave(packed.tree)
-        with _disk_errors(self.directory):
-            if not self._open(self._own).save(number, args=arguments, custom_metadata={"phlox": packed.notes}):
-                raise CheckpointError(f"orbax did not save step {number} in {self.directory}", step=number)
+        try:
+            with _disk_errors(self.directory):
+                if not self._open(own).save(number, args=arguments, custom_metadata={"phlox": packed.notes}):
+                    raise CheckpointError(f"orbax did not save step {number} in {self.directory}", step=number)
+        except Exception as error:
+            if phlox.process_count() == 1:
+                raise
+            self._trouble = error  # raised by the next call, in which all hear of it
         self._saving = number
 
     def wait_until_finished(self) -> None:
-        """Waits until everything is written. Raises what went wrong in the background."""
+        """Waits until everything is written, by all processes. Raises what went wrong in the background."""
         self._check_open()
+        self._finish(_agreed)
+
+    def _finish(self, agreed: _Agreed) -> None:
+        """Ends a save that is under way."""
         if self._saving is None:
             return
-        own, self._saving = self._own, None
-        with _disk_errors(self.directory):
-            self._managers[own].wait_until_finished()
+        own, step, trouble = self._own, self._saving, self._trouble
+        self._saving = self._trouble = None
+        try:
+            if trouble is None:
+                with _disk_errors(self.directory):
+                    self._managers[own].wait_until_finished()
+                self._check_description(own, step)
+        except Exception as error:
+            trouble = error
+        if trouble is not None:
+            _folder.sweep(own)  # what was written may fill the disk
+            with contextlib.suppress(Exception):  # orbax raises the same error again
+                self._managers.pop(own).close()
+        self._check_all(trouble, step, agreed)
         if self._max_to_keep:
-            for old in sorted(_folder.steps_in(own))[: -self._max_to_keep]:
-                self._remove(own, old)
+            keep = self._max_to_keep
+            self._remove(lambda steps: steps[:-keep], agreed)
+
+    def _check_description(self, folder: str, step: int) -> None:
+        """Removes the step and raises `OSError` when its notes were not written, which orbax only logs."""
+        if "phlox" not in (self._managers[folder].metadata(step).custom_metadata or {}):
+            _folder.remove(folder, step)
+            self._managers[folder].reload()
+            raise OSError(errno.EIO, f"the description of step {step} was not written", self.directory)
+
+    def _check_all(self, trouble: Exception | None, step: int, agreed: _Agreed) -> None:
+        """Raises what went wrong here, and `CheckpointError` when something did in another process."""
+        went_well = agreed(trouble is None)
+        if trouble is not None:
+            raise trouble
+        if not all(went_well):
+            failed = ", ".join(str(process) for process, well in enumerate(went_well) if not well)
+            raise CheckpointError(
+                f"step {step} was not saved in {self.directory}: process {failed} could not write its share", step=step
+            )
 
     # -- restoring
 
@@ -189,11 +248,10 @@ class CheckpointManager:
         """
         if like is not None:
             check_like(like)
-        self.wait_until_finished()
         number = self._existing(step)
         try:
             first, values = self._read(number)
-        except CheckpointError:
+        except (CheckpointError, MemoryError, PermissionError):
             raise
         except Exception as error:
             raise self._damaged(number) from error
@@ -219,7 +277,11 @@ class CheckpointManager:
                 instead="orbax.checkpoint, for checkpoints of several named items",
                 step=step,
             )
-        notes = manager.metadata(step).custom_metadata.get("phlox", {})
+        written = manager.metadata(step)
+        # Orbax takes a file that it cannot read for one that is not there, as in very old checkpoints.
+        if written.init_timestamp_nsecs is None and os.path.exists(os.path.join(folder, str(step), _DESCRIPTION)):
+            raise ValueError(f"the description of step {step} in {folder} cannot be read")
+        notes = (written.custom_metadata or {}).get("phlox", {})
         return Contents(manager.item_metadata(step).tree, notes, self._orbax.metadata)
 
     def _damaged(self, step: int) -> CheckpointError:
@@ -239,9 +301,12 @@ class CheckpointManager:
 
     def close(self) -> None:
         """Waits until everything is written and lets go of the folder."""
+        self._close(_agreed)
+
+    def _close(self, agreed: _Agreed) -> None:
         if not self._closed:
             try:
-                self.wait_until_finished()
+                self._finish(agreed)
             finally:
                 self._closed = True
                 for manager in self._managers.values():
@@ -254,8 +319,29 @@ class CheckpointManager:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # Where an error is on its way, the other processes may be elsewhere, and are not waited for.
+        self._close(_agreed if kind is None else lambda well: [well])
 
+
+def _spread(tree: Any, step: int) -> set[Names]:
+    """The leaves that the first process cannot read. Raises `CheckpointError` when processes have different trees."""
+    found = unreadable(tree)
+    if phlox.process_count() == 1:
+        return set()
+    others = multihost_utils.process_allgather(np.uint32(zlib.crc32(repr((step, list(found))).encode())))
+    if len(set(others.tolist())) > 1:
+        raise CheckpointError(f"step {step}: the processes save different steps or trees", step=step)
+    first = multihost_utils.broadcast_one_to_all(np.array(list(found.values()), bool))
+    return {names for names, spread in zip(found, first, strict=True) if spread}
+
+
+def _agreed(well: bool) -> list[bool]:
+    """What each process says, once all have said something."""
+    return multihost_utils.process_allgather(np.bool_(well)).tolist()
+
+
+#: the file that orbax writes about a step as a whole
+_DESCRIPTION = "_CHECKPOINT_METADATA"
 
 #: what libraries below orbax say of a disk that takes no more, and the error that Python has for it
 _FULL = {"No space left": errno.ENOSPC, "Disk quota": errno.EDQUOT, "File too large": errno.EFBIG}

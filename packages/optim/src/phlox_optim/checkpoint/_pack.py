@@ -10,6 +10,7 @@ Arrays are known by their names: the keys, indices and fields that lead to them,
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,11 +47,22 @@ def is_key(dtype: Any) -> bool:
     return phlox.dtypes.issubdtype(dtype, phlox.dtypes.prng_key)
 
 
-def pack(tree: Any, first: bool = True) -> Packed:
+def unreadable(tree: Any) -> dict[Names, bool]:
+    """For each leaf whether parts of it lie in other processes, and only there."""
+    return {names_of(path): _is_elsewhere(leaf) for path, leaf in tree_flatten_with_path(tree)[0]}
+
+
+def _is_elsewhere(leaf: Any) -> bool:
+    if not isinstance(leaf, phlox.Array) or isinstance(leaf, phlox.core.Tracer):
+        return False
+    return not (leaf.is_fully_addressable or (leaf.is_fully_replicated and leaf.sharding.has_addressable_devices))
+
+
+def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packed:
     """`tree` in the form that orbax saves. Raises `CheckpointError` for leaves that are neither arrays nor numbers.
 
-    Of arrays that are spread over processes this process files its own parts, each part once over all processes. The
-    `first` process files everything else.
+    Of the leaves `spread`, which the first process cannot read, this process files the parts that it holds, each part
+    once over all processes. The `first` process files everything else.
     """
     notes: dict[str, Any] = {"format": 1, "keys": [], "empty": [], "shares": [], "sums": []}
     filed: dict[str, KeyPath] = {}
@@ -59,8 +71,10 @@ def pack(tree: Any, first: bool = True) -> Packed:
         children, structure = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
         if structure.num_nodes == structure.num_leaves == 1:
             _claim(filed, path)
+            if names_of(path) in spread:
+                return _share(path, node, notes)
             leaf = _leaf(path, node, notes)
-            return leaf if first or isinstance(leaf, dict) else None
+            return leaf if first else None
         return _container(node, [(key, walk((*path, key), child)) for (key,), child in children])
 
     packed = walk((), tree)
@@ -124,39 +138,48 @@ def _leaf(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
         if not -(1 << 63) <= leaf < 1 << 63:
             raise CheckpointError(f"leaf {keystr(path)} is {leaf}, which does not fit into 64 bits", path=path)
         return leaf
-    if isinstance(leaf, phlox.Array) and is_key(leaf.dtype):
-        notes["keys"].append([names_of(path), leaf.dtype.impl.name])
-        leaf = phlox.random.key_data(leaf)
+    leaf = _words(path, leaf, notes)
     if not hasattr(leaf, "__array__"):
         raise CheckpointError(
             f"leaf {keystr(path)} is {leaf!r} of type {type(leaf).__name__}",
             instead="arrays and numbers; other things belong into a file of their own, or into the program",
             path=path,
         )
-    spread = _is_spread(leaf)
-    array = leaf if spread else np.asarray(leaf)
-    if array.dtype.name not in STORABLE:
+    array = np.asarray(leaf)
+    _check_storable(path, array.dtype)
+    return None if _is_empty(path, array, notes) else array
+
+
+def _is_empty(path: KeyPath, array: Any, notes: dict[str, Any]) -> bool:
+    """Whether an array has no elements; the notes then hold all of it."""
+    if array.size == 0:
+        notes["empty"].append([names_of(path), array.dtype.name, array.shape])
+    return array.size == 0
+
+
+def _words(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
+    """The words of PRNG keys, which the notes tell of; other leaves as they are."""
+    if not (isinstance(leaf, phlox.Array) and is_key(leaf.dtype)):
+        return leaf
+    notes["keys"].append([names_of(path), leaf.dtype.impl.name])
+    return phlox.random.key_data(leaf)
+
+
+def _check_storable(path: KeyPath, dtype: Any) -> None:
+    if dtype.name not in STORABLE:
         raise CheckpointError(
-            f"leaf {keystr(path)} has element type {array.dtype}, which orbax cannot store",
+            f"leaf {keystr(path)} has element type {dtype}, which orbax cannot store",
             instead="another type, for example leaf.astype(phlox.numpy.int8)",
             path=path,
         )
-    if spread and array.size:
-        return _share(path, array, notes)
-    if array.size == 0:
-        notes["empty"].append([names_of(path), array.dtype.name, array.shape])
-        return None
-    return array
 
 
-def _is_spread(leaf: Any) -> bool:
-    """Whether parts of an array lie in other processes, and only there."""
-    known = isinstance(leaf, phlox.Array) and not isinstance(leaf, phlox.core.Tracer)
-    return known and not (leaf.is_fully_addressable or leaf.is_fully_replicated)
-
-
-def _share(path: KeyPath, array: Any, notes: dict[str, Any]) -> dict[str, np.ndarray]:
+def _share(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> dict[str, np.ndarray] | None:
     """The parts of an array that this process files, by number; the notes say where each begins and ends."""
+    array = _words(path, leaf, notes)
+    _check_storable(path, array.dtype)
+    if _is_empty(path, array, notes):
+        return None
     mine = [shard for shard in array.global_shards if shard.replica_id == 0 and shard.data is not None]
     places = [[part.indices(n)[:2] for part, n in zip(s.index, array.shape, strict=True)] for s in mine]
     notes["shares"].append([names_of(path), array.dtype.name, array.shape, places])

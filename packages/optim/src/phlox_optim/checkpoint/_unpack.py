@@ -102,15 +102,11 @@ def _restore(leaf: Any, value: Any) -> Any:
     if isinstance(leaf, np.ndarray | np.generic):
         return np.asarray(value)
     place = _place(leaf)
-    if place is not None and not place.is_fully_addressable and not is_key(leaf.dtype):
+    if not is_key(leaf.dtype):
         _check_width(leaf, phlox.dtypes.canonicalize_dtype(value.dtype))
-        return phlox.make_array_from_callback(value.shape, place, lambda index: value[index])
-    array = phlox.numpy.asarray(value)
-    if is_key(leaf.dtype):
-        array = phlox.random.wrap_key_data(array, impl=leaf.dtype.impl.name)
-    else:
-        _check_width(leaf, array.dtype)
-    return array if place is None else phlox.device_put(array, place)
+        return phlox.numpy.asarray(value) if place is None else phlox.device_put(value, place)
+    keys = phlox.random.wrap_key_data(phlox.numpy.asarray(value), impl=leaf.dtype.impl.name)
+    return keys if place is None else phlox.device_put(keys, place)
 
 
 def _check_width(leaf: Any, dtype: Any) -> None:
