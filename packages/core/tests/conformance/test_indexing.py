@@ -31,10 +31,13 @@ ADVANCED = [
     s_[np.array([0, 99, -99])], s_[:, np.array([[7], [-7]])], s_[np.array([1]), np.array([0, 1, 2])], s_[np.array(2), INTS], s_[INTS, np.array(1), :],
     s_[MASK3], s_[:, MASK4], s_[MASK34], s_[MASK3, 0], s_[MASK3, :, 0], s_[MASK34, None], s_[MASK3, np.array([0, 1])], s_[..., np.array([True, False])],
     s_[True], s_[False], s_[np.array(True)], s_[None, MASK3], s_[np.array([False] * 3)], s_[MASK3, 1:], s_[True, 1], s_[1, MASK4],
+    s_[(0, 1, 0), (2, 1, 3)], s_[:, (0, 1)], s_[(0, 2), :, [0, 1]], s_[((0, 1), (2, 1)),], s_[(True, False, True),],
+    s_[(), ...], s_[:, [], None], s_[np.zeros(0, bool)], s_[np.zeros((3, 0), bool)], s_[2**40], s_[-(2**40), 1],
 ]  # fmt: skip
 WRONG = [
     s_[1.0], s_[np.array([1.0])], s_["a"], s_[[0, 1]], s_[0, 0, 0, 0], s_[..., ...], s_[MASK4], s_[:, MASK3], s_[np.array([True])], s_[(0, [1])],
     s_[INTS, np.array([0, 1])], s_[1.5:], s_[::0], s_[1j], s_[int], s_[np.array([[True]])], s_[None, 0, 0, 0, 0], s_["a":],
+    s_[range(2)], s_[[0, slice(None)]], s_[(0, 0.5),], s_[(0, "a"),], s_[np.zeros((3, 1), bool)], s_[:, object()],
 ]  # fmt: skip
 
 SHAPE = (3, 4, 2)
@@ -321,3 +324,48 @@ def test_take_along_axis_without_elements(arr, indices, axis):
         return take(x).shape, m.grad(lambda x: take(x).sum())(x).shape
 
     assert shapes(phlox) == shapes(jax)
+
+
+# --- numbers that default integers cannot hold ---------------------------------------------------------------
+
+LARGE = {
+    "set": lambda lib, x, n: x.at[0].set(n),
+    "add": lambda lib, x, n: x.at[np.array([1, 1])].add(n),
+    "max": lambda lib, x, n: x.at[:].max(n),
+    "full": lambda lib, x, n: lib.numpy.full((2,), n, x.dtype),
+    "full_like": lambda lib, x, n: lib.numpy.full_like(x, n),
+    "lax.full": lambda lib, x, n: lib.lax.full((2,), n, x.dtype),
+    "lax.full_like": lambda lib, x, n: lib.lax.full_like(x, n),
+    "convert_element_type": lambda lib, x, n: lib.lax.convert_element_type(n, x.dtype),
+    "array": lambda lib, x, n: lib.numpy.array(n, x.dtype),
+    "plus": lambda lib, x, n: x + n,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("dtype", ["uint32", "uint8", "int32", "float32", "bool"])
+def test_large_numbers(name, dtype):
+    for n in (2**32 - 1, 2**31, 2**40 + 3, -(2**31) - 1, -(2**40), 2**63, 2**70):
+        if name in ("set", "add", "max") and dtype != "uint32":
+            continue  # jax refuses them; there is nothing against converting them
+        ran = [outcome(LARGE[name], lib, (lib.numpy.ones(3, dtype), n)) for lib in (phlox, jax)]
+        agree(*ran, EXACT, f"{name} of {n} and {dtype}")
+
+
+def test_static_indices_outside_are_refused_on_demand():
+    for lib in (phlox, jax):
+        x = lib.numpy.zeros(SHAPE)
+        lib.config.update("jax_check_static_indices", True)
+        try:
+            for index in (3, -4, s_[:, 4], s_[..., 2], s_[INTS, 5]):
+                for read in (x.__getitem__, lib.jit(x.__getitem__, static_argnums=0) if index == 3 else x.__getitem__):
+                    with pytest.raises((IndexError, TypeError), match=r"out of bounds|non-tuple"):
+                        read(index)
+                with pytest.raises((IndexError, TypeError)):
+                    x.at[index].get()
+                if not isinstance(index, list):
+                    assert x.at[index].get(mode="clip") is not None
+                    assert x.at[index].set(1) is not None
+            assert x[2, -4, 1] == 0
+        finally:
+            lib.config.update("jax_check_static_indices", False)

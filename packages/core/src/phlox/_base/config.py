@@ -117,6 +117,7 @@ FLAGS: dict[str, Flag] = {
     "debug_infs": Flag(_boolean, False, False, "The same for infinities.", True),
     "check_tracer_leaks": Flag(_boolean, False, True, "Look for traced values that outlive their transformation."),
     "enable_checks": Flag(_boolean, False, True, "Check each traced program's form and types. Slow."),
+    "check_static_indices": Flag(_boolean, False, True, "Refuse Python numbers as indices outside of the array."),
     "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),

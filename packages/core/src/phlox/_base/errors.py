@@ -14,6 +14,7 @@
     │   └── AxisError (IndexError)             an axis that the array does not have
     ├── DtypeError (TypeError, ValueError)     unknown or unfit element types
     │   └── TypePromotionError                 no implicit promotion between these
+    ├── NumberRangeError (OverflowError)       a Python integer that an element type cannot hold
     ├── TreeError (TypeError, ValueError)      pytrees whose structures differ
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
@@ -82,6 +83,7 @@ __all__ = [
     "LeakedTracerError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
+    "NumberRangeError",
     "ObservationsError",
     "OptionError",
     "PaddingError",
@@ -217,6 +219,10 @@ class TypePromotionError(DtypeError):
     Traceback (most recent call last):
     phlox.errors.TypePromotionError: no implicit promotion between float32 and int32
     """
+
+
+class NumberRangeError(PhloxError, OverflowError):
+    """A Python integer is larger or smaller than the numbers of its element type. Attributes: value, dtype."""
 
 
 class TreeError(PhloxError, TypeError, ValueError):

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from .._base import config
-from .._base.errors import DtypeError
+from .._base.errors import DtypeError, NumberRangeError
 from .._base.source import warn
 
 Dtype = Any  # numpy.dtype | ExtendedDtype
@@ -162,6 +162,17 @@ def unknown(x: Any) -> DtypeError:
         f"{x!r} is no element type of arrays",
         instead="one of " + ", ".join(name for name in _by_name if "_" not in name) + ", or a float8/float4 type",
         dtype=x,
+    )
+
+
+def too_large(x: int, dtype: Dtype) -> NumberRangeError:
+    """The error for a Python integer that this element type cannot hold."""
+    shown = str(x) if -(2**128) < x < 2**128 else f"of {x.bit_length()} bits"
+    return NumberRangeError(
+        f"Python int {shown} too large to convert to {dtype.name}",
+        instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float",
+        value=x,
+        dtype=dtype,
     )
 
 

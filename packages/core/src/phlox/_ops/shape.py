@@ -152,9 +152,22 @@ def literal_of(x: Any, dtype: Any) -> Any:
     if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
         info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
         if info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0):
-            raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")
+            raise dtypes.too_large(x, dtype)
     with np.errstate(all="ignore"):
         return value.astype(dtype)[()]
+
+
+def wrapped(x: Any, dtype: Any) -> Any:
+    """A Python integer that default integers cannot hold as a number of this element type, modulo its range; all else
+    as it is.
+    """
+    if type(x) is not int or dtypes.bits(dtypes.canonical(dtypes.int64)) > x.bit_length():
+        return x
+    if dtypes.kind(dtype) not in "iu":
+        return np.asarray(x).astype(dtype)[()]
+    if x.bit_length() > 64:
+        raise dtypes.too_large(x, dtype)
+    return np.asarray(x % 2**64, np.uint64).astype(dtype)[()]
 
 
 def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:

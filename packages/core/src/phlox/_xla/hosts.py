@@ -12,6 +12,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import UnexpectedTracerError
+from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._trace.trace import Tracer, check_live, not_an_array
 from .array import Array, ArrayImpl, put
@@ -45,7 +46,11 @@ def as_array(x: Any) -> Array:
     aval = typeof_value(x)
     if aval is None:
         raise not_an_array(x, "an operand")
-    return put(np.asarray(x, aval.dtype), aval)
+    try:
+        value = np.asarray(x, aval.dtype)
+    except OverflowError:  # of NumPy's, which names no line
+        raise dtypes.too_large(x, aval.dtype) from None
+    return put(value, aval)
 
 
 def scalar(x: Any) -> Array:

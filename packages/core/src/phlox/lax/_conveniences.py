@@ -42,7 +42,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     lengths = as_shape(shape, "full")
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
     refuse_complex("full", value, wanted)
-    made = to_dtype(value, wanted, aval.weak_type and dtype is None)
+    made = to_dtype(ops.wrapped(value, wanted), wanted, aval.weak_type and dtype is None)
     return jnp.asarray(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), device=sharding)
 
 
@@ -57,7 +57,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     value = check_one("full_like", fill_value)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
     refuse_complex("full_like", value, wanted)
-    value = to_dtype(value, wanted)
+    value = to_dtype(ops.wrapped(value, wanted), wanted)
     made = full(aval.shape if shape is None else shape, value, sharding=sharding)
     return ops.convert(made, type_of(made).dtype, aval.weak_type and dtype is None)
 

@@ -34,8 +34,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
     """
-    operand = check_one("convert_element_type", operand)
-    return ops.convert_element_type(operand, new_dtype=dtypes.user_dtype(new_dtype), weak_type=False)
+    wanted = dtypes.user_dtype(new_dtype)
+    operand = ops.wrapped(check_one("convert_element_type", operand), wanted)
+    return ops.convert_element_type(operand, new_dtype=wanted, weak_type=False)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

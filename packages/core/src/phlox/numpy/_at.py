@@ -18,6 +18,7 @@ from .._ir.jaxpr import ClosedJaxpr
 from .._ir.promotion import promote
 from .._ops import elementwise as e, indexing as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
+from .._ops.shape import literal_of
 from .._trace.trace import Tracer
 from ._choose import where
 from ._create import asarray
@@ -119,7 +120,8 @@ class AtIndex:
         if is_window(index):
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest
-        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices)
+        checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
+        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, checked)
         found = read(
             x,
             *dynamic,
@@ -253,6 +255,8 @@ class AtIndex:
             return self.array / other if kind == "divide" else self.array**other
         if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
             values = asarray(values)  # lists, too, as anything that NumPy takes
+        if type(values) is int and values >= 2**31 and dtypes.kind(type_of(self.array).dtype) == "u":
+            values = literal_of(values, type_of(self.array).dtype)
         x, y = check(f"at.{kind}", self.array, values)
         if is_window(self.index):
             part = window(self.index, type_of(x).shape)
@@ -332,7 +336,8 @@ def _scatter(
     dtype, weak = promote(((aval.dtype, aval.weak_type), (given.dtype, given.weak_type)))
     if dtype != aval.dtype and not given.weak_type:
         warn(
-            f"x.at[...].{kind}(y): {given.short} cannot be stored in {aval.short} without loss and is converted",
+            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {given.short} in {aval.short} "
+            "without loss and converts it",
             FutureWarning,
         )
     if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):

@@ -117,7 +117,7 @@ def _convert(x: Any, dtype: Any) -> Any:
         return to_dtype(x, dtype) if dtype is not None else x
     if aval is not None and not isinstance(x, np.ndarray) and not hasattr(x, "aval"):
         if dtype is None and aval.weak_type:
-            return _on_device(np.asarray(x, aval.dtype), aval)
+            return _on_device(_checked(x, aval.dtype), aval)
         return _from_host(_checked(x, dtype or aval.dtype))
     if isinstance(x, np.ndarray):
         if aval is None:
@@ -153,7 +153,7 @@ def _checked(x: Any, dtype: Any) -> np.ndarray:
         return x
     if isinstance(x, int) and not isinstance(x, bool):
         if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
-            raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")
+            raise dtypes.too_large(x, dtype)
         return np.asarray(ops.literal_of(x, dtype))
     refuse_complex("array", x, dtype)
     with np.errstate(all="ignore"):

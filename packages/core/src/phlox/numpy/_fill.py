@@ -37,6 +37,7 @@ def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = Non
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
     refuse_complex(function, value, dtype)
+    value = ops.wrapped(value, dtype)
     lengths = _lengths(function, shape)
     # Numbers that need rounding are left to the program, which rounds as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):

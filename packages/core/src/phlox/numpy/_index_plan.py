@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base import config
 from .._base.errors import IndexingError, NonConcreteBooleanIndexError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._trace.trace import Tracer
+from ._create import asarray
 from ._promote import type_of
 
 
@@ -39,14 +41,13 @@ class Plan(NamedTuple):
     wraps: bool = True
 
 
-def parse(index: Any, shape: tuple[int, ...], wraps: bool = True) -> tuple[Plan, list[Any]]:
-    """The plan of an index into an array of this shape, and its dynamic parts in order."""
-    if isinstance(index, list):
-        raise IndexingError(
-            "a list is no index of arrays",
-            instead="x[phlox.numpy.array([...])], or a tuple for several axes",
-            index=index,
-        )
+def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool = False) -> tuple[Plan, list[Any]]:
+    """The plan of an index into an array of this shape, and its dynamic parts in order.
+
+    `checked`: Python numbers outside of the array are refused where the flag `check_static_indices` asks for it.
+    """
+    if isinstance(index, Sequence) and not isinstance(index, tuple | str):
+        _refuse_sequence(index)
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [p if isinstance(p, type(None) | type(...) | slice) else _element(p) for p in parts]
     _check_masks(parts, shape)
@@ -54,7 +55,7 @@ def parse(index: Any, shape: tuple[int, ...], wraps: bool = True) -> tuple[Plan,
     consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
     if consumed > len(shape):
         raise IndexingError(
-            f"too many indices: the array has {len(shape)} axes, but {consumed} were indexed", shapes=[shape]
+            f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed", shapes=[shape]
         )
     if sum(p is Ellipsis for p in parts) > 1:
         raise IndexingError("an index can have only one ellipsis (...)")
@@ -81,11 +82,14 @@ def parse(index: Any, shape: tuple[int, ...], wraps: bool = True) -> tuple[Plan,
             items.append(_slice(part, n))
             continue
         if not n and not type_of(part).shape:
-            raise IndexingError(f"no element of axis {axis - 1} can be chosen: it has length 0", shapes=[shape])
+            shown = part if type(part) is int else type_of(part).short
+            raise IndexingError(f"index {shown} is out of bounds for axis {axis - 1} with size 0", shapes=[shape])
         if type(part) is int:
+            if checked and not (-n if wraps else 0) <= part < n:
+                check_static(part, axis - 1, shape)
             items.append("int")
             # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
-            dynamic.append(part + n if wraps and -n <= part < 0 else part)
+            dynamic.append(part + n if wraps and -n <= part < 0 else min(max(part, -(2**31)), 2**31 - 1))
         else:
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
@@ -98,22 +102,53 @@ class _NewAxisMask(NamedTuple):
     indices: np.ndarray
 
 
+def _refuse_sequence(index: Sequence[Any]) -> None:
+    kinds = Sequence | slice | type(None) | type(...)
+    several = any(isinstance(x, kinds) or getattr(x, "ndim", 0) for x in index)
+    raise IndexingError(
+        f"Using a non-tuple sequence for multidimensional indexing is not allowed; {type(index).__name__} seq as in "
+        f"arr[seq] could mean arr[{'tuple' if several else 'array'}(seq)]",
+        instead="x[phlox.numpy.array(seq)] for elements of the first axis, x[tuple(seq)] for several axes",
+        index=index,
+    )
+
+
+def check_static(position: int, axis: int, shape: tuple[int, ...]) -> None:
+    """Refuses a position outside of the array, if the flag `check_static_indices` is on."""
+    if config.current().check_static_indices:
+        raise IndexingError(
+            f"index {position} out of bounds for axis {axis} with size {shape[axis]}",
+            instead="a position in the array, or x.at[i].get(mode='clip' or 'fill')",
+            index=position,
+            shapes=[shape],
+        )
+
+
 def _element(x: Any) -> Any:
     """A single index as an int or an integer or bool array."""
-    if isinstance(x, list):
-        x = np.asarray(x) if x else np.zeros(0, np.int32)
+    if isinstance(x, Sequence) and not isinstance(x, str):
+        x = asarray(x) if len(x) else np.zeros(0, np.int32)
     if isinstance(x, bool | np.bool_):
         return np.asarray(x)
     if isinstance(x, int | np.integer):
         return int(x)
     if isinstance(x, str):
-        raise IndexingError(f"arrays are not indexed by strings, got {x!r}", index=x)
+        raise IndexingError(f"arrays do not support string indexing, got {x!r}", index=x)
     aval = typeof_value(x)
     if aval is None and hasattr(x, "__index__") and not isinstance(x, type | np.ndarray):
         return x.__index__()
-    if aval is None or dtypes.kind(aval.dtype) not in "biu":
-        got = repr(x) if aval is None else aval.short
-        raise IndexingError(f"an index must be of integers or bools, got {got}", index=x)
+    if aval is None:
+        raise IndexingError(
+            "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
+            f"indices, got {x!r}",
+            index=x,
+        )
+    if dtypes.kind(aval.dtype) not in "biu":
+        raise IndexingError(
+            f"Indexer must have integer or boolean type, got indexer with type {aval.short}",
+            instead="x.astype(int) for positions, x != 0 for a mask",
+            index=x,
+        )
     return x
 
 
@@ -131,9 +166,9 @@ def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
             continue
         axis = sum(widths[:i]) if i < ellipsis else len(shape) - sum(widths[i:])
         have, want = type_of(part).shape, shape[axis : axis + widths[i]]
-        if have != want:
+        if len(have) != len(want) or any(h not in (0, w) for h, w in zip(have, want, strict=True)):
             raise IndexingError(
-                f"a boolean index of shape {have} does not fit axes of length {want}",
+                f"boolean index did not match shape of indexed array in index {i}: got {have}, expected {want}",
                 instead="a mask with the lengths of the axes that it selects from",
                 shapes=[shape, have],
             )
@@ -187,7 +222,10 @@ def plain(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]] | None:
     kind = type(index)
     if kind is int and shape:
         n = shape[0]
-        return _plan_of_integer(shape), [index + n if -n <= index < 0 else index]
+        if 0 <= index < n:
+            return _plan_of_integer(shape), [index]
+        if -n <= index < 0:
+            return _plan_of_integer(shape), [index + n]
     if kind is slice and type(index.start) in _PLAIN and type(index.stop) in _PLAIN and type(index.step) in _PLAIN:
         return _plan_of_slice(index.start, index.stop, index.step, shape), []
     return None

@@ -37,7 +37,7 @@ from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]``, as NumPy has it; indices outside of the array are moved to its edge."""
     shape = x.aval.shape
-    plan, dynamic = plain(index, shape) or parse(index, shape)
+    plan, dynamic = plain(index, shape) or parse(index, shape, checked=True)
     return read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
 
 
@@ -131,7 +131,7 @@ def from_front(i: Any, n: int | None) -> Any:
     """An index counted from the front: `n` is added where it is negative, unless it is None."""
     dtype = type_of(i).dtype
     if type(i) is int:
-        return np.int32(i + (n or 0) if i < 0 else i)
+        return np.int32(min(max(i + (n or 0) if i < 0 else i, -(2**31)), 2**31 - 1))
     if dtypes.kind(dtype) not in "iu":
         raise IndexingError(f"positions must be integers, got {type_of(i).short}", index=i)
     if dtypes.kind(dtype) == "u":

@@ -82,7 +82,7 @@ def _seeds(seed: Any, function: str) -> Any:
         bits = dtypes.bits(dtypes.canonical(dtypes.int64))
         wrapped = (seed + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
         if not -(1 << 63) <= seed < 1 << 64:
-            raise OverflowError(f"{function}: seed {seed} does not fit into 64 bits")
+            raise dtypes.too_large(seed, dtypes.int64)
         return np.asarray(wrapped, dtypes.canonical(dtypes.int64))
     if aval.dtype == dtypes.bool_:
         return np.asarray(seed, dtypes.int32) if isinstance(seed, bool) else convert(seed, dtypes.int32)
@@ -218,6 +218,6 @@ def fold_in(key: Any, data: Any) -> Any:
         raise ShapeError(f"fold_in: data must be one integer, got {aval.short}", instead="phlox.vmap")
     if isinstance(data, int):
         if not 0 <= data < 1 << 32:
-            raise OverflowError(f"fold_in: data {data} is out of bounds for uint32")
+            raise dtypes.too_large(data, dtypes.uint32)
         data = np.uint32(data)
     return _fold_in(key, data)
