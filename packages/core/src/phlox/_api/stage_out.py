@@ -87,10 +87,19 @@ class ShapeDtypeStruct:
 
 
 def as_struct(x: Any) -> Any:
-    """`x`, or its type if it is of a class that nobody here knows but has a shape and a dtype."""
-    if typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+    """`x`, or its type if it is of a class that nobody here knows but has a shape and a dtype.
+
+    Of types of 64 bits those of 32 remain where 64-bit types are off, as of arrays.
+    """
+    known = type(x) is ShapeDtypeStruct
+    if not known and (typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype"))):
         return x
-    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+    dtype = dtypes.canonical(dtypes.as_dtype(x.dtype))
+    if known and dtype == x.dtype:
+        return x
+    return ShapeDtypeStruct(
+        x.shape, dtype, weak_type=getattr(x, "weak_type", False), sharding=getattr(x, "sharding", None)
+    )
 
 
 def _of_arrays(tree: Any) -> Any:

@@ -428,11 +428,29 @@ def dot_general(
     """
     from ..numpy._linear import contract
 
-    lhs, rhs = promote_dtypes(*check("dot_general", lhs, rhs))
+    lhs, rhs = _of_higher_precision(*check("dot_general", lhs, rhs))
     (lc, rc), (lb, rb) = dimension_numbers
     preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
     out = contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
     return lay_out("dot_general", out, out_sharding)
+
+
+def _of_higher_precision(lhs: Any, rhs: Any) -> list[Any]:
+    """Operands in the dtype of that which XLA takes for the more precise; integers are computed modulo their width."""
+    types = [type_of(x) for x in (lhs, rhs)]
+    if types[0].dtype == types[1].dtype:
+        return promote_dtypes(lhs, rhs)
+
+    def precision(dtype: Any) -> tuple[Any, ...]:
+        inside = dtypes.real_part(dtype)
+        if not dtypes.is_inexact(inside):
+            bits = 1 if dtypes.kind(inside) == "b" else dtypes.itemsize_bits(inside)
+            return False, -1, -1, bits, dtypes.kind(inside) != "u"
+        info = dtypes.finfo(inside)
+        return inside != dtype, info.maxexp, info.nmant, dtypes.itemsize_bits(inside), True
+
+    dtype = max((aval.dtype for aval in types), key=precision)
+    return [to_dtype(x, dtype, all(aval.weak_type for aval in types)) for x in (lhs, rhs)]
 
 
 def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:

@@ -61,9 +61,12 @@ def angle(z: Any, deg: bool = False) -> Any:
     Array(90., dtype=float32, weak_type=True)
     """
     z = check_one("angle", z)
-    if not is_kind(z, "c"):
-        z = to_dtype(z, dtypes.to_inexact(type_of(z).dtype))
-    turned = arctan2(imag(z), real(z))
+    if is_kind(z, "c"):
+        turned = arctan2(imag(z), real(z))
+    else:
+        if not type_of(z).ndim or not is_kind(z, "f"):  # as in JAX, a real number alone is one of the default float
+            z = to_dtype(z, dtypes.canonical(dtypes.float64))
+        turned = arctan2(to_dtype(imag(z), type_of(z).dtype, type_of(z).weak_type), z)
     return turned * (180 / np.pi) if deg else turned
 
 

@@ -171,7 +171,7 @@ def scalar_type_of(x: Any) -> type:
 
 
 def _typed(x: Any) -> tuple[Any, bool]:
-    if isinstance(x, type) and x in (int, float, complex):
+    if any(x is kind for kind in (int, float, complex)):  # `float64` of this package is equal to float, too
         return dtypes.python_scalar_dtype(x), True
     if x is None:
         return dtypes.canonical(dtypes.float64), False

@@ -15,16 +15,18 @@ from .._ops.families import literal
 from .._ops.slicing import along
 from ._binary import floor_divide, remainder
 from ._choose import where
-from ._promote import canonical_axis, check_one, promoted, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, promoted, to_dtype, type_of
 from ._reductions import sum
 from ._shapes import broadcast_arrays, moveaxis, ravel, reshape
 from ._unary import abs, as_bool, is_kind, number
 
 
 def _whole_numbers(function: str, x1: Any, x2: Any) -> list[Any]:
+    weak = all(type_of(x).weak_type and not is_kind(x, "b") for x in check(function, x1, x2))
     x1, x2 = promoted(function, x1, x2)
     if not is_kind(x1, "iu"):
         raise DtypeError(f"{function} takes integers, got {type_of(x1).short}", instead="x.astype(int)")
+    x1, x2 = (to_dtype(x, type_of(x).dtype, weak) for x in (x1, x2))
     return broadcast_arrays(x1, x2)
 
 

@@ -10,7 +10,7 @@ from .._base.errors import ShapeError
 from .._ops import elementwise as e
 from ._binary import multiply, subtract
 from ._linear import matmul
-from ._promote import canonical_axis, check, promote_dtypes, type_of
+from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
 from ._unary import conj
 
@@ -89,6 +89,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     Array([0, 0, 1], dtype=int32)
     """
     a, b = check("cross", a, b)
+    weak = type_of(a).weak_type and type_of(b).weak_type
+    a, b = (to_dtype(x, type_of(x).dtype, weak) for x in promote_dtypes(a, b))
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     a, b = (moveaxis(x, i, -1) for x, i in ((a, axisa), (b, axisb)))
     for x in (a, b):

@@ -14,7 +14,7 @@ from ... import numpy as jnp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ...numpy._promote import check, check_one, promote_dtypes, promote_inexact, type_of
+from ...numpy._promote import check, check_one, promote_dtypes, promote_inexact, to_dtype, type_of
 
 
 def _vectors(function: str, *arrays: Any) -> list[Any]:
@@ -63,7 +63,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     Array([[1, 5, 6],
            [2, 1, 5]], dtype=int32)
     """
-    c, r = _vectors("toeplitz", c, jnp.conj(c) if r is None else r)
+    c, r = (to_dtype(x, type_of(x).dtype) for x in _vectors("toeplitz", c, jnp.conj(c) if r is None else r))
     return _toeplitz(c, r)
 
 
