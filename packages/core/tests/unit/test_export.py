@@ -1,6 +1,7 @@
 """Exported functions: what they say, calls of them, derivatives, and what is refused. Other processes: tests/processes."""
 
 import collections
+import hashlib
 import json
 import random
 
@@ -273,6 +274,27 @@ def test_no_other_bytes_are_an_exported_function():
         if blob not in (written, other):
             with pytest.raises(ExportError):
                 export.deserialize(blob)
+
+
+def test_a_good_checksum_is_not_enough():
+    """Whatever is inside, by mistake or on purpose: the error is the one that callers expect."""
+    written = bytes(exported().serialize())
+    head = written.index(b"{")
+    header, _, program = written[head:].partition(b"\n")
+    (fields,) = json.loads(header)["functions"]
+    wrong = [{k: v for k, v in fields.items() if k != name} for name in fields]
+    wrong += [{**fields, name: value} for name in fields for value in (None, -1, {}, [[1]], "f") if name != "fun_name"]
+    contents = [b"", b"{}\n", b'{"functions": []}\n', b"[" * 100_000, b"\xff\n", header]
+    contents += [json.dumps({"functions": [f]}).encode() + b"\n" + program for f in wrong]
+    refused = 0
+    for content in contents:
+        start = written[: head - 32]
+        blob = start + hashlib.sha256(start + content).digest() + content
+        try:
+            assert isinstance(export.deserialize(blob), export.Exported)  # some of these say something sensible
+        except ExportError:
+            refused += 1
+    assert refused > 40
 
 
 def test_checks_can_be_left_out():

@@ -76,7 +76,7 @@ def test_a_kill_at_any_moment_leaves_whole_steps(tmp_path):
         process.communicate()
         with CheckpointManager(folder, max_to_keep=2) as checkpoints:
             steps = checkpoints.all_steps()
-            assert len(steps) == 2
+            assert len(steps) in (2, 3)  # a kill may come before the first of three is removed
             for step in steps:
                 restored = checkpoints.restore(step, like=like)
                 assert all((restored[name] == int(name)).all() for name in like)

@@ -218,12 +218,23 @@ def deserialize(blob: bytes | bytearray) -> Exported:
             f"deserialize: these {len(data)} bytes are damaged: their checksum is another",
             instead="all bytes that Exported.serialize() returned",
         )
+    try:
+        return _function_from_content(content)
+    except ExportError:
+        raise
+    except Exception as error:  # also of `deserialize_auxdata`, which is the user's
+        raise ExportError(f"deserialize: this is no exported function: {error!r}") from error
+
+
+def _function_from_content(content: bytes) -> Exported:
     header, _, rest = content.partition(b"\n")
     written = json.loads(header)["functions"]
     programs = []
     for fields in written:
         programs.append(rest[: fields["size"]])
         rest = rest[fields["size"] :]
+    if rest or not written:
+        raise ExportError(f"deserialize: {len(written)} functions, and {len(rest)} bytes more")
     made: Exported | None = None
     for fields, program in zip(reversed(written), reversed(programs), strict=True):
         made = _function_from_json(fields, program, made)

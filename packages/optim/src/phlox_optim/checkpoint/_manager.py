@@ -178,6 +178,7 @@ class CheckpointManager:
                 if not self._open(own).save(number, args=arguments, custom_metadata={"phlox": packed.notes}):
                     raise CheckpointError(f"orbax did not save step {number} in {self.directory}", step=number)
         except Exception as error:
+            _folder.sweep(own)  # what was written may fill the disk
             if phlox.process_count() == 1:
                 raise
             self._trouble = error  # raised by the next call, in which all hear of it
