@@ -59,30 +59,161 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer(name):
     make, shape = LAYERS[name]
-    x = judge.array(judge.rng("stax", name), shape, "float32")
+    random = judge.rng("stax", name)
+    for _ in range(judge.CASES):
+        x = judge.array(random, shape, "float32")
+        seed, drawn = (int(n) for n in random.integers(0, 2**31, 2))
+        results = []
+        for package, stax in ((phlox, ours), (jax, theirs)):
+            init, apply = make(stax)
+            output_shape, params = init(package.random.PRNGKey(seed), shape)
+            unknown = (-1, *shape[1:])
+            open_shape = init(package.random.PRNGKey(seed), unknown)[0]
+            key = package.random.PRNGKey(drawn)
+            y = apply(params, x, rng=key)
+            assert tuple(y.shape) == tuple(output_shape)
+
+            def loss(params, x, package=package, apply=apply, key=key):
+                return package.numpy.square(apply(params, x, rng=key)).sum()
+
+            grads = package.jit(package.grad(loss, argnums=(0, 1)))(params, x)
+            compiled = package.jit(apply)(params, x, rng=key)
+            results.append((tuple(output_shape), tuple(open_shape), params, y, compiled, grads))
+        (shape_, open_, params, y, compiled, grads), (their_shape, _, their_params, their_y, _, their_grads) = results
+        assert shape_ == their_shape
+        assert open_ == (-1, *shape_[1:])  # jax gives 0 for the unknown length where windows move by more than 1
+        judge.compare(params, their_params, tolerance=1e-6, what="parameters")
+        judge.compare(y, their_y, what="outputs")
+        judge.compare(compiled, their_y, what="compiled")
+        judge.compare(grads, their_grads, tolerance=1e-4, what="gradients")
+
+
+# --- the order of axes
+
+
+LAYOUTS = {
+    "batch last": (("HWCN", "HWIO", "HWCN"), (8, 9, 3, 2)),
+    "batch goes to the front": (("HWCN", "HWIO", "NHWC"), (8, 9, 3, 2)),
+    "batch goes to the back": (("NHWC", "OHWI", "CHWN"), (2, 8, 9, 3)),
+    "space is turned": (("NHWC", "WIHO", "CWHN"), (2, 8, 9, 3)),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["GeneralConv", "GeneralConvTranspose"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout, name):
+    """The shape that `init` tells is that of what `apply` returns, wherever the axes stand; also of an open batch."""
+    words, shape = LAYOUTS[layout]
+    x = judge.array(judge.rng("layout", layout), shape, "float32")
+    open_shape = tuple(-1 if letter == "N" else n for letter, n in zip(words[0], shape, strict=True))
     results = []
     for package, stax in ((phlox, ours), (jax, theirs)):
-        init, apply = make(stax)
-        output_shape, params = init(package.random.PRNGKey(3), shape)
-        unknown = (-1, *shape[1:])
-        open_shape = init(package.random.PRNGKey(3), unknown)[0]
-        key = package.random.PRNGKey(5)
-        y = apply(params, x, rng=key)
+        init, apply = getattr(stax, name)(words, 4, (3, 2), (2, 1))
+        output_shape, params = init(package.random.PRNGKey(1), shape)
+        y = apply(params, x)
         assert tuple(y.shape) == tuple(output_shape)
+        results.append((tuple(output_shape), tuple(init(package.random.PRNGKey(1), open_shape)[0]), params, y))
+    mine, expected = results
+    assert mine[0] == expected[0] and mine[1] == tuple(
+        -1 if letter == "N" else n for letter, n in zip(words[2], mine[0], strict=True)
+    )
+    judge.compare(mine[2], expected[2], tolerance=1e-6, what="parameters")
+    judge.compare(mine[3], expected[3], what="outputs")
 
-        def loss(params, x, package=package, apply=apply, key=key):
-            return package.numpy.square(apply(params, x, rng=key)).sum()
 
-        grads = package.jit(package.grad(loss, argnums=(0, 1)))(params, x)
-        compiled = package.jit(apply)(params, x, rng=key)
-        results.append((tuple(output_shape), tuple(open_shape), params, y, compiled, grads))
-    (shape_, open_, params, y, compiled, grads), (their_shape, _, their_params, their_y, _, their_grads) = results
-    assert shape_ == their_shape
-    assert open_ == (-1, *shape_[1:])  # jax gives 0 for the unknown length where windows move by more than 1
-    judge.compare(params, their_params, tolerance=1e-6, what="parameters")
-    judge.compare(y, their_y, what="outputs")
-    judge.compare(compiled, their_y, what="compiled")
-    judge.compare(grads, their_grads, tolerance=1e-4, what="gradients")
+# --- several inputs
+
+
+SEVERAL = {
+    "parallel": lambda s: s.parallel(s.Dense(3), s.Tanh),
+    "serial of parallel": lambda s: s.serial(s.parallel(s.Dense(3), s.Dropout(0.5)), s.FanInConcat()),
+    "serial of FanInSum": lambda s: s.serial(s.FanInSum, s.Dense(3)),
+    "serial of FanInConcat": lambda s: s.serial(s.FanInConcat(1), s.Dense(3)),
+    "parallel of serial": lambda s: s.parallel(s.serial(s.Dense(3), s.Relu), s.serial(s.FanOut(2), s.FanInSum)),
+    "pairs in lists": lambda s: s.serial(list(s.parallel(list(s.Dense(3)), list(s.Identity))), list(s.FanInConcat())),
+    "shape_dependent": lambda s: s.serial(s.FanInSum, s.shape_dependent(lambda shape: s.Dense(shape[-1]))),
+    "of another kind": lambda s: s.serial((lambda rng, shapes: (shapes[0], ()), lambda p, xs, **k: xs[0] - xs[1]), s.Dense(2)),
+}  # fmt: skip
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_inputs(name):
+    random = judge.rng("several", name)
+    xs = [judge.array(random, (4, 5), "float32") for _ in range(2)]
+    seed = int(random.integers(0, 2**31))
+    results = []
+    for package, stax in ((phlox, ours), (jax, theirs)):
+        init, apply = SEVERAL[name](stax)
+        shape, params = init(package.random.PRNGKey(seed), [(-1, 5), (-1, 5)])
+        key = package.random.PRNGKey(seed + 1)
+        results.append((shape, params, package.jit(apply)(params, xs, rng=key)))
+    mine, expected = results
+    assert mine[0] == expected[0]
+    judge.compare(mine[1], expected[1], tolerance=1e-6, what="parameters")
+    judge.compare(mine[2], expected[2], what="outputs")
+
+
+# --- under other settings, of other types
+
+
+def outputs(package, stax, make, shape, x):
+    init, apply = make(stax)
+    _, params = init(package.random.PRNGKey(3), shape)
+    return params, apply(params, x, rng=package.random.PRNGKey(5))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_strict_flags(name):
+    """Layers do not obey flags that concern the user's own expressions: all compute, with the same numbers."""
+    make, shape = LAYERS[name]
+    x = judge.array(judge.rng("strict", name), shape, "float32")
+    expected = outputs(jax, theirs, make, shape, x)
+    with phlox.numpy_rank_promotion("raise"), phlox.numpy_dtype_promotion("strict"):
+        mine = outputs(phlox, ours, make, shape, x)
+    judge.compare(mine, expected, what="under strict flags")
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_64_bits(name):
+    make, shape = LAYERS[name]
+    x = judge.array(judge.rng("64 bits", name), shape, "float64")
+    with phlox.enable_x64(True):
+        mine = outputs(phlox, ours, make, shape, x)
+    with jax.enable_x64(True):
+        judge.compare(mine, outputs(jax, theirs, make, shape, x), tolerance=1e-10, what="in 64 bits")
+
+
+NARROW = ["Dense", "BatchNorm", "MaxPool", "SumPool", "AvgPool, same", "Dropout", "Flatten", "Softmax", "Gelu"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int32"])
+@pytest.mark.parametrize("name", NARROW)
+def test_dtypes(name, dtype):
+    make, shape = LAYERS[name]
+    x = judge.array(judge.rng("narrow", name), shape, dtype)
+    mine, expected = (outputs(m, s, make, shape, x) for m, s in ((phlox, ours), (jax, theirs)))
+    judge.compare(mine, expected, what=dtype)
+
+
+RATES = {
+    "a number of NumPy": lambda m, s, x, key: s.Dropout(np.float32(0.7))[1]((), x, rng=key),
+    "an array": lambda m, s, x, key: s.Dropout(m.numpy.float32(0.7))[1]((), x, rng=key),
+    "one for each feature": lambda m, s, x, key: s.Dropout(np.linspace(0.1, 1, 5, dtype="float32"))[1]((), x, rng=key),
+    "traced": lambda m, s, x, key: m.jit(lambda rate: s.Dropout(rate)[1]((), x, rng=key))(0.7),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", RATES)
+def test_rates_of_dropout(name):
+    x = judge.array(judge.rng("rates"), (40, 5), "float32")
+    mine, expected = (RATES[name](m, s, x, m.random.PRNGKey(11)) for m, s in ((phlox, ours), (jax, theirs)))
+    judge.compare(mine, expected, what=name)
+
+
+# --- draws, and names
 
 
 def test_draws_are_bit_for_bit_where_the_function_is_exact():

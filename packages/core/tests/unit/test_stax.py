@@ -226,3 +226,165 @@ def test_serial_checks_structure_and_shapes():
     with pytest.raises(ShapeError, match="serial: input_shape") as excinfo:
         init(KEY, 2)
     message(excinfo)
+
+
+@pytest.mark.parametrize("maker", [stax.Conv, stax.ConvTranspose, stax.Conv1DTranspose, stax.MaxPool, stax.parallel])
+def test_what_makes_layers_is_no_layer(maker):
+    for combine in (stax.serial, stax.parallel):
+        with pytest.raises(ArgumentError, match=f"{combine.__name__}: layer 0 is {maker.__name__} itself") as excinfo:
+            combine(maker)
+        message(excinfo)
+
+
+def test_serial_takes_functions_that_belong_to_no_module():
+    function = lambda x: 2 * x
+    function.__module__ = None
+    assert stax.serial(function).apply([()], 3.0) == 6.0
+
+
+# --- parallel, FanOut, shape_dependent ------------------------------------------------------------------
+
+
+def test_parallel_wants_one_of_everything_for_each_layer():
+    init, apply = stax.parallel(stax.Dense(2), stax.Identity)
+    _, params = init(KEY, [(-1, 3), (-1, 3)])
+    x = jnp.ones((4, 3))
+    for inputs in ([x], [x, x, x], {"a": x}, 3.0):
+        with pytest.raises(
+            TreeError, match="parallel: the inputs must be a list with one for each of 2 layers"
+        ) as excinfo:
+            apply(params, inputs)
+        assert "FanOut(2)" in message(excinfo)
+    with pytest.raises(TreeError, match=r"parallel: the parameters .* each of 2 layers, got 1") as excinfo:
+        apply(params[:1], [x, x])
+    message(excinfo)
+    with pytest.raises(TreeError, match=r"parallel: the input shapes .* each of 2 layers, got 1") as excinfo:
+        init(KEY, [(-1, 3)])
+    message(excinfo)
+    with pytest.raises(
+        ShapeError, match=r"needs a list of shapes, one for each of 2 layers, got one, \(-1, 3\)"
+    ) as excinfo:
+        init(KEY, (-1, 3))
+    message(excinfo)
+    with pytest.raises(ArgumentError, match="parallel: layer 1 is 10"):
+        stax.parallel(stax.Dense(2), 10)
+
+
+def test_parallel_takes_the_rows_of_an_array():
+    rows = stax.parallel(stax.Identity, stax.Tanh)
+    for apply in (rows.apply, phlox.jit(rows.apply)):
+        a, b = apply(((), ()), jnp.arange(6.0).reshape(2, 3))
+        np.testing.assert_allclose(a, [0, 1, 2])
+        np.testing.assert_allclose(b, np.tanh([3, 4, 5]), rtol=1e-6)
+
+
+def test_shape_dependent_takes_functions_and_refuses_what_is_no_layer():
+    init, apply = stax.shape_dependent(lambda shape: jnp.tanh)
+    assert init(KEY, (-1, 3)) == ((-1, 3), ())
+    np.testing.assert_allclose(apply((), jnp.ones(3)), np.tanh(np.ones(3)), rtol=1e-6)
+    with pytest.raises(ArgumentError, match="shape_dependent: the layer is 3") as excinfo:
+        stax.shape_dependent(lambda shape: 3).init(KEY, (-1, 3))
+    message(excinfo)
+
+
+def test_an_open_length_stays_open_when_joined():
+    assert stax.FanInConcat(0).init(KEY, [(-1, 2), (5, 2)]) == ((-1, 2), ())
+
+
+@pytest.mark.parametrize("num", [-1, "2", 2.0, None, True])
+def test_fan_out_needs_a_number(num):
+    with pytest.raises(ArgumentError, match="FanOut: the number of outputs"):
+        stax.FanOut(num)
+
+
+def test_elementwise_needs_a_function():
+    with pytest.raises(ArgumentError, match="needs a function, got 3"):
+        stax.elementwise(3)
+
+
+# --- convolutions, pooling, normalization ---------------------------------------------------------------
+
+IMAGE = (2, 8, 9, 3)
+
+
+@pytest.mark.parametrize("make", [stax.Conv, stax.ConvTranspose])
+def test_convolutions_name_themselves_and_what_is_wrong(make):
+    name = make.__name__
+    wrong_sizes = {
+        "filter_shape must be a tuple of 2 positive integers": [(4, (3,)), (4, 3), (4, (3, 0)), (4, (3, 2.0))],
+        "strides must be a tuple of 2 positive integers": [
+            (4, (3, 3), 2),
+            (4, (3, 3), (1, 1, 1)),
+            (4, (3, 3), (1, -1)),
+        ],
+        "number of features must be a positive integer": [(0, (3, 3)), ("4", (3, 3)), (True, (3, 3))],
+    }
+    for text, calls in wrong_sizes.items():
+        for call in calls:
+            with pytest.raises(ArgumentError, match=text) as excinfo:
+                make(*call)
+            assert message(excinfo).startswith(f"{name}(")
+    init, apply = make(4, (3, 3))
+    for shape in [(2, -1, 9, 3), (2, 8, 9, -1), (2, 8, 9)]:
+        with pytest.raises(ShapeError, match=f"{name}.4.: input_shape .* must have 4 lengths") as excinfo:
+            init(KEY, shape)
+        message(excinfo)
+    _, (W, b) = init(KEY, IMAGE)
+    with pytest.raises(
+        ShapeError, match=r"f32\[2,8,9,5\] with axes NHWC, do not fit the weights, f32\[3,3,3,4\]"
+    ) as excinfo:
+        apply((W, b), np.ones((2, 8, 9, 5), "float32"))
+    message(excinfo)
+    for inputs, kernel in [(np.ones((8, 9, 3), "float32"), W), (np.ones(IMAGE, "float32"), W[0])]:
+        with pytest.raises(ShapeError, match="do not fit the weights"):
+            apply((kernel, b), inputs)
+    with pytest.raises(TreeError, match=r"a pair \(W, b\)") as excinfo:
+        apply((), np.ones(IMAGE, "float32"))
+    message(excinfo)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [None, "NHWC", ("NHWC", "HWIO"), ("NHW", "HWIO", "NHWC"), ("NHWD", "HWIO", "NHWC"), ("NHWC", "HWIX", "NHWC")],
+)
+@pytest.mark.parametrize("make", [stax.GeneralConv, stax.GeneralConvTranspose])
+def test_convolutions_need_three_words(make, words):
+    with pytest.raises(ArgumentError, match="dimension_numbers must be three words") as excinfo:
+        make(words, 4, (3, 3))
+    message(excinfo)
+
+
+@pytest.mark.parametrize("make", [stax.MaxPool, stax.SumPool, stax.AvgPool])
+def test_pooling_names_itself_and_what_is_wrong(make):
+    name = make.__name__
+    for text, given in {
+        "window_shape must be a tuple of positive integers": {"window_shape": 2},
+        "strides must be a tuple of 2 positive integers": {"window_shape": (2, 2), "strides": (2,)},
+        "spec must be a word with letters N and C": {"window_shape": (2, 2), "spec": "HWX"},
+    }.items():
+        with pytest.raises(ArgumentError, match=f"{name}: {text}") as excinfo:
+            make(**given)
+        message(excinfo)
+    for shape in [(2, -1, 9, 3), (2, 8, 9), 5]:
+        with pytest.raises(ShapeError, match=f"{name}: input_shape") as excinfo:
+            make((2, 2)).init(KEY, shape)
+        message(excinfo)
+
+
+def test_pooling_of_an_open_batch_elsewhere():
+    assert stax.MaxPool((2, 2), spec="HWNC").init(KEY, (8, 9, -1, 3)) == ((7, 8, -1, 3), ())
+
+
+def test_batch_norm_names_what_is_wrong():
+    with pytest.raises(
+        ShapeError, match=r"of input_shape \(-1, 5\) only the lengths along axis \(1,\) may be -1"
+    ) as excinfo:
+        stax.BatchNorm(axis=1).init(KEY, (-1, 5))
+    message(excinfo)
+    with pytest.raises(TreeError, match=r"a pair \(beta, gamma\)") as excinfo:
+        stax.BatchNorm(axis=0).apply((), jnp.ones((4, 5)))
+    message(excinfo)
+    with pytest.raises(ArgumentError, match="axis must be an integer or a tuple of them, got '0'") as excinfo:
+        stax.BatchNorm(axis="0")
+    message(excinfo)
+    assert stax.BatchNorm(axis=np.array(0)).init(KEY, (-1, 5))[1][0].shape == (5,)

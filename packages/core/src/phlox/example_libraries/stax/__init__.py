@@ -15,6 +15,7 @@ Programs that start today are better served by `phlox_nn`.
 from ...nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from ...nn.initializers import glorot_normal, normal, ones, zeros
 from ._combine import FanInConcat, FanInSum, FanOut, parallel, serial, shape_dependent
+from ._convolution import Conv, Conv1DTranspose, ConvTranspose, GeneralConv, GeneralConvTranspose
 from ._dense import Dense
 from ._dropout import Dropout
 from ._elementwise import (
@@ -34,17 +35,8 @@ from ._elementwise import (
 )
 from ._flatten import Flatten
 from ._layer import Layer
-from ._windows import (
-    AvgPool,
-    BatchNorm,
-    Conv,
-    Conv1DTranspose,
-    ConvTranspose,
-    GeneralConv,
-    GeneralConvTranspose,
-    MaxPool,
-    SumPool,
-)
+from ._norm import BatchNorm
+from ._pooling import AvgPool, MaxPool, SumPool
 
 glorot = glorot_normal
 randn = normal

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import numpy as jnp, random
-from ..._base.errors import ArgumentError, ShapeError, TreeError
-from ._layer import Layer, Params, Shape, checked_shape
+from ..._base.errors import ArgumentError, ShapeError
+from ._checks import checked_shapes, integer, one_for_each
+from ._layer import Layer, Params, Shape
+
+_FAN_OUT = "for one input of all layers, FanOut before: serial(FanOut(2), parallel(Dense(3), Identity))"
 
 
 def serial(*layers: Any) -> Layer:
@@ -31,10 +34,10 @@ def serial(*layers: Any) -> Layer:
     >>> phlox.jit(apply)(params, phlox.numpy.ones((5, 3))).shape
     (5, 2)
     """
-    made = [_layer(number, layer) for number, layer in enumerate(layers)]
+    made = [_layer("serial", f"layer {number}", layer) for number, layer in enumerate(layers)]
 
-    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        shape, params = checked_shape("serial", input_shape), []
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Params]:
+        shape, params = checked_shapes("serial", input_shape), []
         for layer in made:
             # Also for layers without parameters: stax's numbers depend on it.
             rng, key = random.split(rng)
@@ -43,17 +46,9 @@ def serial(*layers: Any) -> Layer:
         return shape, params
 
     def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
-        if not isinstance(params, list | tuple) or len(params) != len(made):
-            got = f"{len(params)}" if isinstance(params, list | tuple) else f"a {type(params).__name__}"
-            raise TreeError(
-                f"serial: the parameters must be a list with a part for each of {len(made)} layers, got {got}",
-                instead="the parameters that init returned",
-                path=(),
-                expected=len(made),
-                got=params,
-            )
+        parts = one_for_each("serial", "the parameters", params, len(made), "the parameters that init returned")
         keys = [None] * len(made) if rng is None or not made else random.split(rng, len(made))
-        for layer, part, key in zip(made, params, keys, strict=True):
+        for layer, part, key in zip(made, parts, keys, strict=True):
             inputs = layer.apply(part, inputs, rng=key, **kwargs)
         return inputs
 
@@ -65,6 +60,11 @@ def parallel(*layers: Any) -> Layer:
 
     Goes with `FanOut` before it, and `FanInSum` or `FanInConcat` behind it. Layers and keys as for `serial`.
 
+    Raises:
+      ArgumentError: something is neither a pair nor a function.
+      TreeError: there are not as many inputs, shapes or parameters as layers.
+      ShapeError: `init` gets one shape, or a function changes the shape.
+
     >>> import phlox
     >>> from phlox.example_libraries import stax
     >>> init, apply = stax.parallel(stax.Dense(4), stax.Identity)
@@ -72,16 +72,25 @@ def parallel(*layers: Any) -> Layer:
     >>> shapes, [y.shape for y in apply(params, [phlox.numpy.ones((5, 3))] * 2)]
     (((-1, 4), (-1, 3)), [(5, 4), (5, 3)])
     """
-    made = [_layer(number, layer) for number, layer in enumerate(layers)]
+    made = [_layer("parallel", f"layer {number}", layer) for number, layer in enumerate(layers)]
 
     def init(rng: Any, input_shapes: Any) -> tuple[Any, Params]:
+        shapes = one_for_each("parallel", "the input shapes", input_shapes, len(made), _FAN_OUT)
+        if any(integer(shape) is not None for shape in shapes):
+            raise ShapeError(
+                f"parallel: needs a list of shapes, one for each of {len(made)} layers, got one, {input_shapes}",
+                instead=_FAN_OUT,
+                shape=input_shapes,
+            )
         keys = random.split(rng, len(made))
-        pairs = [layer.init(key, shape) for layer, key, shape in zip(made, keys, input_shapes, strict=True)]
+        pairs = [layer.init(key, shape) for layer, key, shape in zip(made, keys, shapes, strict=True)]
         return tuple(shape for shape, _ in pairs), tuple(params for _, params in pairs)
 
     def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
+        parts = one_for_each("parallel", "the parameters", params, len(made), "the parameters that init returned")
+        given = one_for_each("parallel", "the inputs", inputs, len(made), _FAN_OUT)
         keys = [None] * len(made) if rng is None or not made else random.split(rng, len(made))
-        together = zip(made, params, inputs, keys, strict=True)
+        together = zip(made, parts, given, keys, strict=True)
         return [layer.apply(part, x, rng=key, **kwargs) for layer, part, x, key in together]
 
     return Layer(init, apply)
@@ -90,26 +99,39 @@ def parallel(*layers: Any) -> Layer:
 def shape_dependent(make_layer: Callable[[Any], Any]) -> Layer:
     """The layer ``make_layer(input_shape)``, which is made each time when the shape of its inputs is known.
 
+    Raises:
+      ArgumentError: what `make_layer` returns is neither a pair nor a function.
+
     >>> import phlox
     >>> from phlox.example_libraries import stax
     >>> init, apply = stax.shape_dependent(lambda shape: stax.Dense(2 * shape[-1]))
     >>> init(phlox.random.key(0), (-1, 3))[0]
     (-1, 6)
     """
+
+    def made(shape: Any) -> Layer:
+        return _layer("shape_dependent", "the layer", make_layer(shape))
+
     return Layer(
-        lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
-        lambda params, inputs, **kwargs: make_layer(jnp.shape(inputs))[1](params, inputs, **kwargs),
+        lambda rng, input_shape: made(input_shape).init(rng, input_shape),
+        lambda params, inputs, **kwargs: made(jnp.shape(inputs)).apply(params, inputs, **kwargs),
     )
 
 
 def FanOut(num: int) -> Layer:
     """The layer that gives its input `num` times, as a list.
 
+    Raises:
+      ArgumentError: `num` is no integer, or negative.
+
     >>> from phlox.example_libraries import stax
     >>> stax.FanOut(2).apply((), 3.0)
     [3.0, 3.0]
     """
-    return Layer(lambda rng, shape: ([shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num)
+    count = integer(num)
+    if count is None or count < 0:
+        raise ArgumentError(f"FanOut: the number of outputs must be an integer, and not negative, got {num!r}", num=num)
+    return Layer(lambda rng, shape: ([shape] * count, ()), lambda params, inputs, **kwargs: [inputs] * count)
 
 
 #: The layer that adds a list of inputs of one shape.
@@ -126,34 +148,33 @@ def FanInConcat(axis: int = -1) -> Layer:
 
     def init(rng: Any, shapes: Any) -> tuple[Shape, Params]:
         place = axis % len(shapes[0])
-        joined = sum(shape[place] for shape in shapes)
+        parts = [shape[place] for shape in shapes]
+        joined = -1 if -1 in parts else sum(parts)
         return (*shapes[0][:place], joined, *shapes[0][place + 1 :]), ()
 
     return Layer(init, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis))
 
 
-def _layer(number: int, layer: Any) -> Layer:
-    """`layer` as a pair; a function becomes one."""
-    if isinstance(layer, tuple) and len(layer) == 2 and all(map(callable, layer)):
+def _layer(owner: str, label: str, layer: Any) -> Layer:
+    """`layer` as a pair; a function becomes one. `owner` and `label`, as 'layer 2', name it in errors."""
+    if isinstance(layer, tuple | list) and len(layer) == 2 and all(map(callable, layer)):
         return Layer(*layer)
-    if getattr(layer, "__module__", "").startswith(__package__):
+    if (getattr(layer, "__module__", None) or "").startswith(__package__):
         raise ArgumentError(
-            f"serial: layer {number} is {layer.__name__} itself, which makes layers",
+            f"{owner}: {label} is {layer.__name__} itself, which makes layers",
             instead=f"{layer.__name__}(...)",
             layer=layer,
         )
     if not callable(layer):
         raise ArgumentError(
-            f"serial: layer {number} is {layer!r}, neither a pair (init, apply) nor a function",
-            instead="for example serial(Dense(10), selu)",
+            f"{owner}: {label} is {layer!r}, neither a pair (init, apply) nor a function",
+            instead="for example Dense(10), or selu",
             layer=layer,
         )
-    return _function(number, layer)
+    return _function(f"{label} of {owner}, {getattr(layer, '__name__', 'a function')}", layer)
 
 
-def _function(number: int, function: Callable[[Any], Any]) -> Layer:
-    name = f"layer {number} of serial, {getattr(function, '__name__', 'a function')}"
-
+def _function(name: str, function: Callable[[Any], Any]) -> Layer:
     def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
         outputs = function(inputs)
         before, after = jnp.shape(inputs), jnp.shape(outputs)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import numpy as jnp, random
-from ..._base.errors import ArgumentError, ShapeError, TreeError
+from ... import lax, numpy as jnp, random
+from ..._base.errors import ShapeError
 from ..._trace.trace import typeof
 from ...nn.initializers import Initializer, glorot_normal, normal
-from ._layer import Layer, Params, Shape, checked_shape, integer
+from ._checks import checked_shape, features, pair
+from ._layer import Layer, Params, Shape
 
 
 def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializer = normal()) -> Layer:  # noqa: B008
@@ -36,9 +37,7 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
     (5, 3)
     """
     name = f"Dense({out_dim})"
-    width = integer(out_dim)
-    if width is None or width < 1:
-        raise ArgumentError(f"{name}: the number of features must be a positive integer", out_dim=out_dim)
+    width = features(name, out_dim)
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
         shape = checked_shape(name, input_shape)
@@ -52,22 +51,16 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
         return (*shape[:-1], width), (W_init(W_key, (shape[-1], width)), b_init(b_key, (width,)))
 
     def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
-        if not isinstance(params, tuple | list) or len(params) != 2:
-            raise TreeError(
-                f"{name}: the parameters must be a pair (W, b), got a {type(params).__name__}",
-                instead="the parameters that init returned",
-                path=(),
-                expected="(W, b)",
-                got=params,
-            )
-        W, b = params
-        x = typeof(inputs)
-        if not x.shape or x.shape[-1] != typeof(W).shape[0]:
+        W, b = pair(name, params, "(W, b)")
+        x, weights = typeof(inputs), typeof(W)
+        if not x.shape or not weights.shape or x.shape[-1] != weights.shape[-2:][0]:
             raise ShapeError(
-                f"{name}: the last axis of the inputs, {x.short}, does not fit the weights, {typeof(W).short}",
+                f"{name}: the last axis of the inputs, {x.short}, does not fit the weights, {weights.short}",
                 instead="inputs of the shape that init was given",
-                shapes=[x.shape, W.shape],
+                shapes=[x.shape, weights.shape],
             )
-        return jnp.dot(inputs, W) + b
+        y = jnp.dot(inputs, W)
+        # Here and not by `+`: the flag numpy_rank_promotion is about what users add.
+        return y + lax.broadcast_to_rank(b, y.ndim)
 
     return Layer(init, apply)

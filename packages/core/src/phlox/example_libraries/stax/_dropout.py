@@ -5,19 +5,23 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from ... import numpy as jnp, random
 from ..._base.errors import ArgumentError
-from ._layer import Layer, Params, Shape, checked_shape
+from ..._trace.trace import ArrayLike
+from ._checks import checked_shape
+from ._layer import Layer, Params, Shape
 
 
-def Dropout(rate: float, mode: str = "train") -> Layer:
+def Dropout(rate: Any, mode: str = "train") -> Layer:
     """A layer that keeps each element with probability `rate`, divided by `rate`, and replaces the others by zero.
 
     `rate` is the part that is *kept*, as in ``jax.example_libraries.stax``: ``Dropout(0.9)`` drops a tenth. Shape and
     dtype stay those of the inputs. Has no parameters. Source: Srivastava et al., 2014.
 
     Args:
-      rate: above 0, and at most 1.
+      rate: a number above 0, and at most 1; or an array, whose elements are not checked: they may be traced.
       mode: 'train', or 'test', which passes inputs on as they are.
 
     Raises:
@@ -30,7 +34,8 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     Array([0., 0., 2., 2.], dtype=float32)
     """
     name = f"Dropout({rate})"
-    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate <= 1:
+    number = isinstance(rate, Real) and not isinstance(rate, bool)
+    if not (isinstance(rate, ArrayLike | np.ndarray) or (number and 0 < rate <= 1)):
         raise ArgumentError(
             f"{name}: the rate must be a number above 0, and at most 1",
             instead="the part to keep: Dropout(0.9) drops a tenth",

@@ -6,17 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import nn, numpy as jnp
+from ..._base.errors import ArgumentError
 from ._layer import Layer
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     """The layer that applies a function, with these keyword arguments, and keeps the shape.
 
+    Raises:
+      ArgumentError: `fun` is no function.
+
     >>> import phlox
     >>> from phlox.example_libraries import stax
     >>> stax.elementwise(phlox.numpy.clip, min=0, max=1).apply((), phlox.numpy.array([-2.0, 0.5]))
     Array([0. , 0.5], dtype=float32)
     """
+    if not callable(fun):
+        raise ArgumentError(
+            f"elementwise: needs a function, got {fun!r}", instead="for example elementwise(phlox.numpy.tanh)", fun=fun
+        )
     return Layer(lambda rng, shape: (shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ... import numpy as jnp
 from ..._base.errors import ShapeError
-from ._layer import Layer, Params, Shape, checked_shape
+from ._checks import checked_shape
+from ._layer import Layer, Params, Shape
 
 
 def _need_axes(shape: Shape) -> Shape:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
-
-from ..._base.errors import ShapeError
 
 Shape = tuple[int, ...]
 Params = Any
@@ -30,23 +27,3 @@ class Layer(NamedTuple):
 
     init: Callable[[Any, Any], tuple[Any, Params]]
     apply: Callable[..., Any]
-
-
-def checked_shape(layer: str, shape: Any) -> Shape:
-    """`shape` as a tuple of lengths; `layer` names the layer in the error."""
-    lengths = [integer(n) for n in shape] if isinstance(shape, tuple | list) else [None]
-    if not all(n is not None and n >= -1 for n in lengths):
-        raise ShapeError(
-            f"{layer}: input_shape must be a tuple of lengths (or -1 for one not known yet), got {shape!r}",
-            instead="for example (-1, 64), a batch of any size with 64 features",
-            shape=shape,
-        )
-    return tuple(n for n in lengths if n is not None)
-
-
-def integer(n: Any) -> int | None:
-    """An integer of Python's, NumPy's or phlox's as one of Python's; None for all else, True and False included."""
-    try:
-        return None if isinstance(n, bool) else operator.index(n)
-    except TypeError:
-        return None
