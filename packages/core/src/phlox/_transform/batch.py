@@ -107,6 +107,10 @@ def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
     return move_axis(x, dim, destination)
 
 
+def _named(path: str) -> str:
+    return path if path.startswith("kwargs[") else f"argument {path}"
+
+
 def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap", expected: int | None = None) -> int:
     """The one size of axes given as (argument path, axis, aval); raises `AxisSizeError` when they differ."""
     sizes: dict[int, list[str]] = {}
@@ -115,15 +119,14 @@ def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap
     for path, axis, aval in described:
         if not -aval.ndim <= axis < aval.ndim:
             raise AxisSizeError(
-                f"{function} was requested to map its argument along axis {axis}, which {path} of type {aval.short} "
-                "does not have",
+                f"{function} was requested to map its argument along axis {axis}, which {_named(path)} of type "
+                f"{aval.short} does not have",
                 instead=f"in_axes=None for {path}, or an axis below {aval.ndim}",
                 path=path,
                 axis=axis,
                 sizes=list(described),
             )
-        place = path if path.startswith("kwargs[") else f"argument {path}"
-        sizes.setdefault(aval.shape[axis], []).append(f"axis {axis} of {place} of type {str(aval).lstrip('~')}")
+        sizes.setdefault(aval.shape[axis], []).append(f"axis {axis} of {_named(path)} of type {str(aval).lstrip('~')}")
     if len(sizes) == 1:
         return next(iter(sizes))
     lines = [f"the `axis_size` argument was {expected}"] if expected is not None else []

@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from ._binary import maximum, minimum
-from ._promote import check, check_one, promote_dtypes, to_dtype, type_of
+from ._promote import check, check_one, promote_dtypes, promote_shapes, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, isnan
 
@@ -59,9 +59,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
         if is_kind(x, "c"):
             raise DtypeError("clip does not accept complex numbers, which have no order", instead="clip x.real, x.imag")
     if min is not None:
-        arr = maximum(min, arr)
+        arr = maximum(*promote_shapes("clip", min, arr))
     if max is not None:
-        arr = minimum(max, arr)
+        arr = minimum(*promote_shapes("clip", max, arr))
     return arr
 
 

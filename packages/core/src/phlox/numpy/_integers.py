@@ -22,11 +22,16 @@ from ._unary import abs, as_bool, is_kind, number
 
 
 def _whole_numbers(function: str, x1: Any, x2: Any) -> list[Any]:
-    weak = all(type_of(x).weak_type and not is_kind(x, "b") for x in check(function, x1, x2))
+    types = [type_of(x) for x in check(function, x1, x2)]
     x1, x2 = promoted(function, x1, x2)
     if not is_kind(x1, "iu"):
         raise DtypeError(f"{function} takes integers, got {type_of(x1).short}", instead="x.astype(int)")
-    x1, x2 = (to_dtype(x, type_of(x).dtype, weak) for x in (x1, x2))
+    dtype = type_of(x1).dtype
+    # Weakly typed is only what stands for Python's integers.
+    weak = dtype == dtypes.canonical(dtypes.int64) and all(
+        t.weak_type and t.ndim == 0 and t.dtype.kind in "iu" for t in types
+    )
+    x1, x2 = (to_dtype(x, dtype, weak) for x in (x1, x2))
     return broadcast_arrays(x1, x2)
 
 

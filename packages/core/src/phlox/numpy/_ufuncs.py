@@ -72,7 +72,6 @@ def _log_sum_exp(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, wh
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "keepdims"))
 def _log2_sum_exp2(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     ln2 = float(np.log(2))
-    (a,) = promote_inexact(a)
     begin = None if initial is None else _binary.multiply(initial, ln2)
     return _binary.divide(_log_sum_exp(_binary.multiply(a, ln2), axis, dtype, keepdims, begin, where), ln2)
 
