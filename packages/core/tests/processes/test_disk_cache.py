@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import tempfile
 
 import pytest
 
@@ -213,21 +214,20 @@ def test_no_other_bytes_are_an_entry(tmp_path):
     assert run(program, PHLOX_COMPILATION_CACHE_DIR=str(tmp_path / "cache")).stdout == "done\n"
 
 
-def test_read_only_folder_of_an_ordinary_user(tmp_path):
-    program, folder = PROGRAM, tmp_path / "cache"
+def test_read_only_folder_of_an_ordinary_user():
+    program = PROGRAM
     if os.getuid() == 0:  # who may write everywhere, so the program becomes somebody else once it has loaded
         # What it imports later, it may not read any more.
         program = PROGRAM.replace(
             "compiled = []", "import hashlib, os, platform, tempfile; os.setgid(12345); os.setuid(12345); compiled = []"
         )
-    folder.mkdir(mode=0o700)
-    if os.getuid() == 0:
-        for parent in (folder, *folder.parents):
-            if parent.stat().st_uid == 0 and parent.is_relative_to(tmp_path.parents[1]):
-                parent.chmod(parent.stat().st_mode | 0o055)
-        os.chown(folder, 12345, 12345)
-    folder.chmod(0o500)
-    count, err = cached(folder, program)
+    # Not under tmp_path: each pytest that starts closes the folder above it to other users.
+    with tempfile.TemporaryDirectory() as folder:
+        if os.getuid() == 0:
+            os.chown(folder, 12345, 12345)
+        os.chmod(folder, 0o500)
+        count, err = cached(folder, program)
+        os.chmod(folder, 0o700)
     assert count > 0
     assert "what it lacks is compiled in each process" in err
 
