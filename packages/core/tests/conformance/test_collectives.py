@@ -1,5 +1,7 @@
 """Collectives over axes mapped by vmap and pmap, and pmap itself, on eight virtual devices."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -475,3 +477,44 @@ def test_pvary_is_the_older_name_of_pcast():
     judge.compare(case(lambda x: phlox.lax.pvary(x, "i")), case(lambda x: phlox.lax.pcast(x, "i", to="varying")))
     with pytest.raises(NameError):
         phlox.lax.pvary(x, "j")
+
+
+# --- several axes, some of them of vmap
+
+
+@pytest.mark.parametrize("names", ["ij", "ji", "ijk", "ki"])
+def test_several_mapped_axes(names):
+    """`all_to_all` as jax; the others, which jax refuses here, as one collective after the other."""
+    count = int(np.prod([{"i": 2, "j": 3, "k": 2}[n] for n in names]))
+
+    def mapped(m, f, shape):
+        x = np.arange(12 * np.prod(shape), dtype=np.float32).reshape(2, 3, 2, *shape)
+        for name in "kji":
+            f = m.vmap(f, axis_name=name)
+        return np.asarray(f(x))
+
+    for split, concat in itertools.product((0, 1), repeat=2):
+        mine, theirs = (
+            mapped(m, lambda x, m=m: m.lax.all_to_all(x, tuple(names), split, concat, tiled=True), (2 * count, count))
+            for m in (phlox, jax)
+        )
+        np.testing.assert_array_equal(mine, theirs)
+
+    def gathered_in_turn(x):
+        for name in reversed(names):
+            x = phlox.lax.all_gather(x, name, tiled=True)
+        return x
+
+    def scattered_in_turn(x):
+        for name in names:
+            x = phlox.lax.psum_scatter(x, name, tiled=True)
+        return x
+
+    pairs = [
+        (lambda x: phlox.lax.all_gather(x, tuple(names), tiled=True), gathered_in_turn),
+        (lambda x: phlox.lax.all_gather(x, tuple(names)).reshape(-1, count), gathered_in_turn),
+        (lambda x: phlox.lax.psum_scatter(x, tuple(names), tiled=True), scattered_in_turn),
+        (lambda x: phlox.lax.psum_scatter(x, tuple(names))[None], scattered_in_turn),
+    ]
+    for together, in_turn in pairs:
+        np.testing.assert_array_equal(*(mapped(phlox, f, (count, count)) for f in (together, in_turn)))

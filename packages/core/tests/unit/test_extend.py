@@ -5,7 +5,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import extend
-from phlox.errors import MissingRuleError, PhloxError, UnsupportedError
+from phlox.errors import MissingRuleError, UnsupportedError
 from phlox.interpreters import ad, batching, mlir
 
 
@@ -32,9 +32,12 @@ def test_several_results(two):
     assert jnp.allclose(phlox.grad(lambda x: two(x)[0] * two(x)[1])(0.3), jnp.cos(0.6))
 
 
-def test_names_are_taken_once():
-    with pytest.raises(PhloxError, match="exists already"):
-        extend.Primitive("sin")
+def test_a_name_may_be_used_again():
+    """As when a cell of a notebook is run twice; the operations of the library stay what they are."""
+    for factor in (2, 3):
+        sin = extend.Primitive("sin", types=lambda x: x, eager=lambda x, factor=factor: factor * x)
+        assert sin.bind(2) == 2 * factor
+    assert phlox.vmap(phlox.grad(jnp.sin))(jnp.zeros(2)).tolist() == [1, 1]
 
 
 def test_rules_that_build_mlir_are_refused():

@@ -8,6 +8,7 @@ extend     moves PRNG keys as it moves numbers
 """
 
 import functools
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import phlox
 from judge import rng
 from phlox._ir import dtypes
 from phlox._ir.jaxpr import jaxprs_in
-from phlox._ir.primitive import primitive, primitives
+from phlox._ir.primitive import Primitive, primitive, primitives
 from phlox._trace.trace import typeof
 from phlox._transform.transpose import Linear
 from phlox._transform.words import Zero, instantiate
@@ -219,6 +220,12 @@ def test_extended_elements_move_as_numbers_do(name):
     (expected,) = outputs(name, (numbers,), params)
     np.testing.assert_array_equal(host(moved)[..., 0], host(expected))
     np.testing.assert_array_equal(host(moved)[..., 1], host(expected) + 100)
+
+
+def test_names_are_taken_once():
+    modules = [m for name, m in sys.modules.items() if name.startswith("phlox._ops.")]
+    for made in {x for m in modules for x in vars(m).values() if isinstance(x, Primitive)}:
+        assert primitive(made.name) is made
 
 
 def test_a_missing_rule_is_an_error_with_the_name_of_primitive_and_rule():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,39 +115,39 @@ def jvp(
     return (*result, aux) if has_aux else result
 
 
-class _Linear:
-    """A function linearized at a point: maps tangents of the arguments to tangents of the result."""
+class _Form(NamedTuple):
+    """What is fixed of a linearized function: structures and types of its arguments and results."""
 
-    def __init__(
-        self, name: str, jaxpr: Jaxpr, residuals: list[Any], nonzero: list[bool], trees: Any, avals: Any, out_avals: Any
-    ):
-        self.name = name
-        self.jaxpr = jaxpr
-        self.residuals = residuals
-        self.nonzero = nonzero
-        self.in_tree, self.out_tree = trees
-        self.in_avals, self.out_avals = avals, out_avals
+    name: str
+    nonzero: tuple[bool, ...]
+    trees: tuple[PyTreeDef, PyTreeDef]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
 
-    def __call__(self, *tangents: Any) -> Any:
-        given, tree = flatten(tangents)
-        pytree.check_same(self.in_tree, tree, f"the linear function of {self.name} got tangents of another structure")
-        checked = [
-            _as_tangent(t, a, f"number {i}", "tangent", "primal")
-            for i, (t, a) in enumerate(zip(given, self.in_avals, strict=True))
-        ]
-        present = [t for t in checked if type(t) is not Zero]
-        outs = iter(eval_jaxpr(self.jaxpr, self.residuals, *present))
-        tangents_out = [
-            _result(next(outs) if has else Zero(a.tangent()), a)
-            for has, a in zip(self.nonzero, self.out_avals, strict=True)
-        ]
-        return self.out_tree.unflatten(tangents_out)
+
+def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: Any) -> Any:
+    """Maps tangents of the arguments of a linearized function to tangents of its result."""
+    in_tree, out_tree = form.trees
+    given, tree = flatten(tangents)
+    pytree.check_same(in_tree, tree, f"the linear function of {form.name} got tangents of another structure")
+    checked = [
+        _as_tangent(t, a, f"number {i}", "tangent", "primal")
+        for i, (t, a) in enumerate(zip(given, form.in_avals, strict=True))
+    ]
+    present = [t for t in checked if type(t) is not Zero]
+    outs = iter(eval_jaxpr(jaxpr, residuals, *present))
+    tangents_out = [
+        _result(next(outs) if has else Zero(a.tangent()), a)
+        for has, a in zip(form.nonzero, form.out_avals, strict=True)
+    ]
+    return out_tree.unflatten(tangents_out)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative there as a function of tangents.
 
-    The function is evaluated once; the linear function may be called for many directions.
+    The function is evaluated once; the linear function may be called for many directions, and is a pytree (`Partial`)
+    whose leaves are the saved values.
 
     >>> import phlox.numpy as jnp
     >>> out, f_lin = linearize(jnp.sin, 0.0)
@@ -162,42 +163,95 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     out, aux = flat.split(made.outputs)
     count = len(out)
     jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
-    linear = _Linear(
+    form = _Form(
         arguments.fun_name(fun),
-        jaxpr,
-        made.residuals,
-        made.nonzero[:count],
+        tuple(made.nonzero[:count]),
         (in_tree, flat.out_tree),
-        avals,
-        [typeof(x) for x in out],
+        tuple(avals),
+        tuple(typeof(x) for x in out),
     )
+    linear = pytree.Partial(functools.partial(_apply_linear, jaxpr, form), made.residuals)
     result = flat.out_tree.unflatten(out), linear
     return (*result, aux) if has_aux else result
 
 
+@pytree.register_pytree_node_class
+class NotNeeded:
+    """What stands in `Pullback.args_res` for an argument whose value the derivative does not ask for."""
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, fixed: Any, children: Any) -> NotNeeded:
+        return cls()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NotNeeded)
+
+    def __hash__(self) -> int:
+        return hash(NotNeeded)
+
+    def __repr__(self) -> str:
+        return "NotNeeded()"
+
+
 class Pullback:
-    """The map from cotangents of a function's result to cotangents of its arguments, made by `vjp`."""
+    """The map from cotangents of a function's result to cotangents of its arguments, made by `vjp`.
 
-    def __init__(
-        self,
-        name: str,
-        jaxpr: Jaxpr,
-        residuals: list[Any],
-        nonzero: list[bool],
-        in_avals: list[ShapedArray],
-        out_avals: list[ShapedArray],
-        trees: tuple[PyTreeDef, PyTreeDef],
-    ):
-        self.name = name
+    What it saves of the function is in two lists, which may be changed: `args_res`, with the arguments that are saved
+    as they are (`NotNeeded()` in place of the others), and `opaque_residuals`, with values computed on the way. So a
+    large argument can be let go and put in again later.
+
+    >>> import phlox.numpy as jnp
+    >>> x, w = jnp.ones(3), jnp.ones((3, 3))
+    >>> out, pullback = vjp(jnp.matmul, x, w)
+    >>> pullback.args_res[1] = None
+    >>> pullback.args_res[1] = w
+    >>> pullback(out)[0]
+    Array([9., 9., 9.], dtype=float32)
+    """
+
+    def __init__(self, form: _Form, jaxpr: Jaxpr, places: tuple[int | None, ...], args_res: Any, opaque: Any):
+        self.form = form
         self.jaxpr = jaxpr
-        self.residuals = residuals
-        self.nonzero = nonzero
-        self.in_avals = in_avals
-        self.out_avals = out_avals
-        self.in_tree, self.out_tree = trees
+        self.places = places  # for each residual, which leaf of the arguments it is; None for the opaque ones
+        self.args_res = args_res
+        self.opaque_residuals = opaque
 
-    def __call__(self, cotangent: Any) -> Any:
+    name = property(lambda self: self.form.name)
+    in_tree = property(lambda self: self.form.trees[0])
+    out_tree = property(lambda self: self.form.trees[1])
+    in_avals = property(lambda self: self.form.in_avals)
+    out_avals = property(lambda self: self.form.out_avals)
+
+    @property
+    def residuals(self) -> list[Any]:
+        """The saved values, in the order in which the derivative takes them."""
+        if not any(place is not None for place in self.places):
+            return list(self.opaque_residuals)
+        leaves = pytree.tree_leaves(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))
+        if len(leaves) != len(self.in_avals):
+            raise ArgumentError(
+                f"args_res of the vjp of {self.name} has {len(leaves)} leaves, and its arguments have "
+                f"{len(self.in_avals)}",
+                instead="the arguments that were taken out of args_res, put in again",
+                argument="args_res",
+            )
+        opaque = iter(self.opaque_residuals)
+        return [next(opaque) if place is None else leaves[place] for place in self.places]
+
+    def __call__(self, cotangent: Any, *more: Any) -> Any:
         """A tuple with the cotangent of each argument."""
+        if more:
+            raise ArgumentError(
+                f"The function returned by `phlox.vjp` applied to {self.name} was called with {len(more) + 1} "
+                "arguments, but functions returned by `phlox.vjp` must be called with a single argument corresponding "
+                f"to the single value returned by {self.name} (even if that returned value is a tuple or other "
+                "container)",
+                instead="one cotangent with the structure of the result: f_vjp((ct_1, ct_2)) for a tuple",
+                argument="cotangent",
+            )
         given, tree = flatten(cotangent)
         pytree.check_same(
             self.out_tree,
@@ -235,7 +289,7 @@ class Pullback:
 
     def flat(self, cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of the leaves of the arguments."""
-        present = [ct for ct, has in zip(cotangents, self.nonzero, strict=True) if has]
+        present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
         args = [Linear(v.aval) for v in self.jaxpr.invars]
         with within(_TRANSPOSE):
             found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
@@ -246,31 +300,14 @@ class Pullback:
 
 
 def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:
-    fixed = (p.name, p.jaxpr, tuple(p.nonzero), tuple(p.in_avals), tuple(p.out_avals), p.in_tree, p.out_tree)
-    return (p.residuals,), fixed
+    return (p.args_res, p.opaque_residuals), (p.form, p.jaxpr, p.places)
 
 
 def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
-    name, jaxpr, nonzero, in_avals, out_avals, in_tree, out_tree = fixed
-    (residuals,) = children
-    return Pullback(name, jaxpr, residuals, list(nonzero), list(in_avals), list(out_avals), (in_tree, out_tree))
+    return Pullback(*fixed, *children)
 
 
 pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
-
-
-def _flatten_linear(f: _Linear) -> tuple[Any, Any]:
-    trees = f.in_tree, f.out_tree
-    return (f.residuals,), (f.name, f.jaxpr, tuple(f.nonzero), trees, tuple(f.in_avals), tuple(f.out_avals))
-
-
-def _unflatten_linear(fixed: Any, children: Any) -> _Linear:
-    name, jaxpr, nonzero, trees, in_avals, out_avals = fixed
-    (residuals,) = children
-    return _Linear(name, jaxpr, residuals, list(nonzero), trees, list(in_avals), list(out_avals))
-
-
-pytree.register_pytree_node(_Linear, _flatten_linear, _unflatten_linear)
 
 
 def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
@@ -284,10 +321,15 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     out, aux = flat.split(made.outputs)
     nonzero = made.nonzero[: len(out)]
     jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(nonzero)])  # tangents of aux do not take part
-    out_avals = [typeof(x) for x in out]
-    pullback = Pullback(
-        arguments.fun_name(fun), jaxpr, made.residuals, nonzero, avals, out_avals, (in_tree, flat.out_tree)
+    form = _Form(
+        arguments.fun_name(fun), tuple(nonzero), (in_tree, flat.out_tree), tuple(avals), tuple(typeof(x) for x in out)
     )
+    at = {id(x): i for i, x in enumerate(leaves)}
+    places = tuple(at.get(id(x)) for x in made.residuals)
+    kept = set(places)
+    arguments_kept = in_tree.unflatten([x if i in kept else NotNeeded() for i, x in enumerate(leaves)])
+    opaque = [x for x, place in zip(made.residuals, places, strict=True) if place is None]
+    pullback = Pullback(form, jaxpr, places, list(arguments_kept), opaque)
     return out, pullback, aux
 
 

@@ -142,7 +142,7 @@ def _value_and_grad(
                 instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
             )
         _check_output(function, fun, pullback.out_avals, holomorphic)
-        seed = [ones_like_output(pullback.out_avals[0])] if pullback.nonzero[0] else [None]
+        seed = [ones_like_output(pullback.out_avals[0])] if pullback.form.nonzero[0] else [None]
         gradients = pullback.in_tree.unflatten(pullback.flat(seed))
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         return ((out[0], aux), gradient) if has_aux else (out[0], gradient)

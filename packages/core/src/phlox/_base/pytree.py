@@ -32,6 +32,8 @@ Typ = TypeVar("Typ", bound=type)
 registry = _pytree.PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
 )
+# Structures are pickled with the registry that they are of, by its name.
+registry.__module__, registry.__name__ = __name__, "registry"
 #: flatten(tree, is_leaf=None) -> (leaves, treedef): the hot path calls this C++ method directly.
 flatten = registry.flatten
 #: of registered dataclasses the names of the fields that are children, and of those that are structure; None for others
@@ -391,13 +393,24 @@ register_pytree_node(
 )
 
 
-class _Opaque(NamedTuple):
-    """A callable that `functools.partial` does not look into; equal when the callables are."""
+class _Opaque:
+    """A `functools.partial` that another one does not merge with; equal to the one it stands for."""
 
-    func: Callable[..., Any]
+    def __init__(self, whole: functools.partial[Any]):
+        self.whole = whole
+        self.func, self.args, self.keywords = whole.func, whole.args, whole.keywords
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.func(*args, **kwargs)
+        return self.whole(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return self.whole == (other.whole if isinstance(other, _Opaque) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.whole)
+
+    def __repr__(self) -> str:
+        return repr(self.whole)
 
 
 @register_pytree_node_class

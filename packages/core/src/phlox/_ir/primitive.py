@@ -84,8 +84,6 @@ class Primitive:
         unknown = set(rules) - set(_RULES)
         if unknown:
             raise PhloxError(f"primitive {name}: no such rules {sorted(unknown)}", instead=f"one of {_RULES}")
-        if name in _registry:
-            raise PhloxError(f"a primitive {name!r} exists already", instead="another name")
         self.name = name
         self.multiple_results = multiple_results
         self.remembers = remembers
@@ -95,7 +93,8 @@ class Primitive:
         self.cache: dict[Any, Any] = {}
         #: results of `types`
         self.typed: dict[Any, Any] = {}
-        _registry[name] = self
+        # A cell of a notebook that is run again makes its primitives anew; the library's own are found by name first.
+        _registry.setdefault(name, self)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the operation to `args` under the current trace."""

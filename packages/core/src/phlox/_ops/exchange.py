@@ -8,13 +8,15 @@ of one example's operand; `axis_size` is the length of the mapped axis, or of ea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .._base.errors import OptionError, ShapeError, UnsupportedError
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
+from .._trace.axes import axis_size as length_of
 from .._trace.trace import typeof
-from .._transform.batch import BatchAxis, Dim
+from .._transform.batch import BatchAxis, Dim, run_batched
 from .._transform.words import Zero, insert_axis, move_axis, zeros
 from .._xla.text import Function, Value
 from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, unbound
@@ -35,10 +37,12 @@ def _exchange(
     transpose: Callable[..., Any],
     over_batch: Callable[..., tuple[Any, Dim]],
     beside_batch: Callable[..., tuple[Any, Dim]],
+    apart: Callable[..., Any] | None = None,
     moves: bool = True,
 ) -> Primitive:
     """A linear collective of one operand. `over_batch(axis, x, dim, **params)` is its batch rule where the axis is its
-    own; `beside_batch(x, dim, **params)` where it is another one. `moves` says that elements are not computed with."""
+    own; `beside_batch(x, dim, **params)` where it is another one. `apart(x, lengths, **params)`, with the length of
+    each axis by name, is the same as collectives of one axis each. `moves` says that elements are not computed with."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -54,13 +58,17 @@ def _exchange(
         (x,), (dim,) = args, dims
         if axis.name not in axis_name:
             return beside_batch(x, dim, axis_name=axis_name, **params)
-        if len(axis_name) > 1:
-            raise UnsupportedError(
-                f"{name} over several axes {axis_name}, of which vmap maps {axis.name!r}",
-                instead=f"one {name} for each axis",
-            )
         if params.get("axis_index_groups") is not None:
             raise UnsupportedError(f"{name} with axis_index_groups over axis {axis.name!r}, which vmap maps")
+        if len(axis_name) > 1:
+            if apart is None:
+                raise UnsupportedError(
+                    f"{name} over several axes {axis_name}, of which vmap maps {axis.name!r}",
+                    instead=f"one {name} for each axis",
+                )
+            lengths = {n: axis.size if n == axis.name else length_of(n) for n in axis_name}
+            (out,), (out_dim,) = run_batched(lambda x: [apart(x, lengths, **params)], axis, args, dims)
+            return out, out_dim
         return over_batch(axis, x, dim, **params)
 
     made = Primitive(
@@ -101,6 +109,12 @@ def _without_axis(f: Function, x: Value, axis: int) -> Value:
 def _with_axis(f: Function, x: Value, axis: int) -> Value:
     shape = x.aval.shape
     return f.unlike("stablehlo.reshape", x, shaped((*shape[:axis], 1, *shape[axis:]), x.aval.dtype))
+
+
+def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
+    """`x` with an axis cut into axes of these lengths."""
+    shape = typeof(x).shape
+    return reshape(x, new_sizes=(*shape[:axis], *lengths, *shape[axis + 1 :]), dimensions=None)
 
 
 # --- all_gather -----------------------------------------------------------------------------------------
@@ -145,6 +159,15 @@ def _gather_beside_batch(x: Any, dim: Dim, all_gather_dimension: int, tiled: boo
     return all_gather.bind(x, all_gather_dimension=at, tiled=tiled, **params), dim
 
 
+def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, tiled: bool, **params: Any) -> Any:
+    at, shape = all_gather_dimension, typeof(x).shape
+    for name in reversed(lengths):  # the first name counts slowest
+        x = all_gather.bind(
+            x, **{**params, "axis_size": lengths[name]}, axis_name=(name,), all_gather_dimension=at, tiled=tiled
+        )
+    return x if tiled else reshape(x, new_sizes=(*shape[:at], prod(lengths.values()), *shape[at:]), dimensions=None)
+
+
 all_gather = _exchange(
     "all_gather",
     types=_gather_types,
@@ -154,6 +177,7 @@ all_gather = _exchange(
     ),
     over_batch=_gather_over_batch,
     beside_batch=_gather_beside_batch,
+    apart=_gather_apart,
 )
 
 # --- reduce_scatter -------------------------------------------------------------------------------------
@@ -211,6 +235,17 @@ def _scatter_beside_batch(x: Any, dim: Dim, scatter_dimension: int, tiled: bool,
     return reduce_scatter.bind(x, scatter_dimension=at, tiled=tiled, **params), dim
 
 
+def _scatter_apart(x: Any, lengths: dict[Any, int], scatter_dimension: int, tiled: bool, **params: Any) -> Any:
+    at = scatter_dimension
+    if not tiled:
+        x = _split_into(x, at, list(lengths.values()))
+    for name, length in lengths.items():
+        x = reduce_scatter.bind(
+            x, **{**params, "axis_size": length}, axis_name=(name,), scatter_dimension=at, tiled=tiled
+        )
+    return x
+
+
 reduce_scatter = _exchange(
     "reduce_scatter",
     types=_scatter_types,
@@ -220,6 +255,7 @@ reduce_scatter = _exchange(
     ),
     over_batch=_scatter_over_batch,
     beside_batch=_scatter_beside_batch,
+    apart=_scatter_apart,
     moves=False,
 )
 
@@ -270,6 +306,21 @@ def _all_to_all_beside_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int
     return all_to_all.bind(x, split_axis=split_axis, concat_axis=concat_axis, **params), dim
 
 
+def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_axis: int, **params: Any) -> Any:
+    x = _split(x, split_axis, prod(lengths.values()))
+    x = _split_into(x, split_axis, list(lengths.values()))
+    for i, (name, length) in enumerate(lengths.items()):  # receivers and senders change places, axis by axis
+        at = split_axis + i
+        x = all_to_all.bind(x, **{**params, "axis_size": length}, axis_name=(name,), split_axis=at, concat_axis=at)
+    count, behind = len(lengths), concat_axis > split_axis
+    for i in range(count):
+        source, to = (split_axis, concat_axis + count - 1) if behind else (split_axis + i, concat_axis + i)
+        x = move_axis(x, source, to)
+    for _ in lengths:
+        x = _fold(x, concat_axis)
+    return x
+
+
 all_to_all = _exchange(
     "all_to_all",
     types=_all_to_all_types,
@@ -279,6 +330,7 @@ all_to_all = _exchange(
     ),
     over_batch=_all_to_all_over_batch,
     beside_batch=_all_to_all_beside_batch,
+    apart=_all_to_all_apart,
 )
 
 # --- ppermute -------------------------------------------------------------------------------------------
