@@ -53,17 +53,44 @@ def test_wrong_flags_and_values():
     assert "enable_x64=False" in repr(config)
 
 
-def test_environment_gives_first_values():
+def started(**environment):
+    """A process that says what it found, with these variables and none of ours or jax's beside them."""
     program = "import phlox, phlox.numpy as jnp; print(jnp.ones(1).dtype, phlox.device_count(), phlox.config.platforms)"
-    environment = {**os.environ, "PHLOX_ENABLE_X64": "1", "PHLOX_NUM_CPU_DEVICES": "3", "PHLOX_PLATFORMS": "cpu"}
+    rest = {name: value for name, value in os.environ.items() if not name.startswith(("PHLOX_", "JAX_", "XLA_"))}
     source = os.path.dirname(os.path.dirname(phlox.__file__))
-    environment["PYTHONPATH"] = source
-    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    environment = {**rest, "PYTHONPATH": source, **environment}
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+
+
+def test_environment_gives_first_values():
+    out = started(PHLOX_ENABLE_X64="1", PHLOX_NUM_CPU_DEVICES="3", PHLOX_PLATFORMS="cpu")
     assert out.stdout.split() == ["float64", "3", "cpu"]
-    environment["PHLOX_ENABLE_X64"] = "perhaps"
-    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert not out.stderr
+    out = started(PHLOX_ENABLE_X64="perhaps")
     assert out.returncode != 0
     assert "enable_x64" in out.stderr
+
+
+def test_jaxs_variables_stand_in_for_ours():
+    out = started(JAX_ENABLE_X64="true", JAX_NUM_CPU_DEVICES="-1", JAX_PLATFORMS="cpu", JAX_COMPILATION_CACHE_DIR="/no")
+    assert out.stdout.split() == ["float64", "1", "cpu"]
+    assert not out.stderr
+    assert started(JAX_ENABLE_X64="1", PHLOX_ENABLE_X64="0").stdout.split()[0] == "float32"
+    out = started(JAX_THREEFRY_PARTITIONABLE="0")
+    assert "JAX_THREEFRY_PARTITIONABLE=0 is not followed" in out.stderr
+    assert out.returncode == 0
+
+
+def test_the_first_platform_that_is_there():
+    assert started(PHLOX_PLATFORMS="no_such, cpu").stdout.split()[1] == "1"
+    assert "none of the platforms 'no_such'" in started(JAX_PLATFORMS="no_such").stderr
+
+
+def test_misspelt_variables_are_told_once():
+    err = started(PHLOX_ENABL_X64="1", PHLOX_COLOUR="red", PHLOX_TEST_CASES="3").stderr
+    assert err.count("PHLOX_ENABL_X64 has no effect; did you mean PHLOX_ENABLE_X64?") == 1
+    assert err.count("PHLOX_COLOUR has no effect, as there is no such flag") == 1
+    assert "PHLOX_TEST_CASES" not in err
 
 
 def test_rank_promotion():

@@ -233,6 +233,11 @@ def test_tracebacks_leave_out_our_frames():
     with phlox.config.scope(traceback_filtering="off"), pytest.raises(KeyError) as caught:
         phlox.jit(user_function)(1.0)
     assert sum("/phlox/" in str(entry.path) for entry in caught.traceback) > 2
+    with phlox.config.scope(traceback_filtering="tracebackhide"), pytest.raises(KeyError) as caught:
+        phlox.jit(user_function)(1.0)
+    inner = [entry for entry in caught.traceback if "/phlox/" in str(entry.path)][1:]
+    assert len(inner) > 2
+    assert all(entry.frame.f_locals.get("__tracebackhide__") for entry in inner)
 
 
 def test_every_class_is_documented_with_its_fix():

@@ -5,13 +5,15 @@ changes, so that the hot path compares one pointer: `Settings.traced` for flags 
 `Settings.executed` for those that change how a compiled one is run, and `Settings.called` for both.
 
 Every flag ``name`` can be set by ``phlox.config.update("name", value)`` (JAX's ``jax_name`` is understood
-too), by the environment variable ``PHLOX_NAME``, and by the context manager ``phlox.config.scope(name=value)``.
+too), by the environment variable ``PHLOX_NAME`` or else ``JAX_NAME``, and by the context manager
+``phlox.config.scope(name=value)``.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -106,12 +108,17 @@ FLAGS: dict[str, Flag] = {
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
     "mesh": Flag(_anything, None, True, "The mesh that PartitionSpecs without one speak of; see phlox.set_mesh."),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
-    "num_cpu_devices": Flag(_integer, 0, False, "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1)."),
+    "num_cpu_devices": Flag(lambda value: 0 if str(value) == "-1" else _integer(value), 0, False, "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1)."),
     "platforms": Flag(_text, None, False, "Platforms to look for, in order of preference, as 'cuda,cpu'."),
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
     "compilation_cache_dir": Flag(_text, None, False, "Folder of that cache (default: the user's cache folder)."),
     "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Bytes that cache may hold."),
-    "traceback_filtering": Flag(_one_of("auto", "off"), "auto", False, "'off' shows phlox's own frames in errors."),
+    "traceback_filtering": Flag(
+        _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
+        "auto",
+        False,
+        "'off' shows phlox's own frames in errors, 'tracebackhide' hides them from IPython and pytest alone.",
+    ),
     # For finding mistakes.
     "debug_nans": Flag(_boolean, False, False, "Look for nan in all results, and name the operation it is from.", True),
     "debug_infs": Flag(_boolean, False, False, "The same for infinities.", True),
@@ -251,9 +258,34 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
 
 def _from_environment() -> Settings:
     values = {name: flag.default for name, flag in FLAGS.items()}
-    given = {name: os.environ.get("PHLOX_" + name.upper()) for name in _NAMES}
-    values.update(_checked({name: text for name, text in given.items() if text is not None}))
+    for name in _NAMES:
+        # The folder of JAX's cache belongs to jax.
+        jaxs = None if "compilation_cache" in name else os.environ.get("JAX_" + name.upper())
+        text = os.environ.get("PHLOX_" + name.upper())
+        try:
+            if text is not None or jaxs is not None:
+                values.update(_checked({name: jaxs if text is None else text}))
+        except ConfigError as error:
+            if text is not None:
+                raise
+            warnings.warn(f"JAX_{name.upper()}={jaxs} is not followed: {error}", RuntimeWarning, stacklevel=2)
+    for name in sorted(os.environ):
+        prefix, _, flag = name.partition("_")
+        if prefix == "PHLOX" and flag.lower() not in FLAGS and not flag.startswith(_OTHER_VARIABLES):
+            _warn_of_unknown(name, flag.lower())
     return Settings(values)
+
+
+#: what the project's own tools read
+_OTHER_VARIABLES = ("TEST_", "PANTS")
+
+
+def _warn_of_unknown(name: str, flag: str) -> None:
+    import difflib
+
+    near = difflib.get_close_matches(flag, _NAMES, 1)
+    hint = f"; did you mean PHLOX_{near[0].upper()}?" if near else ", as there is no such flag"
+    warnings.warn(f"the environment variable {name} has no effect{hint}", RuntimeWarning, stacklevel=2)
 
 
 class _Scope:

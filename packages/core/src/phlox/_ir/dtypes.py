@@ -176,6 +176,11 @@ def too_large(x: int, dtype: Dtype) -> NumberRangeError:
     )
 
 
+def is_wide(dtype: Dtype) -> bool:
+    """Whether arrays have this dtype in 64-bit mode alone."""
+    return dtype in _NARROW
+
+
 def canonical(dtype: Dtype) -> Dtype:
     """`dtype`, or its 32-bit counterpart when 64-bit mode is off."""
     if dtype in _NARROW and not config.current().enable_x64:

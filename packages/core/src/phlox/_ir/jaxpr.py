@@ -9,11 +9,14 @@ immutable once built; every transformation makes a new one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from .._base import config
 from .._base.source import Location
+from . import dtypes
 from .avals import ShapedArray
 from .effects import Effects, no_effects
 from .primitive import Primitive
@@ -81,6 +84,16 @@ class JaxprEqn:
 _EQN_FIELDS = ("invars", "outvars", "primitive", "params", "source_info")
 
 
+def _is_wide(eqn: JaxprEqn) -> bool:
+    return any(dtypes.is_wide(v.aval.dtype) for v in eqn.invars)
+
+
+def width(eqn: JaxprEqn) -> AbstractContextManager[None]:
+    """The 64-bit setting for an operation that is run again: where its operands have 64 bits it was on, and a Python
+    number among them has them only while it is on."""
+    return config.scope(enable_x64=True) if _is_wide(eqn) and not config.current().enable_x64 else nullcontext()
+
+
 class Jaxpr:
     """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
 
@@ -112,6 +125,14 @@ class Jaxpr:
         found = self.memo.get("effects")
         if found is None:
             found = self.memo["effects"] = no_effects.union(*[eqn.effects for eqn in self.eqns if eqn.effects])
+        return found
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether some operation takes 64-bit numbers."""
+        found = self.memo.get("is_wide")
+        if found is None:
+            found = self.memo["is_wide"] = any(_is_wide(eqn) for eqn in self.eqns)
         return found
 
     def replace(self, **changes: Any) -> Jaxpr:

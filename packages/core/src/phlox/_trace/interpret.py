@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from .._base.source import Replay, replays
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, width
 
 
 @replays
@@ -23,11 +24,13 @@ def eval_jaxpr(
     def read(v: Atom) -> Any:
         return v.val if isinstance(v, Literal) else env[v]
 
+    wide, none = jaxpr.is_wide, nullcontext()
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             values = [read(v) for v in eqn.invars]
             replay.enter(eqn.source_info)
-            out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
+            with width(eqn) if wide else none:
+                out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:

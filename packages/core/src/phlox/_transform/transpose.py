@@ -8,11 +8,12 @@ linear in arrive as `Linear` placeholders, all others as values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import Atom, Jaxpr, Literal, Var
+from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, width
 from .words import Zero, add
 
 
@@ -52,13 +53,15 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             return v.val
         return Linear(v.aval) if v in linear else values[v]
 
+    wide, none = jaxpr.is_wide, nullcontext()
     backward = []
     for eqn in jaxpr.eqns:
         if any(v in linear for v in eqn.invars if type(v) is Var):
             linear.update(eqn.outvars)
             backward.append(eqn)
         else:
-            out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
+            with width(eqn) if wide else none:
+                out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
             values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
 
     gathered: dict[Var, Any] = {}
@@ -78,7 +81,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             rule = eqn.primitive.rule("transpose")
             cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
             replay.enter(eqn.source_info)
-            outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
+            with width(eqn) if wide else none:
+                outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
             for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
                 give(operand, cotangent)
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import threading
 from typing import Any, TypeAlias
@@ -33,7 +34,10 @@ _MAKERS = {"cpu": _make_cpu_client}
 
 def client(platform: str | None = None) -> Client:
     """The client of `platform`, or of the first platform that is there."""
-    name = platform if platform is not None else _preferred()
+    if platform is None:
+        asked = config.current().platforms
+        return client(_first_there(asked) if asked else "cpu")
+    name = platform
     found = _clients.get(name)
     if found is not None:
         return found
@@ -50,9 +54,21 @@ def client(platform: str | None = None) -> Client:
     return _clients[name]
 
 
-def _preferred() -> str:
-    asked = config.current().platforms
-    return asked.split(",")[0].strip() if asked else "cpu"
+@functools.cache
+def _first_there(asked: str) -> str:
+    """The first of these platforms, named with commas between them, that this machine has."""
+    names = [name.strip() for name in asked.split(",")]
+    for name in names:
+        try:
+            client(name)
+        except DeviceError:
+            continue
+        return name
+    raise DeviceError(
+        f"none of the platforms {asked!r} is there",
+        instead=f"PHLOX_PLATFORMS (or JAX_PLATFORMS) with one of {', '.join(sorted(_ALIASES))}, or not set",
+        backend=asked,
+    )
 
 
 def _collect(*_: Any) -> None:
