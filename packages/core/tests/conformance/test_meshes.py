@@ -347,3 +347,30 @@ def test_kinds_of_errors():
                     assert issubclass(mine, base), (name, base)
                 elif hasattr(jax.errors, base.__name__):
                     assert issubclass(mine, getattr(phlox.errors, base.__name__)), (name, base)
+
+
+# --- shardings without devices
+
+
+def test_the_sharding_of_a_type():
+    for m in (phlox, jax):
+        for where in (m.typeof(m.numpy.ones((2, 3))).sharding, m.eval_shape(lambda: m.numpy.ones((2, 3))).sharding):
+            if where is not None:
+                assert where.mesh.empty
+                assert not where.mesh.are_all_axes_explicit
+                assert str(where) == "NamedSharding(mesh=AbstractMesh((), axis_types=()), spec=P(None, None))"
+        assert m.jit(lambda x: x * m.typeof(x).sharding.mesh.empty)(3) == 3
+    mesh = phlox.sharding.AbstractMesh((2,), ("d",))
+    split = phlox.NamedSharding(mesh, phlox.P("d"))
+    assert split.shard_shape((4, 3)) == (2, 3)
+    for use in (
+        lambda: phlox.device_put(np.ones(2), split),
+        lambda: phlox.jit(lambda x: x, out_shardings=split)(np.ones(2)),
+    ):
+        with pytest.raises(phlox.errors.DeviceError, match="has no devices"):
+            use()
+
+
+def test_specs_are_printed_as_in_jax():
+    for entries in [(), ("d",), ("d", None), (("a", "b"), None), (None,)]:
+        assert repr(phlox.P(*entries)) == str(phlox.P(*entries)) == repr(jax.P(*entries))

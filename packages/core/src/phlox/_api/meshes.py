@@ -74,7 +74,7 @@ class set_mesh:
     >>> import phlox
     >>> with set_mesh(make_mesh((1,), ("data",))):
     ...     phlox.device_put(np.ones(2, np.float32), phlox.P("data")).sharding.spec
-    PartitionSpec('data',)
+    P('data',)
     """
 
     __slots__ = ("prev_mesh",)

@@ -61,7 +61,7 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("x",))
     >>> lay_out("zeros", jnp.zeros(2), phlox.NamedSharding(mesh, phlox.P("x"))).sharding.spec
-    PartitionSpec('x',)
+    P('x',)
     """
     where = checked_out_sharding(function, out_sharding)
     if where is None:

@@ -41,6 +41,10 @@ def _integer(value: Any) -> int:
     return number
 
 
+def _count(value: Any) -> int:
+    return 0 if str(value) == "-1" else _integer(value)  # -1 is how jax says that nothing is set
+
+
 def _text(value: Any) -> str | None:
     return None if value is None else os.fspath(value)
 
@@ -108,7 +112,12 @@ FLAGS: dict[str, Flag] = {
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
     "mesh": Flag(_anything, None, True, "The mesh that PartitionSpecs without one speak of; see phlox.set_mesh."),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
-    "num_cpu_devices": Flag(lambda value: 0 if str(value) == "-1" else _integer(value), 0, False, "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1)."),
+    "num_cpu_devices": Flag(
+        lambda value: 0 if str(value) == "-1" else _integer(value),
+        0,
+        False,
+        "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1).",
+    ),
     "platforms": Flag(_text, None, False, "Platforms to look for, in order of preference, as 'cuda,cpu'."),
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
     "compilation_cache_dir": Flag(_text, None, False, "Folder of that cache (default: the user's cache folder)."),

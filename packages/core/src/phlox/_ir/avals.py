@@ -31,10 +31,12 @@ class ShapedArray:
       physical: the type of the array in memory: itself, but for extended element types such as PRNG keys.
       text: ``tensor<3x4xf32>``, the type in StableHLO text, of the physical array.
 
-    The last three are worked out when they are first asked for.
+      sharding: what the type says of where the array lies: nothing, a `NamedSharding` of a mesh without axes.
+
+    The last four are worked out when they are first asked for.
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "short", "size", "text", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "sharding", "short", "size", "text", "weak_type")
 
     shape: Shape
     dtype: Dtype
@@ -44,6 +46,7 @@ class ShapedArray:
     short: str
     text: str
     physical: ShapedArray
+    sharding: Any
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
@@ -54,9 +57,9 @@ class ShapedArray:
     if not TYPE_CHECKING:  # it would let every name pass
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _FORMS:
+            if name not in FORMS:
                 raise AttributeError(f"{self!r} has no attribute {name!r}")
-            value = _FORMS[name](self)
+            value = FORMS[name](self)
             setattr(self, name, value)  # found there from now on
             return value
 
@@ -105,7 +108,8 @@ def _physical(aval: ShapedArray) -> ShapedArray:
     return shaped(aval.shape, dtypes.bool_) if aval.dtype == dtypes.float0 else aval
 
 
-_FORMS: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
+#: what is worked out when it is asked for
+FORMS: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
 
 
 def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:

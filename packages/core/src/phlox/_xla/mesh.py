@@ -78,23 +78,23 @@ class Axes:
 
     @property
     def are_all_axes_auto(self) -> bool:
-        """True when every axis is of type `Auto`."""
-        return all(t is AxisType.Auto for t in self.axis_types)
+        """True when there are axes, all of type `Auto`."""
+        return not self.empty and all(t is AxisType.Auto for t in self.axis_types)
 
     @property
     def are_all_axes_explicit(self) -> bool:
-        """True when every axis is of type `Explicit`."""
-        return all(t is AxisType.Explicit for t in self.axis_types)
+        """True when there are axes, all of type `Explicit`."""
+        return not self.empty and all(t is AxisType.Explicit for t in self.axis_types)
 
     @property
     def are_all_axes_manual(self) -> bool:
-        """True when every axis is of type `Manual`."""
-        return all(t is AxisType.Manual for t in self.axis_types)
+        """True when there are axes, all of type `Manual`."""
+        return not self.empty and all(t is AxisType.Manual for t in self.axis_types)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
-        types = "" if self.are_all_axes_auto else f", axis_types={self.axis_types}"
-        return f"{type(self).__name__}({sizes}{types})"
+        types = "" if set(self.axis_types) == {AxisType.Auto} else f", axis_types={self.axis_types}"
+        return f"{type(self).__name__}({sizes or '()'}{types})"
 
 
 def _types_for(names: tuple[Any, ...], given: AxisType | Sequence[AxisType] | None) -> tuple[AxisType, ...]:
@@ -266,7 +266,7 @@ class PartitionSpec(tuple[Any, ...]):
     """For each axis of an array, the mesh axis (or tuple of them) it is split over, or None.
 
     >>> PartitionSpec("data", None)
-    PartitionSpec('data', None)
+    P('data', None)
     """
 
     __slots__ = ()
@@ -275,7 +275,7 @@ class PartitionSpec(tuple[Any, ...]):
         return super().__new__(cls, (tuple(p) if isinstance(p, list) else p for p in partitions))
 
     def __repr__(self) -> str:
-        return "PartitionSpec" + (f"({self[0]!r},)" if len(self) == 1 else super().__repr__())
+        return "P" + super().__repr__()
 
     def __reduce__(self) -> Any:
         return PartitionSpec, tuple(self)

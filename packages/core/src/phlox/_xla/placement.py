@@ -49,7 +49,7 @@ def aval_of(key: Key) -> ShapedArray:
 
 def sharding_of(key: Key) -> Sharding:
     """Where arrays with this key lie."""
-    return default_sharding() if type(key) is ShapedArray else key.sharding  # type: ignore[union-attr]
+    return default_sharding() if type(key) is ShapedArray else key.sharding
 
 
 def is_committed(key: Key) -> bool:

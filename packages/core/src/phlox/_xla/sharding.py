@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import OptionError, ShapeError
+from .._base.errors import DeviceError, OptionError, ShapeError
 from .._base.native import hlo, native
+from .._ir.avals import FORMS
 from .devices import Device, first_device
-from .mesh import Mesh, PartitionSpec, axes_of, check_spec, tiles
+from .mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
 
 HloSharding = hlo.HloSharding
 Index = tuple[slice, ...]
@@ -198,6 +199,8 @@ class SingleDeviceSharding(Sharding):
 class NamedSharding(Sharding):
     """An array split over the named axes of a mesh, as a `PartitionSpec` says.
 
+    Of a mesh without devices (`AbstractMesh`) it says how an array is split, and nothing can be put there.
+
     >>> import phlox
     >>> mesh = Mesh(np.array(phlox.devices()[:1]), "data")
     >>> NamedSharding(mesh, PartitionSpec("data")).shard_shape((4, 2))
@@ -206,13 +209,19 @@ class NamedSharding(Sharding):
 
     __slots__ = ("mesh", "spec")
 
-    def __init__(self, mesh: Mesh, spec: PartitionSpec | tuple[Any, ...], *, memory_kind: str | None = None):
-        super().__init__(tuple(mesh.devices.flat))
-        self.mesh = mesh
+    def __init__(self, mesh: Any, spec: PartitionSpec | tuple[Any, ...], *, memory_kind: str | None = None):
+        if isinstance(mesh, Mesh):
+            super().__init__(tuple(mesh.devices.flat))
+        self.mesh: Mesh = mesh
         self.spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         check_spec(mesh, self.spec)
 
-    def update(self, mesh: Mesh | None = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
+    def __getattr__(self, name: str) -> Any:
+        if name in ("devices", "_natives"):  # of a mesh without devices these are not set
+            raise DeviceError(f"{self} has no devices", instead="a NamedSharding of a phlox.sharding.Mesh")
+        raise AttributeError(f"NamedSharding has no attribute {name!r}")
+
+    def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
         """A copy with another mesh or spec."""
         return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
@@ -260,6 +269,10 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+#: `sharding` of types, which name no mesh: JAX's word for "any"
+FORMS["sharding"] = lambda aval: NamedSharding(AbstractMesh((), ()), PartitionSpec(*(None,) * aval.ndim))
 
 
 class CompilerSharding(Sharding):

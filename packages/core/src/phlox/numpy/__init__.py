@@ -498,6 +498,7 @@ __getattr__, __dir__ = _on_demand(
     "fft linalg",
     {
         "_angles": "angle deg2rad degrees rad2deg radians sinc unwrap",
+        "_array_api": "__array_api_version__ __array_namespace_info__",
         "_apply": "apply_along_axis apply_over_axes choose fromfunction piecewise select",
         "_calculus": "diff ediff1d gradient interp trapezoid",
         "_compare": "allclose array_equal array_equiv isclose",

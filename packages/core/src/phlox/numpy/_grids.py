@@ -21,7 +21,7 @@ from ._unary import is_kind, log10, sign
 
 
 @functools.partial(jit, inline=True, static_argnames=("copy", "sparse", "indexing"))
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     """For vectors of coordinates, arrays with one of them for each point of their grid (as ``numpy.meshgrid``).
 
     The axes of the results are those of the vectors, with `indexing` "xy" the first two exchanged. With `sparse` the
@@ -29,7 +29,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
     >>> import phlox.numpy as jnp
     >>> meshgrid(np.array([1, 2]), np.array([3]))
-    [Array([[1, 2]], dtype=int32), Array([[3, 3]], dtype=int32)]
+    (Array([[1, 2]], dtype=int32), Array([[3, 3]], dtype=int32))
     """
     if indexing not in ("xy", "ij"):
         raise OptionError(f"meshgrid: indexing={indexing!r}", instead="'xy' or 'ij'")
@@ -42,7 +42,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = [1, 0]
-    return [asarray(x) for x in _open_or_full(vectors, order, sparse)]
+    return tuple(asarray(x) for x in _open_or_full(vectors, order, sparse))
 
 
 def _open_or_full(vectors: Sequence[Any], order: Sequence[int], sparse: bool) -> list[Any]:

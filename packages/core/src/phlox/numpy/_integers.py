@@ -21,7 +21,7 @@ from ._shapes import broadcast_arrays, moveaxis, ravel, reshape
 from ._unary import abs, as_bool, is_kind, number
 
 
-def _whole_numbers(function: str, x1: Any, x2: Any) -> list[Any]:
+def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:
     types = [type_of(x) for x in check(function, x1, x2)]
     x1, x2 = promoted(function, x1, x2)
     if not is_kind(x1, "iu"):

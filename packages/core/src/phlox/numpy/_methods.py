@@ -31,7 +31,6 @@ from ._create import asarray, astype
 from ._promote import array_like, check, type_of
 
 #: of the standard for arrays, https://data-apis.org/array-api/
-_API_VERSION = "2024.12"
 _OPERANDS = {float, int, bool, complex, np.ndarray}
 
 
@@ -135,9 +134,11 @@ def _no_flat(self: Any) -> Any:
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     """The module of functions of arrays, for programs written for the array API standard."""
-    if api_version not in (None, _API_VERSION):
-        raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(_API_VERSION))
-    return sys.modules[__package__]
+    namespace = sys.modules[__package__]
+    version = namespace.__array_api_version__
+    if api_version not in (None, version):
+        raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(version))
+    return namespace
 
 
 def _iterate(self: Any) -> Iterator[Any]:

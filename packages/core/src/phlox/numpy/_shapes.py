@@ -330,7 +330,7 @@ def broadcast_to(array: Any, shape: Shape) -> Any:
     return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
 
     >>> import phlox.numpy as jnp
@@ -339,7 +339,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     """
     checked = check("broadcast_arrays", *args)
     common = broadcast_shapes(*[type_of(x).shape for x in checked])
-    return [broadcast_to(x, common) for x in checked]
+    return tuple(broadcast_to(x, common) for x in checked)
 
 
 # --- joining and splitting ------------------------------------------------------------------------------
