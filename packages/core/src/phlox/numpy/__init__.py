@@ -270,6 +270,10 @@ if _TYPE_CHECKING:
         piecewise as piecewise,
         select as select,
     )
+    from ._array_api import (
+        __array_api_version__ as __array_api_version__,
+        __array_namespace_info__ as __array_namespace_info__,
+    )
     from ._calculus import (
         diff as diff,
         ediff1d as ediff1d,
