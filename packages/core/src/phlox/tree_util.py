@@ -3,13 +3,13 @@
 from typing import Any
 
 from ._base.errors import ArgumentError
+from ._base.partial import Partial
 from ._base.pytree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
     KeyEntry,
     KeyPath,
-    Partial,
     PyTreeDef,
     SequenceKey,
     all_leaves,

@@ -8,7 +8,8 @@ from typing import Any
 
 from .._base import pytree
 from .._base.errors import DerivativeError, PhloxError, TreeError
-from .._base.pytree import Partial, PyTreeDef, flatten
+from .._base.partial import Partial
+from .._base.pytree import PyTreeDef, flatten
 from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
@@ -82,7 +83,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         out, rule = fun(*args)
         leaves, tree = operands_of("custom_gradient", fun, (out,))
         program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
-        return out, pytree.Partial(_Rule(program.closed, program.out_tree), *program.consts)
+        return out, Partial(_Rule(program.closed, program.out_tree), *program.consts)
 
     def backward(rule: Any, cotangent: Any) -> Any:
         found = rule(*pytree.tree_leaves(cotangent))

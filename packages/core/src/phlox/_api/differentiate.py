@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from .._base.partial import Partial
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import Wrapper, within
 from .._ir import dtypes
@@ -170,7 +171,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         tuple(avals),
         tuple(typeof(x) for x in out),
     )
-    linear = pytree.Partial(functools.partial(_apply_linear, jaxpr, form), made.residuals)
+    linear = Partial(functools.partial(_apply_linear, jaxpr, form), made.residuals)
     result = flat.out_tree.unflatten(out), linear
     return (*result, aux) if has_aux else result
 
