@@ -115,7 +115,7 @@ def test_wrong_rules_are_named():
         grad(lambda x: f(x)["a"])(1.0)
     f.defjvp(lambda p, t: ({"b": p[0]}, {"b": t[0]}))
     with pytest.raises(errors.TreeError, match=r"expected a leaf, got no such key"):
-        grad(lambda x: f(x)["a"])(1.0)
+        grad(jit(lambda x: f(x)["a"]))(1.0)
     f.defjvp(lambda p, t: ({"a": p[0]}, {"a": jnp.ones(3)}))
     with pytest.raises(errors.DerivativeError, match=r"f32\[3\] for a result of type f32\[\]"):
         grad(lambda x: f(x)["a"])(1.0)
@@ -131,6 +131,32 @@ def test_wrong_rules_are_named():
         grad(g)(1.0, 2.0)
 
 
+def test_rules_may_ask_for_values_where_nothing_is_traced():
+    def one(x):
+        return jnp.sin(x) if x > 0 else jnp.cos(x)
+
+    f = phlox.custom_jvp(one)
+    f.defjvp(lambda p, t: (f(*p), (2 if p[0] > 0 else 3) * t[0]))
+    g = phlox.custom_vjp(one)
+    g.defvjp(lambda x: (g(x), x), lambda x, ct: ((2 if x > 0 else 3) * ct,))
+    for h in (f, g):
+        for x, slope in ((2.0, 2.0), (-2.0, 3.0)):
+            assert h(x) == one(x)
+            assert grad(h)(x) == grad(lambda x, h=h: h(x) + h(5.0))(x) == slope
+            value, pull = phlox.vjp(h, x)
+            assert (value, *pull(1.0)) == (one(x), slope)
+    assert phlox.jvp(f, (2.0,), (1.0,)) == (one(2.0), 2.0)
+    assert grad(grad(f))(2.0) == 0
+
+
+def test_a_function_is_not_traced_where_its_rule_says_all():
+    calls = []
+    f = phlox.custom_vjp(lambda x: calls.append(1) or x)
+    f.defvjp(lambda x: (2 * x, None), lambda _, ct: (ct,))
+    assert phlox.value_and_grad(f)(3.0) == phlox.jit(phlox.value_and_grad(f))(3.0) == (6.0, 1.0)
+    assert not calls
+
+
 def test_closing_over_a_value_that_is_differentiated_is_refused():
     def outer(x):
         f = phlox.custom_jvp(lambda y: x * y)
@@ -139,6 +165,15 @@ def test_closing_over_a_value_that_is_differentiated_is_refused():
 
     with pytest.raises(errors.UnexpectedTracerError, match="as an argument"):
         grad(outer)(1.0)
+
+    def with_rule(x):
+        f = phlox.custom_jvp(lambda y: y)
+        f.defjvp(lambda p, t: (p[0], x * t[0]))
+        return f(x * 2.0)
+
+    for transform in (grad, lambda f: jit(grad(f))):
+        with pytest.raises(errors.UnexpectedTracerError):
+            transform(with_rule)(1.0)
 
 
 def test_closing_over_other_values_is_fine():

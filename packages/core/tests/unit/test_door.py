@@ -120,7 +120,7 @@ def test_where_references_are_refused():
     custom = phlox.custom_vjp(lambda x: r[0] * x)
     custom.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
     with pytest.raises(errors.RefError, match=r"Ref\{float32\[3\]\}"):
-        grad(custom)(2.0)
+        grad(jit(custom))(2.0)
     with pytest.raises(errors.RefError, match="from outside"):
         phlox.make_jaxpr(lambda: r[0])()
     mesh = phlox.make_mesh((2,), ("i",))

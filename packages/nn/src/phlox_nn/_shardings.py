@@ -34,7 +34,7 @@ def shardings(params: Any, rules: Mapping[str, Any], mesh: Mesh) -> Tree:
     >>> mesh = phlox.make_mesh((1,), ("model",))
     >>> params = phlox.eval_shape(nn.Linear(4, 8).init, phlox.random.key(0))
     >>> shardings(params, {"weight": P(None, "model")}, mesh)["weight"].spec
-    PartitionSpec(None, 'model')
+    P(None, 'model')
     """
     leaves = dict(_paths.leaves(params))
     for pattern in rules:

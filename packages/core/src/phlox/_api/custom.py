@@ -14,11 +14,13 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import current_trace
-from .._ops.custom import Rule, custom_jvp_call, custom_vjp_call
+from .._ops.custom import Rule, closes_over, custom_jvp_call, custom_vjp_call, custom_vjp_forward
 from .._ops.elementwise import stop_gradient
 from .._ops.remat_opt import remat_opt
 from .._trace.staging import stage
 from .._trace.trace import Tracer, typeof
+from .._transform.jvp import JVPTrace, by_rule
+from .._transform.linearize import LinearizeTrace, TangentTrace
 from .._transform.words import Zero, instantiate
 from . import arguments
 from .symbolic import CustomVJPPrimal, hidden, shown
@@ -42,6 +44,34 @@ def positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
             instead="positional arguments",
         )
     return bound.args
+
+
+class _Result:
+    """Structure and types of a function's result: from its trace, or else from the first result of a rule."""
+
+    def __init__(self, tree: PyTreeDef | None = None, avals: Sequence[ShapedArray] | None = None):
+        self.tree, self.avals = tree, avals
+
+    def check(self, outs: Sequence[Any], tree: PyTreeDef, rule: str, name: str) -> None:
+        """Raises unless what `rule` returned has this form."""
+        if self.tree is None:
+            self.tree, self.avals = tree, [typeof(out) for out in outs]
+            return
+        assert self.avals is not None
+        pytree.check_same(self.tree, tree, f"the {rule} rule of {name} returns another structure than {name}")
+        _check_outputs(outs, self.tree, self.avals, rule, name)
+
+
+#: traces that do at once what does not touch their values
+_PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
+
+
+def _concerned(leaves: Sequence[Any]) -> Any:
+    """The innermost trace that does more than hand an operation on these values to the trace around it."""
+    trace = current_trace.get()
+    while type(trace) in _PASSING and not any(isinstance(x, Tracer) and x.owner is trace for x in leaves):
+        trace = trace.parent
+    return trace
 
 
 class _Custom:
@@ -101,7 +131,49 @@ class _Custom:
             rule=rule,
         )
 
+    #: "custom_jvp" or "custom_vjp"
+    kind: str
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        outer = current_trace.get()
+        if outer is None:
+            return self._at_once(args, kwargs)
+        args = self._fixed(positional(self.fun, args, kwargs))
+        leaves, in_tree = flatten(tuple(self._split(args)[1]))
+        trace = _concerned(leaves)
+        if trace is not outer or isinstance(trace, JVPTrace):
+            token = current_trace.set(trace)
+            try:
+                if not isinstance(trace, JVPTrace):
+                    return self(*args)
+                if self._skips_the_function():
+                    return self._differentiated(args, leaves, in_tree)
+            except UnexpectedTracerError as error:
+                if getattr(error, "live", False):  # it belongs to a trace that is no longer current
+                    raise closes_over(self.kind, arguments.fun_name(self.fun)) from error
+                raise
+            finally:
+                current_trace.reset(token)
+        closed, consts, out_tree = self._stage(args, in_tree, leaves)
+        outs = self._bind(args, leaves, in_tree, closed, consts, _Result(out_tree, closed.out_avals))
+        return out_tree.unflatten(outs)
+
+    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, of which those that are not differentiated carry no derivative."""
+        raise NotImplementedError
+
+    def _skips_the_function(self) -> bool:
+        """Whether a derivative is the business of the rules alone."""
+        return True
+
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+        """The result under a trace that differentiates: what the rules say, without a trace of the function."""
+        raise NotImplementedError
+
+    def _bind(
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: _Result
+    ) -> list[Any]:
+        """The flat result of the call as one operation, of the function's trace."""
         raise NotImplementedError
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -131,6 +203,7 @@ class custom_jvp(_Custom):
     Array(10., dtype=float32, weak_type=True)
     """
 
+    kind = "custom_jvp"
     jvp: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
 
@@ -161,25 +234,31 @@ class custom_jvp(_Custom):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             self._refuse("jvp", "defjvp(rule)")
-        if current_trace.get() is None:
-            return self._at_once(args, kwargs)
-        args = positional(self.fun, args, kwargs)
-        chosen = self._chosen(args)
-        args = tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
-        fixed, given = self._split(args)
-        leaves, in_tree = flatten(tuple(given))
-        closed, consts, out_tree = self._stage(args, in_tree, leaves)
-        rule = Rule(
-            self._flat_rule(fixed, in_tree, out_tree, closed.out_avals),
-            arguments.fun_name(self.jvp),
-            self.symbolic_zeros,
-        )
-        outs = custom_jvp_call.bind(*consts, *leaves, call_jaxpr=closed, jvp=rule, num_consts=len(consts))
-        return out_tree.unflatten(outs)
+        return super().__call__(*args, **kwargs)
 
-    def _flat_rule(
-        self, fixed: list[Any], in_tree: PyTreeDef, out_tree: PyTreeDef, out_avals: Sequence[ShapedArray]
-    ) -> Callable[..., Any]:
+    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        chosen = self._chosen(args)
+        return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
+
+    def _rule(self, args: Sequence[Any], in_tree: PyTreeDef, result: _Result) -> Rule:
+        assert self.jvp is not None
+        rule = self._flat_rule(self._split(args)[0], in_tree, result)
+        return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
+
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+        result = _Result()
+        rule = self._rule(args, in_tree, result)
+        outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
+        assert result.tree is not None
+        return result.tree.unflatten(outs)
+
+    def _bind(
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: _Result
+    ) -> list[Any]:
+        rule = self._rule(args, in_tree, result)
+        return custom_jvp_call.bind(*consts, *leaves, call_jaxpr=closed, jvp=rule, num_consts=len(consts))
+
+    def _flat_rule(self, fixed: list[Any], in_tree: PyTreeDef, known: _Result) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
         name = arguments.fun_name(self.fun)
@@ -195,10 +274,9 @@ class custom_jvp(_Custom):
                 )
             outs, tree = flatten(result[0])
             out_tangents, tangent_tree = flatten(result[1])
-            pytree.check_same(out_tree, tree, f"the jvp rule of {name} returns another structure than {name}")
             pytree.check_same(tree, tangent_tree, f"the jvp rule of {name} returns a tangent unlike its result")
             arguments.check_outputs(jvp, result, [*outs, *out_tangents])
-            _check_outputs(outs, out_tree, out_avals, "jvp", name)
+            known.check(outs, tree, "jvp", name)
             return outs, [
                 _checked_tangent(t, typeof(out), f"the jvp rule of {name}")
                 for t, out in zip(out_tangents, outs, strict=True)
@@ -262,6 +340,7 @@ class custom_vjp(_Custom):
     Array(1., dtype=float32, weak_type=True)
     """
 
+    kind = "custom_vjp"
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
@@ -291,44 +370,49 @@ class custom_vjp(_Custom):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             self._refuse("vjp", "defvjp(fwd, bwd)")
-        assert self.fwd is not None and self.bwd is not None
-        if current_trace.get() is None:
-            return self._at_once(args, kwargs)
-        args = positional(self.fun, args, kwargs)
-        fixed, given = self._split(args)
-        if any(isinstance(x, Tracer) for x in pytree.tree_leaves(fixed)):
+        return super().__call__(*args, **kwargs)
+
+    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if any(isinstance(x, Tracer) for x in pytree.tree_leaves(self._split(args)[0])):
             raise UnexpectedTracerError(
                 f"an argument of the custom_vjp function {arguments.fun_name(self.fun)} that nondiff_argnums excludes "
                 "from differentiation is a traced array",
                 instead="an ordinary argument, and None for its cotangent; nondiff_argnums is for functions",
             )
-        leaves, in_tree = flatten(tuple(given))
-        closed, consts, out_tree = self._stage(args, in_tree, leaves)
+        return args
+
+    def _skips_the_function(self) -> bool:
+        return not self.optimize_remat
+
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, result: _Result) -> list[Rule]:
         residual_trees: list[PyTreeDef] = []
         in_avals = [typeof(x) for x in leaves]
-        forward = self._flat_fwd(args, in_tree, out_tree, closed.out_avals, residual_trees)
+        fwd = self._flat_fwd(args, in_tree, result, residual_trees)
+        bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
+        names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
+        return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
+
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+        result = _Result()
+        fwd, bwd = self._rules(args, leaves, in_tree, result)
+        outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
+        assert result.tree is not None
+        return result.tree.unflatten(outs)
+
+    def _bind(
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: _Result
+    ) -> list[Any]:
+        fwd, bwd = self._rules(args, leaves, in_tree, result)
         if self.optimize_remat:
-            forward = _optimized(forward, closed, consts)
-        outs = custom_vjp_call.bind(
-            *consts,
-            *leaves,
-            call_jaxpr=closed,
-            fwd=Rule(forward, arguments.fun_name(self.fwd), self.symbolic_zeros),
-            bwd=Rule(
-                self._flat_bwd(fixed, in_tree, in_avals, out_tree, residual_trees),
-                arguments.fun_name(self.bwd),
-                self.symbolic_zeros,
-            ),
-            num_consts=len(consts),
-        )
-        return out_tree.unflatten(outs)
+            fwd = fwd._replace(call=_optimized(fwd.call, closed, consts))
+        count = len(consts)
+        return custom_vjp_call.bind(*consts, *leaves, call_jaxpr=closed, fwd=fwd, bwd=bwd, num_consts=count)
 
     def _flat_fwd(
         self,
         args: Sequence[Any],
         in_tree: PyTreeDef,
-        out_tree: PyTreeDef,
-        out_avals: Sequence[ShapedArray],
+        known: _Result,
         residual_trees: list[PyTreeDef],
     ) -> Callable[..., Any]:
         fwd, name, symbolic = self.fwd, arguments.fun_name(self.fun), self.symbolic_zeros
@@ -349,10 +433,9 @@ class custom_vjp(_Custom):
                     got=type(result).__name__,
                 )
             outs, tree = flatten(result[0])
-            pytree.check_same(out_tree, tree, f"the fwd rule of {name} returns another structure than {name}")
             residuals, residual_tree = flatten(result[1])
             arguments.check_outputs(fwd, result, [*outs, *residuals])
-            _check_outputs(outs, out_tree, out_avals, "fwd", name)
+            known.check(outs, tree, "fwd", name)
             residual_trees[:] = [residual_tree]
             return outs, residuals
 
@@ -363,14 +446,15 @@ class custom_vjp(_Custom):
         fixed: list[Any],
         in_tree: PyTreeDef,
         in_avals: Sequence[ShapedArray],
-        out_tree: PyTreeDef,
+        known: _Result,
         residual_trees: list[PyTreeDef],
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         assert bwd is not None
 
         def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            given = out_tree.unflatten(map(shown, cotangents))
+            assert known.tree is not None
+            given = known.tree.unflatten(map(shown, cotangents))
             result = bwd(*fixed, residual_trees[0].unflatten(map(shown, residuals)), given)
             example = in_tree.unflatten([0] * in_tree.num_leaves)
             if not isinstance(result, tuple | list) or len(result) != len(example):

@@ -211,7 +211,8 @@ class JitFunction:
             return kind
         if isinstance(x, Tracer):
             check_live(x)
-            raise UnexpectedTracerError(f"a traced value of type {x.aval.short} left its transformation", aval=x.aval)
+            message = f"a traced value of type {x.aval.short} left its transformation"
+            raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
         if kind is Ref:
             return Ref
         aval = typeof_value(x)

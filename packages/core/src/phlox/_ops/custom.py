@@ -64,10 +64,15 @@ def _axes(params: dict[str, Any]) -> set[Any]:
 
 def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
     if any(type(t) is not Zero for t in tangents):
-        raise UnexpectedTracerError(
-            f"the {kind} function {name} closes over a value that is being differentiated",
-            instead=f"pass the value to {name} as an argument",
-        )
+        raise closes_over(kind, name)
+
+
+def closes_over(kind: str, name: str) -> UnexpectedTracerError:
+    """The error of a function with a rule that uses a value it is not given, and that is differentiated."""
+    return UnexpectedTracerError(
+        f"the {kind} function {name} closes over a value that is being differentiated",
+        instead=f"pass the value to {name} as an argument",
+    )
 
 
 def _run_batched(
@@ -190,8 +195,14 @@ def _custom_vjp_jvp(
     num_consts: int,
 ) -> tuple[list[Any], list[Any]]:
     _refuse_closed_over(tangents[:num_consts], "custom_vjp", call_jaxpr.jaxpr.name)
-    given = tangents[num_consts:]
-    outs, residuals = fwd.call(primals[num_consts:], [type(t) is not Zero for t in given])
+    return custom_vjp_forward(fwd, bwd, primals[num_consts:], tangents[num_consts:])
+
+
+def custom_vjp_forward(
+    fwd: Rule, bwd: Rule, primals: Sequence[Any], given: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs, and tangents that can be transposed alone."""
+    outs, residuals = fwd.call(primals, [type(t) is not Zero for t in given])
     avals = [typeof(out).tangent() for out in outs]
     given = [instantiate(t) for t in given]
     out_tangents = custom_lin.bind(*residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))

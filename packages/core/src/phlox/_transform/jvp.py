@@ -76,6 +76,20 @@ class JVPTrace(Trace):
         return inner.owner.explain(inner) if isinstance(inner, Tracer) else "being differentiated"
 
 
+def by_rule(args: Sequence[Any], rule: Callable[..., tuple[Sequence[Any], Sequence[Any]]]) -> list[Any]:
+    """Outputs of an operation on `args` whose derivative is ``rule(primals, tangents)``, under the current trace, which
+    is a `JVPTrace`."""
+    trace = current_trace.get()
+    assert isinstance(trace, JVPTrace)
+    token = current_trace.set(trace.parent)
+    try:
+        pairs = [trace.split(x) for x in args]
+        outs, tangents = rule([p for p, _ in pairs], [t for _, t in pairs])
+    finally:
+        current_trace.reset(token)
+    return [trace.join(p, t) for p, t in zip(outs, tangents, strict=True)]
+
+
 def push_forward(
     trace: JVPTrace, fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:

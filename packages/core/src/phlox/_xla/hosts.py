@@ -42,6 +42,7 @@ def as_array(x: Any) -> Array:
             f"a traced value of type {x.aval.short} reached an operation outside of its transformation",
             instead="return the value from the transformed function",
             aval=x.aval,
+            live=True,
         )
     aval = typeof_value(x)
     if aval is None:
