@@ -7,11 +7,13 @@ import importlib
 
 import jax
 import jax.numpy
+import jax.scipy.linalg
 import numpy as np
 import pytest
 
 import phlox
 import phlox.numpy
+import phlox.scipy.linalg
 
 SETS = ("user_checks", "nan_checks", "div_checks", "index_checks", "float_checks", "automatic_checks", "all_checks")
 
@@ -400,3 +402,44 @@ def test_indices_that_are_known_while_tracing(name):
         found.append((error.get() is None, np.asarray(eager)))
     assert found[0][0] == found[1][0]
     np.testing.assert_array_equal(found[1][1], found[0][1])
+
+
+#: Operations of many kinds that make a nan, or hand one on.
+NANS = {
+    "solve": lambda m: m.numpy.linalg.solve(m.numpy.zeros((2, 2)), m.numpy.ones(2)),
+    "inv": lambda m: m.numpy.linalg.inv(m.numpy.zeros((2, 2))),
+    "det": lambda m: m.numpy.linalg.det(m.numpy.array([[np.inf, 1], [1, np.inf]])),
+    "custom_linear_solve": lambda m: m.lax.custom_linear_solve(
+        lambda x: 0 * x, m.numpy.ones(2), lambda mv, b: b * np.inf - np.inf
+    ),
+    "reduce": lambda m: m.lax.reduce(m.numpy.array([np.inf, -np.inf]), np.float32(0), m.lax.add, (0,)),
+    "reduce by a function": lambda m: m.lax.reduce(
+        m.numpy.array([np.inf, 1]), np.float32(0), lambda x, y: x - y * y * y + x, (0,)
+    ),
+    "logaddexp": lambda m: m.numpy.logaddexp(m.numpy.array(np.nan), 1.0),
+    "softplus": lambda m: m.nn.softplus(m.numpy.array(np.nan)),
+    "cholesky": lambda m: m.numpy.linalg.cholesky(-m.numpy.eye(2)),
+    "eigh": lambda m: m.numpy.linalg.eigh(np.nan * m.numpy.eye(2)),
+    "triangular_solve": lambda m: m.scipy.linalg.solve_triangular(m.numpy.zeros((2, 2)), m.numpy.zeros(2)),
+    "fft": lambda m: m.numpy.fft.fft(m.numpy.array([np.inf, 1.0, -np.inf])),
+    "cumsum": lambda m: m.numpy.cumsum(m.numpy.array([np.inf, -np.inf])),
+    "dot": lambda m: m.numpy.dot(m.numpy.array([np.inf, 1.0]), m.numpy.array([0.0, 1.0])),
+    "conv": lambda m: m.numpy.convolve(m.numpy.array([np.inf, 1.0]), m.numpy.array([0.0, 1.0])),
+    "logsumexp": lambda m: m.nn.logsumexp(m.numpy.array([np.nan, -np.inf])),
+    "var": lambda m: m.numpy.var(m.numpy.array([np.inf, 1])),
+    "scan": lambda m: m.lax.scan(lambda c, x: (c * x, c), np.float32(0), m.numpy.array([np.inf, 1.0])),
+    "pow": lambda m: m.numpy.power(m.numpy.array(-1.0), 0.5),
+    "none": lambda m: m.numpy.linalg.solve(m.numpy.eye(2), m.numpy.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", NANS)
+def test_nans_of_all_kinds_of_operations(name):
+    found = {}
+    for m in (phlox, jax):
+        with np.errstate(all="ignore"):
+            error, out = checkify_of(m).checkify(lambda m=m: NANS[name](m), errors=checkify_of(m).float_checks)()
+        leaves = [np.asarray(x) for x in m.tree_util.tree_leaves(out)]
+        found[m] = error.get() is not None, any(np.isnan(x).any() for x in leaves)
+    assert found[phlox][0] == found[phlox][1], "what is nan is found, and nothing else"
+    assert found[phlox][0] >= found[jax][0], "jax does not look at all kinds of operations"

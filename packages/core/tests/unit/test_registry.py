@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import phlox
-from judge import rng
+from judge import CASES, rng
 from phlox._ir import dtypes
 from phlox._ir.jaxpr import jaxprs_in
-from phlox._ir.primitive import Primitive, primitive, primitives
+from phlox._ir.primitive import Primitive, primitive
+from phlox._ops import all_primitives
 from phlox._trace.trace import typeof
 from phlox._transform.transpose import Linear
 from phlox._transform.words import Zero, instantiate
@@ -32,7 +33,7 @@ def table():
 
 
 # As phlox states them: other tests state more when they run.
-NAMES = sorted(set(primitives()) - set(ELSEWHERE))
+NAMES = sorted(set(all_primitives()) - set(ELSEWHERE))
 #: Their derivative is zero by definition, whatever differences say.
 ZERO_BY_DEFINITION = {"stop_gradient"}
 
@@ -71,6 +72,45 @@ def test_primitives_that_hold_programs_tell_their_effects(name):
     """Who looks for programs inside of a program looks into those with this rule alone."""
     holds = any(jaxprs_in(example.params) for example in table()[name])
     assert primitive(name).effects is not None or not holds
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES, *ELSEWHERE}))
+def test_every_primitive_decides_what_checkify_looks_at(name):
+    p = primitive(name)
+    assert (p.checked is not None) != (p.nan_checked is not None), (
+        "state nan_checked, or how programs inside are checked"
+    )
+    assert p.checked is not None or p.steps is None, "the programs that it runs can hold checks"
+
+
+# What an index outside of the array reads is said by a parameter, and bits may be those of a nan.
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if primitive(n).nan_checked is False and n not in ("gather", "bitcast_convert_type")]
+)
+def test_what_is_not_looked_at_makes_no_nan(name):
+    extremes = np.array([0.0, -0.0, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1.0, -2.5])
+    for number, example in enumerate(table()[name]):
+        for draw in range(3 * CASES):
+            for letters in ("fc", "c"):
+                random = rng("nan", name, number, draw)
+                given = [in_extremes(x, extremes, random, letters == "c") for x in example.args]
+                try:
+                    outs = outputs(name, given, example.params)
+                except phlox.errors.DtypeError:
+                    assert letters == "c", "only complex numbers may be refused"
+                    continue
+                assert not any(np.isnan(host(out)).any() for out in outs if inexact(out))
+
+
+def in_extremes(x, extremes, random, complex_):
+    """`x`, or if its elements are inexact another array of this shape."""
+    if not inexact(x):
+        return x
+    out = np.empty(np.shape(x), np.complex128 if complex_ else x.dtype)
+    out.real = random.choice(extremes, out.shape)
+    if out.dtype.kind == "c":
+        out.imag = random.choice(extremes, out.shape)
+    return out
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,22 +1,23 @@
-"""The checks that `checkify` adds to operations: results that are nan, divisions by zero, indices out of bounds."""
+"""The checks that `checkify` makes of operations: results that are nan, divisions by zero, indices out of bounds.
+
+What is checked of an operation is said by its primitive, with `nan_checked` and the rule `requires`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .._base import source
 from .._ir import dtypes
-from .._ir.jaxpr import JaxprEqn
-from .._ops.check import Error, JaxException, Report
+from .._ops.check import Categories, Error, JaxException, Report
 from .._ops.logic import eq, gt, lt, ne, or_
 from .._ops.reduce import argmax, reduce_or
 from .._ops.shape import broadcast_in_dim, concatenate, convert, reshape
 from .._ops.slicing import dynamic_slice
 from .._trace.trace import typeof
-from .checkify import RULES, Categories, Rule, bound
 
 
 class NaNError(JaxException):
@@ -72,15 +73,6 @@ div_checks: Categories = frozenset({DivisionByZeroError})
 float_checks = nan_checks | div_checks
 automatic_checks = float_checks | index_checks
 
-_CAN_BE_NAN = (
-    "acos", "acosh", "add", "add_any", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
-    "conv_general_dilated", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "digamma",
-    "dot_general", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "fft", "igamma", "igamma_grad_a", "igammac",
-    "integer_pow", "lgamma", "log", "log1p", "logistic", "mul", "pad", "pow", "psum", "reduce_prod", "reduce_sum",
-    "reduce_window", "reduce_window_sum", "regularized_incomplete_beta", "rem", "rng_uniform", "rsqrt", "sin",
-    "sinh", "sqrt", "square", "sub", "tan", "tanh",
-)  # fmt: skip
-
 
 def _any(x: Any) -> Any:
     return reduce_or(x, axes=tuple(range(typeof(x).ndim)))
@@ -90,33 +82,25 @@ def _report(kind: Any, *details: Any) -> Report:
     return Report(kind, details, source.user_location())
 
 
-def _look_for_nan(error: Error, enabled: Categories, eqn: JaxprEqn, outs: Sequence[Any]) -> Error:
-    inexact = [x for x in outs if dtypes.is_inexact(typeof(x).dtype)] if NaNError in enabled else []
-    for x in inexact:
-        error = error.adding(_any(ne(x, x)), _report(NaNError, eqn.primitive.name), [])
+def with_nan(error: Error, primitive: str, outs: Sequence[Any]) -> Error:
+    """The error with one more: a result of `primitive` has a nan."""
+    for x in outs:
+        if dtypes.is_inexact(typeof(x).dtype):
+            error = error.adding(_any(ne(x, x)), _report(NaNError, primitive), [])
     return error
 
 
-def _nan_rule(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> tuple[Error, list[Any]]:
-    outs = bound(eqn, values)
-    return _look_for_nan(error, enabled, eqn, outs), outs
+def with_zero(error: Error, y: Any) -> Error:
+    """The error with one more: a divisor has a zero."""
+    zero = broadcast_in_dim(typeof(y).dtype.type(0), shape=typeof(y).shape, broadcast_dimensions=())
+    return error.adding(_any(eq(y, zero)), _report(DivisionByZeroError), [])
 
 
-def _div_rule(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> tuple[Error, list[Any]]:
-    if DivisionByZeroError in enabled:
-        y = values[1]
-        zero = broadcast_in_dim(typeof(y).dtype.type(0), shape=typeof(y).shape, broadcast_dimensions=())
-        error = error.adding(_any(eq(y, zero)), _report(DivisionByZeroError), [])
-    return _nan_rule(error, enabled, eqn, values)
-
-
-# --- indices --------------------------------------------------------------------------------------------
-
-
-def _out_of_bounds(
-    error: Error, eqn: JaxprEqn, shape: tuple[int, ...], indices: Any, axes: Sequence[int], limits: Sequence[int]
+def with_outside(
+    error: Error, primitive: str, shape: tuple[int, ...], indices: Any, axes: Sequence[int], limits: Sequence[int]
 ) -> Error:
-    """Adds an error if one of `indices` (vectors along the last axis, for these `axes`) is not in 0 … `limits`."""
+    """The error with one more: one of `indices` (vectors along the last axis, for these `axes` of an array of this
+    `shape`) is not in 0 … `limits`."""
     aval = typeof(indices)
     if not aval.size:
         return error
@@ -135,64 +119,4 @@ def _out_of_bounds(
 
     index = at_first(convert(indices, dtypes.int32))
     payload = concatenate(index, at_first(spread(axes, np.int32)), dimension=0)
-    return error.adding(_any(flat), _report(OOBError, eqn.primitive.name, shape), [payload])
-
-
-#: Index vectors, the axes that they speak of, and how large their elements may be.
-Indices = tuple[Any, Sequence[int], Sequence[int]]
-
-
-def _indexed(find: Callable[[JaxprEqn, list[Any]], Indices], nan: bool = False) -> Rule:
-    """The rule of an operation, whose indices `find` finds; with `nan` its results are looked at too."""
-
-    def rule(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> tuple[Error, list[Any]]:
-        if OOBError in enabled:
-            indices, axes, limits = find(eqn, values)
-            error = _out_of_bounds(error, eqn, typeof(values[0]).shape, indices, axes, limits)
-        outs = bound(eqn, values)
-        return (_look_for_nan(error, enabled, eqn, outs) if nan else error), outs
-
-    return rule
-
-
-def _vector(starts: Sequence[Any]) -> Any:
-    """Scalars as one vector."""
-    parts = [reshape(convert(x, dtypes.int32), new_sizes=(1,), dimensions=None) for x in starts]
-    return concatenate(*parts, dimension=0) if parts else np.zeros(0, np.int32)
-
-
-def _of_dynamic_slice(eqn: JaxprEqn, values: list[Any]) -> Indices:
-    shape, sizes = typeof(values[0]).shape, eqn.params["slice_sizes"]
-    return _vector(values[1:]), range(len(shape)), [n - k for n, k in zip(shape, sizes, strict=True)]
-
-
-def _of_dynamic_update_slice(eqn: JaxprEqn, values: list[Any]) -> Indices:
-    shape, sizes = typeof(values[0]).shape, typeof(values[1]).shape
-    return _vector(values[2:]), range(len(shape)), [n - k for n, k in zip(shape, sizes, strict=True)]
-
-
-def _of_gather(eqn: JaxprEqn, values: list[Any]) -> Indices:
-    shape, axes = typeof(values[0]).shape, eqn.params["dimension_numbers"].start_index_map
-    return values[1], axes, [shape[a] - eqn.params["slice_sizes"][a] for a in axes]
-
-
-def _of_scatter(eqn: JaxprEqn, values: list[Any]) -> Indices:
-    numbers = eqn.params["dimension_numbers"]
-    shape, update = typeof(values[0]).shape, typeof(values[2]).shape
-    windows = iter(numbers.update_window_dims)
-    single = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    sizes = [1 if a in single else update[next(windows)] for a in range(len(shape))]
-    axes = numbers.scatter_dims_to_operand_dims
-    return values[1], axes, [shape[a] - sizes[a] for a in axes]
-
-
-RULES.update(dict.fromkeys(_CAN_BE_NAN, _nan_rule))
-RULES["div"] = _div_rule
-RULES["dynamic_slice"] = _indexed(_of_dynamic_slice)
-RULES["dynamic_update_slice"] = _indexed(_of_dynamic_update_slice)
-RULES["gather"] = _indexed(_of_gather)
-RULES.update(
-    dict.fromkeys(
-        ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max"), _indexed(_of_scatter, nan=True)
-    )
-)
+    return error.adding(_any(flat), _report(OOBError, primitive, shape), [payload])

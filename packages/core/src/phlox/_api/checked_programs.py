@@ -1,258 +1,122 @@
-"""What `checkify` does with operations that hold programs: the error goes into the program and comes out of it."""
+"""Runs a recorded program with checks: an error goes from operation to operation, and into the programs within.
+
+`Checks` is what the rules `requires` and `checked` of primitives are handed: it makes the checks that are asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.pytree import PyTreeDef
-from .._ir.jaxpr import ClosedJaxpr, JaxprEqn, hoisted, memoized
-from .._ops.branch import cond
-from .._ops.call import call, jit_p
-from .._ops.check import Error
-from .._ops.custom import custom_jvp_call, custom_vjp_call
-from .._ops.loop import while_p
-from .._ops.remat import checkpoint
-from .._ops.scan import row_of, scan
-from .._ops.shape import reshape
-from .._ops.spmd import bind as bind_shard_map, inside, shard_map
+from .._base.pytree import PyTreeDef, flatten
+from .._base.source import Replay, replays
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
+from .._ops.check import Categories, Error
 from .._trace.axes import axis_env
-from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .._transform.jaxprs import restage
-from .._transform.words import Zero, instantiate
-from .._xla.mesh import PartitionSpec
-from .checkify import RULES, Categories, checked_jaxpr, leaves_of, run_checked
-
-Result = tuple[Error, list[Any]]
+from .checked_operations import DivisionByZeroError, NaNError, OOBError, with_nan, with_outside, with_zero
 
 
-def _split(tree: PyTreeDef, outs: Sequence[Any]) -> Result:
-    """The error and the other results of a checked program."""
-    return tree.unflatten(outs[: tree.num_leaves]), list(outs[tree.num_leaves :])
+class Checks:
+    """The error so far of a program that runs with checks, which checks are made, and the primitive that runs."""
+
+    __slots__ = ("enabled", "error", "primitive")
+
+    def __init__(self, enabled: Categories, error: Error):
+        self.enabled = enabled
+        self.error = error
+        self.primitive = ""
+
+    # -- for the rule `requires`
+
+    def nonzero(self, y: Any) -> None:
+        """No element of a divisor is zero."""
+        if DivisionByZeroError in self.enabled:
+            self.error = with_zero(self.error, y)
+
+    def inside(self, shape: tuple[int, ...], find: Callable[[], tuple[Any, Sequence[int], Sequence[int]]]) -> None:
+        """`find` gives indices into an array of this shape (vectors along the last axis), the axes that their elements
+        speak of, and how large these may be."""
+        if OOBError in self.enabled:
+            indices, axes, limits = find()
+            self.error = with_outside(self.error, self.primitive, shape, indices, axes, limits)
+
+    # -- for the rule `checked`
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The arrays of the error."""
+        return flatten(self.error)[0]
+
+    def program(self, closed: ClosedJaxpr, avals: Sequence[Any], before: int = 0) -> tuple[ClosedJaxpr, PyTreeDef]:
+        """A program with checks as a program: `before` inputs, `leaves`, the other inputs -> leaves, outputs.
+
+        `avals` are the types of its inputs without those of the leaves. Also returns the structure of the error that
+        comes out.
+        """
+        leaves, tree = flatten(self.error)
+        given = (*avals[:before], *(typeof(x) for x in leaves), *avals[before:])
+        enabled, width = self.enabled, len(leaves)
+
+        def make() -> tuple[ClosedJaxpr, PyTreeDef]:
+            trees: list[PyTreeDef] = []
+
+            def fun(*xs: Any) -> list[Any]:
+                error = tree.unflatten(xs[before : before + width])
+                args = [*xs[:before], *xs[before + width :]]
+                error, outs = run_checked(closed.jaxpr, closed.consts, enabled, error, args)
+                after, out_tree = flatten(error)
+                trees.append(out_tree)
+                return [*after, *outs]
+
+            return restage(fun, given, closed.jaxpr), trees[0]
+
+        return memoized(closed.jaxpr, ("checkify", enabled, tree, given, before, axis_env.get()), make)
+
+    def make_room(self, *trees: PyTreeDef) -> None:
+        """Gives the error a place for all kinds of errors that come out of programs, so that it goes in like that."""
+        for tree in trees:
+            self.error = self.error.with_places(tree.unflatten([None] * tree.num_leaves).kinds)
+
+    def results(self, outs: Sequence[Any], *trees: PyTreeDef) -> list[Any]:
+        """Takes the error out of what a program returned (or one of several), and leaves the results."""
+        width = trees[0].num_leaves
+        first, *others = (tree.unflatten(outs[:width]) for tree in trees)
+        self.error = first.with_reports(*others)
+        return list(outs[width:])
+
+    def happened(self, error: Error) -> None:
+        """Another error happened, as far as its kinds are asked for."""
+        self.error = self.error.joined(error, self.enabled)
+
+    # -- for any operation
+
+    def run(self, eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
+        """The results of an operation, with its checks."""
+        primitive, params = eqn.primitive, eqn.params
+        self.primitive = primitive.name
+        if primitive.checked is not None:
+            return primitive.checked(self, *values, **params)
+        if primitive.requires is not None:
+            primitive.requires(self, *values, **params)
+        out = primitive.bind(*values, **params)
+        outs = out if primitive.multiple_results else [out]
+        if primitive.nan_checked and NaNError in self.enabled:
+            self.error = with_nan(self.error, primitive.name, outs)
+        return outs
 
 
-def _types(values: Sequence[Any]) -> list[Any]:
-    return [typeof(x) for x in values]
-
-
-def _jit(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    leaves, tree, avals = leaves_of(error)
-    closed, out_tree = checked_jaxpr(eqn.params["jaxpr"], enabled, tree, [*avals, *_types(values)])
-    outs = call(closed, [*leaves, *values], name=eqn.params["name"], inline=eqn.params["inline"])
-    return _split(out_tree, outs)
-
-
-def _checkpoint(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    leaves, tree, avals = leaves_of(error)
-    closed, out_tree = checked_jaxpr(eqn.params["jaxpr"], enabled, tree, [*avals, *_types(values)])
-    params = {**eqn.params, "jaxpr": hoisted(closed)}
-    return _split(out_tree, checkpoint.bind(*closed.consts, *leaves, *values, **params))
-
-
-def _cond(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    index, operands = values[0], values[1:]
-
-    def checked(given: Error) -> list[tuple[ClosedJaxpr, PyTreeDef]]:
-        _, tree, avals = leaves_of(given)
-        branches = eqn.params["branches"]
-        return [checked_jaxpr(branch, enabled, tree, [*avals, *_types(operands)]) for branch in branches]
-
-    kinds = [kind for _, tree in checked(error) for kind in _kinds(tree)]
-    error = error.with_places(kinds)
-    made = checked(error)
-    consts = [c for closed, _ in made for c in closed.consts]
-    leaves, _, _ = leaves_of(error)
-    branches = tuple(_with_consts([closed for closed, _ in made]))
-    outs = cond.bind(index, *consts, *leaves, *operands, branches=branches)
-    errors = [_split(tree, outs)[0] for _, tree in made]
-    return errors[0].with_reports(*errors[1:]), _split(made[0][1], outs)[1]
-
-
-def _with_consts(programs: Sequence[ClosedJaxpr]) -> list[ClosedJaxpr]:
-    """Programs that all take the constants of all of them first."""
-    counts = [len(p.consts) for p in programs]
-    if not any(counts):
-        return list(programs)
-    avals = [typeof(c) for p in programs for c in p.consts]
-    result = []
-    for i, p in enumerate(programs):
-        start = sum(counts[:i])
-
-        def fun(*xs: Any, p: ClosedJaxpr = p, start: int = start) -> list[Any]:
-            return eval_jaxpr(p.jaxpr, xs[start : start + len(p.consts)], *xs[len(avals) :])
-
-        result.append(restage(fun, [*avals, *p.in_avals], p.jaxpr))
-    return result
-
-
-def _kinds(tree: PyTreeDef) -> tuple[Any, ...]:
-    """The kinds of errors that an error of this structure has places for."""
-    return tree.unflatten([None] * tree.num_leaves).kinds
-
-
-def _prepared(error: Error, make: Callable[[Error], PyTreeDef]) -> Error:
-    """The error with all places that a loop body fills, so that it goes in as it comes out."""
-    return error.with_places(_kinds(make(error)))
-
-
-def _scan(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    params = eqn.params
-    nconst, ncarry = params["num_consts"], params["num_carry"]
-    both = nconst + ncarry
-    row_avals = [row_of(typeof(x)) for x in values[both:]]
-
-    def checked(given: Error) -> tuple[ClosedJaxpr, PyTreeDef]:
-        _, tree, avals = leaves_of(given)
-        in_avals = [*_types(values[:nconst]), *avals, *_types(values[nconst:both]), *row_avals]
-        return checked_jaxpr(params["jaxpr"], enabled, tree, in_avals, nconst)
-
-    error = _prepared(error, lambda e: checked(e)[1])
-    closed, out_tree = checked(error)
-    leaves, _, _ = leaves_of(error)
-    how = {"num_consts": nconst + len(closed.consts), "num_carry": ncarry + len(leaves), "jaxpr": hoisted(closed)}
-    outs = scan.bind(*closed.consts, *values[:nconst], *leaves, *values[nconst:], **{**params, **how})
-    return _split(out_tree, outs)
-
-
-def _while(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    condition, ncond = eqn.params["cond_jaxpr"], eqn.params["cond_nconsts"]
-    nbody = eqn.params["body_nconsts"]
-    cond_consts, body_consts, carry = values[:ncond], values[ncond : ncond + nbody], values[ncond + nbody :]
-    error, _ = run_checked(condition.jaxpr, condition.consts, enabled, error, [*cond_consts, *carry])
-    turn = _turn(eqn)
-    carry_avals = turn.out_avals[: len(carry)]
-
-    def checked(given: Error) -> tuple[ClosedJaxpr, PyTreeDef]:
-        _, tree, avals = leaves_of(given)
-        in_avals = [*_types(cond_consts), *_types(body_consts), *avals, *carry_avals]
-        return checked_jaxpr(turn, enabled, tree, in_avals, ncond + nbody)
-
-    error = _prepared(error, lambda e: checked(e)[1])
-    closed, out_tree = checked(error)
-    # The turn gives the carry, and whether it goes on, which is only there to be checked.
-    step = closed.replace(jaxpr=closed.jaxpr.replace(outvars=closed.jaxpr.outvars[:-1]))
-    leaves, tree, avals = leaves_of(error)
-
-    def goes_on(*xs: Any) -> list[Any]:  # its checks were made at the end of the turn before
-        given, rest = tree.unflatten(xs[ncond : ncond + len(leaves)]), [*xs[:ncond], *xs[ncond + len(leaves) :]]
-        return run_checked(condition.jaxpr, condition.consts, enabled, given, rest)[1]
-
-    test = restage(goes_on, [*_types(cond_consts), *avals, *carry_avals], condition.jaxpr)
-    outs = while_p.bind(
-        *test.consts,
-        *cond_consts,
-        *step.consts,
-        *cond_consts,
-        *body_consts,
-        *leaves,
-        *carry,
-        cond_jaxpr=hoisted(test),
-        cond_nconsts=len(test.consts) + ncond,
-        body_jaxpr=hoisted(step),
-        body_nconsts=len(step.consts) + ncond + nbody,
-    )
-    return _split(out_tree, outs)
-
-
-def _turn(eqn: JaxprEqn) -> ClosedJaxpr:
-    """One turn of a loop and the question whether it goes on: (their constants, carry) -> (carry, answer)."""
-    condition, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
-    ncond, nbody = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-
-    def fun(*xs: Any) -> list[Any]:
-        carry = eval_jaxpr(body.jaxpr, body.consts, *xs[ncond:])
-        return [*carry, *eval_jaxpr(condition.jaxpr, condition.consts, *xs[:ncond], *carry)]
-
-    avals = [*condition.in_avals[:ncond], *body.in_avals[:nbody], *body.in_avals[nbody:]]
-    key = ("turn", condition.jaxpr, axis_env.get())
-    return memoized(body.jaxpr, key, lambda: restage(fun, avals, body.jaxpr))
-
-
-def _shard_map(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    """Each device has an error of its own; that of the first device that has one is kept."""
-    params = eqn.params
-    mesh, inner, manual = params["mesh"], params["jaxpr"], params["manual"]
-    leaves, tree, avals = leaves_of(error)
-    with inside(mesh, manual):
-        closed, out_tree = checked_jaxpr(inner, enabled, tree, [*avals, *inner.in_avals])
-        width = out_tree.num_leaves
-
-        def fun(*xs: Any) -> list[Any]:
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *xs)
-            rows = [reshape(x, new_sizes=(1, *typeof(x).shape), dimensions=None) for x in outs[:width]]
-            return [*rows, *outs[width:]]
-
-        program = restage(fun, closed.in_avals, closed.jaxpr)
-    in_specs = (*[PartitionSpec()] * len(leaves), *params["in_specs"])
-    out_specs = (*[PartitionSpec(tuple(n for n in mesh.axis_names if n in manual))] * width, *params["out_specs"])
-    outs = bind_shard_map(program, [*leaves, *values], mesh, in_specs, out_specs, manual)
-    found, results = _split(out_tree, outs)
-    return found.reduced(), results
-
-
-# --- custom derivatives: rules are not checked, the function is -----------------------------------------
-
-
-def _custom(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> tuple[Any, ...]:
-    """(arguments, checked program, its number of constants, structures of the error before and after)."""
-    count = eqn.params["num_consts"]
-    leaves, tree, avals = leaves_of(error)
-    in_avals = [*_types(values[:count]), *avals, *_types(values[count:])]
-    closed, out_tree = checked_jaxpr(eqn.params["call_jaxpr"], enabled, tree, in_avals, count)
-    args = [*closed.consts, *values[:count], *leaves, *values[count:]]
-    return args, closed, values[:count], count + len(closed.consts), tree.num_leaves, out_tree
-
-
-def _errors_after(closed: ClosedJaxpr, consts: Sequence[Any], primals: Sequence[Any], width: int) -> list[Any]:
-    return eval_jaxpr(closed.jaxpr, closed.consts, *consts, *primals)[:width]
-
-
-def _custom_jvp(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    args, closed, consts, num_consts, width, out_tree = _custom(error, enabled, eqn, values)
-    given = eqn.params["jvp"]
-
-    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        after = _errors_after(closed, consts, primals, out_tree.num_leaves)
-        outs, out_tangents = given.call(primals[width:], tangents[width:])
-        return [*after, *outs], [*[instantiate(Zero(typeof(x).tangent())) for x in after], *out_tangents]
-
-    params = {"call_jaxpr": hoisted(closed), "jvp": given._replace(call=rule), "num_consts": num_consts}
-    return _split(out_tree, custom_jvp_call.bind(*args, **{**eqn.params, **params}))
-
-
-def _custom_vjp(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> Result:
-    args, closed, consts, num_consts, width, out_tree = _custom(error, enabled, eqn, values)
-    fwd, bwd = eqn.params["fwd"], eqn.params["bwd"]
-    error_avals = [typeof(x) for x in args[num_consts : num_consts + width]]
-
-    def run_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-        after = _errors_after(closed, consts, primals, out_tree.num_leaves)
-        outs, residuals = fwd.call(primals[width:], perturbed[width:])
-        return [*after, *outs], residuals
-
-    def run_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        found = bwd.call(residuals, cotangents[out_tree.num_leaves :])
-        return [*[Zero(a.tangent()) for a in error_avals], *found]
-
-    params = {
-        "call_jaxpr": hoisted(closed),
-        "fwd": fwd._replace(call=run_fwd),
-        "bwd": bwd._replace(call=run_bwd),
-        "num_consts": num_consts,
-    }
-    return _split(out_tree, custom_vjp_call.bind(*args, **{**eqn.params, **params}))
-
-
-RULES.update(
-    {
-        jit_p.name: _jit,
-        checkpoint.name: _checkpoint,
-        cond.name: _cond,
-        scan.name: _scan,
-        while_p.name: _while,
-        shard_map.name: _shard_map,
-        custom_jvp_call.name: _custom_jvp,
-        custom_vjp_call.name: _custom_vjp,
-    }
-)
+@replays
+def run_checked(
+    jaxpr: Jaxpr, consts: Sequence[Any], enabled: Categories, error: Error, args: Sequence[Any]
+) -> tuple[Error, list[Any]]:
+    """Runs a program with checks; the error comes in and goes out."""
+    env: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    checks = Checks(enabled, error)
+    with Replay() as replay:
+        for eqn in jaxpr.eqns:
+            values = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
+            replay.enter(eqn.source_info)
+            env.update(zip(eqn.outvars, checks.run(eqn, values), strict=True))
+    return checks.error, [v.val if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]

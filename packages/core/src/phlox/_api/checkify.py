@@ -12,26 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from .._base import pytree
 from .._base.errors import ArgumentError
 from .._base.pytree import PyTreeDef, flatten
-from .._base.source import Replay, replays, user_location
+from .._base.source import user_location
 from .._base.wrapping import wraps
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
-from .._ops.check import Error, JaxException, Report, check_p, init_error, raise_failed
+from .._ops.check import Categories, Error, JaxException, Report, init_error, raise_failed
 from .._ops.logic import not_
-from .._trace.axes import axis_env
 from .._trace.staging import stage
-from .._trace.trace import ArrayLike, typeof
-from .._transform.jaxprs import restage
+from .._trace.trace import ArrayLike
 from . import arguments
+from .checked_programs import run_checked
 from .flat import user_call
-
-ErrorCategory = type[JaxException]
-Categories = frozenset[ErrorCategory]
-#: ``rule(error, enabled, eqn, values) -> (error, results)`` for primitives that do more than compute, by name.
-Rule = Callable[[Error, Categories, JaxprEqn, list[Any]], tuple[Error, list[Any]]]
-RULES: dict[str, Rule] = {}
 
 
 class FailedCheckError(JaxException):
@@ -55,58 +46,6 @@ class FailedCheckError(JaxException):
 
 
 user_checks: Categories = frozenset({FailedCheckError})
-
-
-def bound(eqn: JaxprEqn, values: Sequence[Any]) -> list[Any]:
-    """The results of an operation, in a list."""
-    out = eqn.primitive.bind(*values, **eqn.params)
-    return list(out) if eqn.primitive.multiple_results else [out]
-
-
-@replays
-def run_checked(
-    jaxpr: Jaxpr, consts: Sequence[Any], enabled: Categories, error: Error, args: Sequence[Any]
-) -> tuple[Error, list[Any]]:
-    """Runs a program with checks; the error comes in and goes out."""
-    env: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
-    with Replay() as replay:
-        for eqn in jaxpr.eqns:
-            values = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
-            rule = RULES.get(eqn.primitive.name)
-            replay.enter(eqn.source_info)
-            if rule is None:
-                outs = bound(eqn, values)
-            else:
-                error, outs = rule(error, enabled, eqn, values)
-            env.update(zip(eqn.outvars, outs, strict=True))
-    return error, [v.val if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]
-
-
-def checked_jaxpr(
-    closed: ClosedJaxpr, enabled: Categories, tree: PyTreeDef, avals: Sequence[Any], before: int = 0
-) -> tuple[ClosedJaxpr, PyTreeDef]:
-    """A program with checks as a program: `before` inputs, those of the error, the other inputs -> error, outputs.
-
-    `tree` is the structure of the error that comes in, `avals` are all types of inputs. Also returns the structure of
-    the error that goes out.
-    """
-
-    def make() -> tuple[ClosedJaxpr, PyTreeDef]:
-        trees: list[PyTreeDef] = []
-        width = tree.num_leaves
-
-        def fun(*xs: Any) -> list[Any]:
-            given = tree.unflatten(xs[before : before + width])
-            error, outs = run_checked(
-                closed.jaxpr, closed.consts, enabled, given, [*xs[:before], *xs[before + width :]]
-            )
-            leaves, out_tree = flatten(error)
-            trees.append(out_tree)
-            return [*leaves, *outs]
-
-        return restage(fun, avals, closed.jaxpr), trees[0]
-
-    return memoized(closed.jaxpr, ("checkify", enabled, tree, tuple(avals), before, axis_env.get()), make)
 
 
 def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callable[..., tuple[Error, Any]]:
@@ -202,16 +141,3 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise ArgumentError(f"check_error takes an Error, got {error!r}", argument="error")
     raise_failed(error)
-
-
-def _check_rule(error: Error, enabled: Categories, eqn: JaxprEqn, values: list[Any]) -> tuple[Error, list[Any]]:
-    return error.joined(eqn.params["tree"].unflatten(values), enabled), []
-
-
-RULES[check_p.name] = _check_rule
-
-
-def leaves_of(error: Error) -> tuple[list[Any], PyTreeDef, list[Any]]:
-    """The arrays of an error, its structure, and the types of the arrays."""
-    leaves, tree = pytree.flatten(error)
-    return leaves, tree, [typeof(x) for x in leaves]

@@ -21,6 +21,13 @@ primitive's name. Rules, with the arguments of the operation written ``*args`` a
     narrow(eqn, used)                     -> the equation, or a cheaper one for the results that are used
     show(eqn, printer)                    -> the parameters that a printed program shows, in order
 
+and for `checkify`, see _api.checked_programs.Checks:
+
+    requires(checks, *args, **params)     -> None; tells `checks` what must hold of the arguments: indices inside of
+                                             the array, a divisor that is not zero
+    checked(checks, *args, **params)      -> a list of outputs; only for primitives that hold Jaxprs: the same operation
+                                             with programs that make checks
+
 `bind` is the one door: it hands the operation to the current trace, or runs it when there is none.
 """
 
@@ -52,6 +59,8 @@ _RULES = (
     "effects",
     "narrow",
     "show",
+    "requires",
+    "checked",
 )
 
 
@@ -59,10 +68,11 @@ class Primitive:
     """One operation. `multiple_results` says that rules and `bind` return lists.
 
     `remembers` says that types need not be worked out again for the same parameters, which are all small and hashable;
-    where there are no parameters that is always so.
+    where there are no parameters that is always so. `nan_checked` says whether `checkify` looks for nan in the results:
+    it is true of arithmetic, and false of what only moves, chooses or compares elements.
     """
 
-    __slots__ = ("cache", "multiple_results", "name", "remembers", "typed", *_RULES)
+    __slots__ = ("cache", "multiple_results", "name", "nan_checked", "remembers", "typed", *_RULES)
 
     types: Any
     lower: Any
@@ -77,9 +87,17 @@ class Primitive:
     effects: Any
     narrow: Any
     show: Any
+    requires: Any
+    checked: Any
 
     def __init__(
-        self, name: str, *, multiple_results: bool = False, remembers: bool = False, **rules: Callable[..., Any] | None
+        self,
+        name: str,
+        *,
+        multiple_results: bool = False,
+        remembers: bool = False,
+        nan_checked: bool | None = None,
+        **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
         if unknown:
@@ -87,6 +105,7 @@ class Primitive:
         self.name = name
         self.multiple_results = multiple_results
         self.remembers = remembers
+        self.nan_checked = nan_checked
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled one-operation programs, by argument types and parameters

@@ -44,6 +44,7 @@ optimization_barrier = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
     extend=lambda params, trailing, *avals: params,
+    nan_checked=False,
 )
 
 # --- stage: the same value, as a value of the program -----------------------------------------------------
@@ -86,6 +87,7 @@ dce_sink = Primitive(
     extend=lambda params, trailing, x: params,
     eager=lambda x, prevent_mlir_dce: [],
     effects=lambda params: frozenset([SinkEffect()]),
+    nan_checked=False,
 )
 
 # --- platform_index: which of several platforms the program is compiled for -------------------------------
@@ -115,4 +117,5 @@ platform_index = Primitive(
     "platform_index",
     types=lambda platforms: shaped((), dtypes.int32),
     lower=_platform_text,
+    nan_checked=False,
 )

@@ -257,6 +257,13 @@ def _steps(index: Any, *operands: Any, branches: Branches) -> Steps:
     yield branches[chosen], operands, f"branch {chosen} of cond"
 
 
+def _checked(checks: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
+    avals = [typeof(x) for x in operands]
+    checks.make_room(*(checks.program(branch, avals)[1] for branch in branches))
+    programs, trees = zip(*(checks.program(branch, avals) for branch in branches), strict=True)
+    return checks.results(_bind(index, programs, [*checks.leaves, *operands]), *trees)
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return set().union(*(axes_used(branch) for branch in params["branches"]))
 
@@ -275,4 +282,5 @@ cond = Primitive(
     eager=_eager,
     axes=_axes,
     effects=effects_inside,
+    checked=_checked,
 )

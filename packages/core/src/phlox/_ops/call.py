@@ -13,6 +13,7 @@ from .._base import config
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
 from .._ir.primitive import Primitive
+from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from .._transform.transpose import is_linear
@@ -100,6 +101,11 @@ def _jit_steps(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> Steps
     yield jaxpr, args, name
 
 
+def _jit_checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
+    program, tree = checks.program(jaxpr, [typeof(x) for x in args])
+    return checks.results(call(program, [*checks.leaves, *args], name=name, inline=inline), tree)
+
+
 def _jit_axes(params: dict[str, Any]) -> set[Any]:
     """Axes that collectives inside work over."""
     return axes_used(params["jaxpr"])
@@ -138,4 +144,5 @@ jit_p = Primitive(
     axes=_jit_axes,
     effects=effects_inside,
     show=_jit_show,
+    checked=_jit_checked,
 )

@@ -153,6 +153,7 @@ pure_callback = Primitive(
         pure_callback, axis, args, dims, vmap_method, result_avals, params
     ),
     extend=_with_keys,
+    nan_checked=False,
 )
 
 
@@ -185,6 +186,7 @@ io_callback = Primitive(
     batch=_io_batch,
     extend=_with_keys,
     effects=_io_effects,
+    nan_checked=False,
 )
 
 
@@ -211,6 +213,7 @@ def _debugging(name: str) -> Primitive:
         batch=lambda axis, args, dims, **params: _each(made, axis, args, dims, False, params),
         extend=_with_keys,
         effects=effects,
+        nan_checked=False,
     )
     return made
 

@@ -40,6 +40,10 @@ class JaxException(Exception):
     where: Location | None = None
 
 
+ErrorCategory = type[JaxException]
+Categories = frozenset[ErrorCategory]
+
+
 class JaxRuntimeError(ValueError):
     """A check failed. The exception that says which one is its cause."""
 
@@ -257,6 +261,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], tree: PyTreeDef, debug
     return [], []
 
 
+def _checked(checks: Any, *leaves: Any, tree: PyTreeDef, debug: bool) -> list[Any]:
+    checks.happened(tree.unflatten(leaves))
+    return []
+
+
 check_p = Primitive(
     "check",
     multiple_results=True,
@@ -266,5 +275,6 @@ check_p = Primitive(
     batch=_batch,
     effects=lambda params: frozenset([CheckEffect()]),
     eager=_eager,
+    checked=_checked,
     show=lambda eqn, printer: {"debug": eqn.params["debug"]},
 )

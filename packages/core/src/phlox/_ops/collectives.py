@@ -78,7 +78,7 @@ def _reduction(
 ) -> Primitive:
     """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
 
-    `count` says that an operand which is the same for every example counts as often as there are examples.
+    `count` says that this is a sum: an operand that is the same for every example counts as often as there are.
     """
 
     def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
@@ -116,6 +116,7 @@ def _reduction(
         batch=batch,
         axes=lambda params: params["axes"],
         eager=lambda *args, axes, axis_index_groups: unbound(axes),
+        nan_checked=count,
     )
     return made
 
@@ -209,6 +210,7 @@ axis_index = Primitive(
     batch=_index_batch,
     axes=lambda params: (params["axis_name"],),
     eager=lambda axis_name: unbound((axis_name,)),
+    nan_checked=False,
 )
 
 

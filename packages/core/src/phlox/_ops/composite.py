@@ -88,4 +88,5 @@ composite = Primitive(
     extend=lambda params, trailing, *avals: params,
     axes=lambda params: axes_used(params["jaxpr"]),
     effects=effects_inside,
+    nan_checked=True,
 )

@@ -342,4 +342,5 @@ conv_general_dilated = Primitive(
     jvp=_conv_jvp,
     transpose=_conv_transpose,
     batch=_conv_batch,
+    nan_checked=True,
 )

@@ -159,6 +159,28 @@ def _custom_jvp_transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: Clo
     return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
 
 
+def _custom_jvp_checked(checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int) -> list[Any]:
+    """The function is checked, its derivative is not."""
+    program, tree = checks.program(call_jaxpr, [typeof(x) for x in args], num_consts)
+    consts, leaves, width = args[:num_consts], checks.leaves, tree.num_leaves
+
+    def checked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        after = eval_jaxpr(program.jaxpr, program.consts, *consts, *primals)[:width]
+        outs, out_tangents = jvp.call(primals[len(leaves) :], tangents[len(leaves) :])
+        return [*after, *outs], [*(instantiate(Zero(typeof(x).tangent())) for x in after), *out_tangents]
+
+    outs = custom_jvp_call.bind(
+        *program.consts,
+        *consts,
+        *leaves,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        jvp=jvp._replace(call=checked),
+        num_consts=len(program.consts) + num_consts,
+    )
+    return checks.results(outs, tree)
+
+
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     shown = {"name": params["call_jaxpr"].jaxpr.name, "call_jaxpr": params["call_jaxpr"], "jvp": params["jvp"].name}
@@ -181,6 +203,7 @@ custom_jvp_call = Primitive(
     axes=_axes,
     effects=effects_inside,
     show=_custom_jvp_show,
+    checked=_custom_jvp_checked,
 )
 
 # --- custom_vjp -----------------------------------------------------------------------------------------
@@ -262,6 +285,34 @@ def _match(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
     return cotangent if dim is None else sum_axes(cotangent, (dim,))
 
 
+def _custom_vjp_checked(
+    checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: Rule, num_consts: int
+) -> list[Any]:
+    """The function is checked, its derivative is not."""
+    program, tree = checks.program(call_jaxpr, [typeof(x) for x in args], num_consts)
+    consts, leaves, width = args[:num_consts], checks.leaves, tree.num_leaves
+
+    def checked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        after = eval_jaxpr(program.jaxpr, program.consts, *consts, *primals)[:width]
+        outs, residuals = fwd.call(primals[len(leaves) :], perturbed[len(leaves) :])
+        return [*after, *outs], residuals
+
+    def checked_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [*(Zero(typeof(x).tangent()) for x in leaves), *bwd.call(residuals, cotangents[width:])]
+
+    outs = custom_vjp_call.bind(
+        *program.consts,
+        *consts,
+        *leaves,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        fwd=fwd._replace(call=checked_fwd),
+        bwd=bwd._replace(call=checked_bwd),
+        num_consts=len(program.consts) + num_consts,
+    )
+    return checks.results(outs, tree)
+
+
 def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     shown = {
@@ -288,6 +339,7 @@ custom_vjp_call = Primitive(
     axes=_axes,
     effects=effects_inside,
     show=_custom_vjp_show,
+    checked=_custom_vjp_checked,
 )
 
 # --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------
@@ -339,4 +391,5 @@ custom_lin = Primitive(
     eager=_no_forward_mode,
     transpose=_lin_transpose,
     batch=_lin_batch,
+    nan_checked=False,
 )

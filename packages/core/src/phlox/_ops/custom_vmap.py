@@ -153,4 +153,5 @@ custom_vmap_call = Primitive(
     eager=_eager,
     axes=lambda params: axes_used(params["call"]),
     effects=effects_inside,
+    nan_checked=True,
 )

@@ -257,4 +257,5 @@ dot_general = Primitive(
     transpose=_dot_transpose,
     batch=_dot_batch,
     show=_dot_show,
+    nan_checked=True,
 )

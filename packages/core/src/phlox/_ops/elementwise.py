@@ -36,7 +36,9 @@ from .logic import eq, ge, select
 
 # --- arithmetic -----------------------------------------------------------------------------------------
 
-neg = unary("neg", "stablehlo.negate", accepts=NUMBER, derivative=LINEAR, transpose=lambda ct, x: neg(ct))
+neg = unary(
+    "neg", "stablehlo.negate", accepts=NUMBER, derivative=LINEAR, transpose=lambda ct, x: neg(ct), nan_checked=False
+)
 
 add = binary(
     "add",
@@ -77,6 +79,7 @@ div = binary(
     accepts=NUMBER,
     tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, y=-2))),
     transpose=(lambda ct, x, y: div(ct, y), None),
+    requires=lambda checks, x, y: checks.nonzero(y),
 )
 
 rem = binary(
@@ -116,6 +119,7 @@ max_ = binary(
     lambda f, x, y: extremum_text(f, "GT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
+    nan_checked=False,
 )
 
 min_ = binary(
@@ -123,9 +127,10 @@ min_ = binary(
     lambda f, x, y: extremum_text(f, "LT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
+    nan_checked=False,
 )
 
-nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT)
+nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False)
 
 # --- rounding and sign ----------------------------------------------------------------------------------
 
@@ -151,13 +156,20 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
 
 
 sign = unary("sign", _sign_text, accepts=NUMBER, derivative=ZERO)
-floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO)
-ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO)
-round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO)
+floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False)
+ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False)
+round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO, nan_checked=False)
 abs_ = unary(
-    "abs", "stablehlo.abs", accepts=SIGNED_NUMBER, tangent=_abs_tangent, result=lambda dtype: dtypes.real_part(dtype)
+    "abs",
+    "stablehlo.abs",
+    accepts=SIGNED_NUMBER,
+    tangent=_abs_tangent,
+    result=lambda dtype: dtypes.real_part(dtype),
+    nan_checked=False,
 )
-is_finite = unary("is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_)
+is_finite = unary(
+    "is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_, nan_checked=False
+)
 
 
 def _precision_text(f: Function, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
@@ -172,10 +184,11 @@ reduce_precision = unary(
     accepts=FLOAT,
     derivative=LINEAR,
     transpose=lambda ct, x, **params: reduce_precision(ct, **params),
+    nan_checked=False,
 )
 
 #: the identity, which lets no derivative through
-stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array)
+stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array, nan_checked=False)
 
 # --- powers and roots -----------------------------------------------------------------------------------
 
@@ -334,6 +347,7 @@ real = unary(
     derivative=LINEAR,
     transpose=lambda ct, x: complex_(ct, _zero(ct)),
     result=dtypes.real_part,
+    nan_checked=False,
 )
 imag = unary(
     "imag",
@@ -342,6 +356,7 @@ imag = unary(
     derivative=LINEAR,
     transpose=lambda ct, x: complex_(_zero(ct), neg(ct)),
     result=dtypes.real_part,
+    nan_checked=False,
 )
 
 
@@ -357,7 +372,9 @@ def _complex_of(dtype: Any) -> Any:
     return dtypes.to_complex(dtype)
 
 
-conj = unary("conj", _conj_text, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct))
+conj = unary(
+    "conj", _conj_text, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct), nan_checked=False
+)
 complex_ = binary(
     "complex",
     lambda f, x, y: f.op("stablehlo.complex", [x, y], f.out),
@@ -368,4 +385,5 @@ complex_ = binary(
     ),
     transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
     result=_complex_of,
+    nan_checked=False,
 )

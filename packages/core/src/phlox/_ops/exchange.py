@@ -81,6 +81,7 @@ def _exchange(
         extend=(lambda params, trailing, *avals: params) if moves else None,
         axes=lambda params: params["axis_name"],
         eager=lambda x, axis_name, **params: unbound(axis_name),
+        nan_checked=not moves,
     )
     return made
 

@@ -66,4 +66,5 @@ call_exported = Primitive(
     lower=_text,
     extend=lambda params, trailing, *avals: params,
     effects=lambda params: params["exported"].effects,
+    nan_checked=True,
 )

@@ -142,6 +142,11 @@ def elementwise_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch
 
 
+def _computes(accepts: str) -> bool:
+    """Whether checkify looks for nan, unless an operation says something else: where it takes floats."""
+    return any(letter in accepts for letter in INEXACT)
+
+
 Lower = str | Callable[..., Value]
 Derivative = Callable[..., Any] | None
 #: the derivative of functions that are constant between jumps
@@ -175,6 +180,7 @@ def unary(
     transpose: Callable[..., Any] | None = None,
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
+    nan_checked: bool | None = None,
 ) -> Primitive:
     """An elementwise function of one operand.
 
@@ -211,6 +217,7 @@ def unary(
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
         show=show,
         eager=eager,
+        nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
     )
     return made
 
@@ -224,6 +231,8 @@ def binary(
     transpose: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None = None,
     result: Callable[[Any], Any] | None = None,
     dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
+    requires: Callable[..., None] | None = None,
+    nan_checked: bool | None = None,
 ) -> Primitive:
     """An elementwise function of two operands, of one dtype unless `dtype_of` has another rule.
 
@@ -280,6 +289,8 @@ def binary(
         jvp=None if tangents is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=elementwise_batch(lambda: made),
+        requires=requires,
+        nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
     )
     return made
 

@@ -242,4 +242,5 @@ ffi_call = Primitive(
     jvp=_no_derivative,
     batch=_batch,
     effects=_effects,
+    nan_checked=False,
 )

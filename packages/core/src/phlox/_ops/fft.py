@@ -117,4 +117,4 @@ def _batch(x: Any, dim: int, **params: Any) -> tuple[Any, int]:
     return fft(move_axis(x, dim, 0), **params), 0
 
 
-fft = structural("fft", types=_types, lower=_text, transpose=_transpose, batch=_batch)
+fft = structural("fft", types=_types, lower=_text, transpose=_transpose, batch=_batch, nan_checked=True)

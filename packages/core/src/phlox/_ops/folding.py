@@ -167,6 +167,7 @@ reduce = Primitive(
     jvp=_reduce_derivative(JVPTrace),
     linearize=_reduce_derivative(LinearizeTrace),
     batch=_reduce_batch,
+    nan_checked=True,
 )
 
 # --- over windows ---------------------------------------------------------------------------------------
@@ -224,6 +225,7 @@ reduce_window = Primitive(
     lower=_window_text,
     jvp=_window_jvp,
     batch=_window_batch,
+    nan_checked=True,
 )
 
 
@@ -249,4 +251,5 @@ select_and_scatter = Primitive(
     types=lambda operand, source, start, **_: shaped(operand.shape, operand.dtype),
     effects=effects_inside,
     lower=_select_text,
+    nan_checked=True,
 )

@@ -113,4 +113,5 @@ random_gamma = Primitive(
     jvp=_jvp,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    nan_checked=True,
 )

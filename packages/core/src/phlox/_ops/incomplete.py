@@ -315,5 +315,10 @@ def _beta_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tu
 
 
 regularized_incomplete_beta = Primitive(
-    "regularized_incomplete_beta", types=_beta_types, lower=_beta_text, jvp=_beta_jvp, batch=_beta_batch
+    "regularized_incomplete_beta",
+    types=_beta_types,
+    lower=_beta_text,
+    jvp=_beta_jvp,
+    batch=_beta_batch,
+    nan_checked=True,
 )

@@ -106,6 +106,7 @@ random_seed = Primitive(
     lower=lowered_as(lambda seeds, impl: threefry.seed(seeds)),
     batch=_front(lambda: random_seed),
     extend=_unchanged,
+    nan_checked=False,
 )
 
 
@@ -124,6 +125,7 @@ random_wrap = Primitive(
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
     extend=_unchanged,
+    nan_checked=False,
 )
 
 
@@ -138,6 +140,7 @@ random_unwrap = Primitive(
     lower=lambda f, keys: keys,
     batch=_front(lambda: random_unwrap),
     extend=_unchanged,
+    nan_checked=False,
 )
 
 
@@ -152,6 +155,7 @@ random_split = Primitive(
     lower=lowered_as(lambda keys, shape: threefry.split(keys, shape)),
     batch=_front(lambda: random_split),
     extend=_unchanged,
+    nan_checked=False,
 )
 
 
@@ -174,6 +178,7 @@ random_fold_in = Primitive(
     lower=lowered_as(lambda keys, msgs: threefry.fold_in(keys, msgs)),
     batch=_fold_batch,
     extend=_unchanged,
+    nan_checked=False,
 )
 
 
@@ -188,4 +193,5 @@ random_bits = Primitive(
     lower=lowered_as(lambda keys, bit_width, shape: threefry.bits(keys, bit_width, shape)),
     batch=_front(lambda: random_bits),
     extend=_unchanged,
+    nan_checked=False,
 )

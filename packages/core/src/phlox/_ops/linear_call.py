@@ -120,4 +120,5 @@ linear_call = Primitive(
     eager=_eager,
     axes=lambda params: axes_used(params["callee"]),
     effects=effects_inside,
+    nan_checked=True,
 )

@@ -38,6 +38,7 @@ def _comparison(name: str, direction: str, accepts: str, total: bool = False) ->
         accepts=accepts,
         tangents=ZERO,
         result=lambda _: dtypes.bool_,
+        nan_checked=False,
     )
 
 
@@ -163,6 +164,7 @@ select_n = Primitive(
     transpose=_select_transpose,
     batch=_select_batch,
     extend=lambda params, trailing, *avals: params,
+    nan_checked=False,
 )
 
 
@@ -206,6 +208,7 @@ clamp = Primitive(
     lower=lambda f, low, x, high: f.op("stablehlo.clamp", [low, x, high], f.out),
     jvp=_clamp_jvp,
     batch=_clamp_batch,
+    nan_checked=False,
 )
 
 

@@ -24,7 +24,7 @@ from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
 from .._transform.words import Zero, fill, instantiate
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
-from .call import Steps, axes_used
+from .call import Steps, axes_used, call
 from .logic import select_n
 from .reduce import reduce_or
 from .shape import broadcast_in_dim
@@ -259,6 +259,43 @@ def _steps(*args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: C
         carry = yield body_jaxpr, [*body_consts, *carry], f"turn {turn} of while"
 
 
+def _checked(
+    checks: Any,
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+) -> list[Any]:
+    both = cond_nconsts + body_nconsts
+    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    test_avals = [typeof(x) for x in (*cond_consts, *carry)]
+    test, tree = checks.program(cond_jaxpr, test_avals, cond_nconsts)
+    checks.results(call(test, [*cond_consts, *checks.leaves, *carry], name="condition"), tree)
+    turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts)
+    checks.make_room(checks.program(turn, turn.in_avals, both)[1])
+    step, tree = checks.program(turn, turn.in_avals, both)
+    # The turn gives the carry, and whether it goes on, which is only there to be checked; so that the checks of what
+    # decides that need not be looked at.
+    step = step.replace(jaxpr=step.jaxpr.replace(outvars=step.jaxpr.outvars[:-1]))
+    test, _ = checks.program(cond_jaxpr, test_avals, cond_nconsts)
+    test = test.replace(jaxpr=test.jaxpr.replace(outvars=test.jaxpr.outvars[-1:]))
+    outs = _bind(test, cond_consts, step, [*cond_consts, *body_consts], [*checks.leaves, *carry])
+    return checks.results(outs, tree)
+
+
+def _turn(cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> ClosedJaxpr:
+    """One turn of a loop and the question whether it goes on: (their constants, carry) -> (carry, answer)."""
+
+    def fun(*xs: Any) -> list[Any]:
+        carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *xs[cond_nconsts:])
+        return [*carry, *eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *xs[:cond_nconsts], *carry)]
+
+    avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
+    key = ("turn", cond_jaxpr.jaxpr, axis_env.get())
+    return memoized(body_jaxpr.jaxpr, key, lambda: restage(fun, avals, body_jaxpr.jaxpr))
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["cond_jaxpr"]) | axes_used(params["body_jaxpr"])
 
@@ -276,6 +313,7 @@ while_p = Primitive(
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
+    checked=_checked,
 )
 
 

@@ -82,6 +82,7 @@ def linalg(
         jvp=None if jvp is None else forward,
         transpose=transpose,
         batch=batch or batched,
+        nan_checked=True,
     )
     return made
 

@@ -78,6 +78,7 @@ def _reduction(
     accepts: str,
     tangent: Callable[..., Any],
     transpose: Callable[..., Any] | None = None,
+    nan_checked: bool = False,
 ) -> Primitive:
     """A windowed reduction with `op`, beginning with ``start(dtype)``; `tangent(t, x, **window)` is its derivative."""
 
@@ -98,7 +99,7 @@ def _reduction(
         assert dim is not None
         return made.bind(args[0], **with_axis(window, dim)), dim
 
-    made = Primitive(name, types=types, lower=lower, jvp=jvp, transpose=transpose, batch=batch)
+    made = Primitive(name, types=types, lower=lower, jvp=jvp, transpose=transpose, batch=batch, nan_checked=nan_checked)
     return made
 
 
@@ -137,6 +138,7 @@ reduce_window_sum = _reduction(
     accepts=NUMBER,
     tangent=lambda t, x, **window: reduce_window_sum(t, **window),
     transpose=_sum_transpose,
+    nan_checked=True,
 )
 reduce_window_max = _reduction(
     "reduce_window_max",
@@ -237,6 +239,7 @@ select_and_gather_add = Primitive(
     jvp=_follow_jvp(lambda: select_and_gather_add),
     transpose=_gather_transpose,
     batch=_follow_batch(lambda: select_and_gather_add),
+    nan_checked=False,
 )
 
 
@@ -280,4 +283,5 @@ select_and_scatter_add = Primitive(
         None,
     ],
     batch=_follow_batch(lambda: select_and_scatter_add),
+    nan_checked=True,
 )

@@ -70,6 +70,7 @@ def reducer(
     check: Callable[[ShapedArray, Axes], None] = lambda x, axes: None,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
+    nan_checked: bool = False,
 ) -> Primitive:
     """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
 
@@ -107,6 +108,7 @@ def reducer(
         jvp=None if jvp is None else differentiate,
         transpose=transpose,
         batch=batch,
+        nan_checked=nan_checked,
     )
     return made
 
@@ -154,6 +156,7 @@ reduce_sum = reducer(
     check=_check_half,
     jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
     transpose=_sum_transpose,
+    nan_checked=True,
 )
 
 
@@ -208,7 +211,9 @@ def _transposed(x: Any, order: Axes) -> Any:
     return x if order == tuple(range(len(order))) else transpose(x, permutation=order)
 
 
-reduce_prod = reducer("reduce_prod", "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER, jvp=_product_jvp)
+reduce_prod = reducer(
+    "reduce_prod", "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER, jvp=_product_jvp, nan_checked=True
+)
 
 
 def _no_tangent(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
@@ -271,6 +276,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
             Zero(typeof(out).tangent()),
         ),
         batch=batch,
+        nan_checked=False,
     )
     return made
 

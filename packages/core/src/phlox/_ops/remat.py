@@ -16,6 +16,7 @@ from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoist
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
+from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from .._transform.transpose import is_linear
@@ -211,6 +212,11 @@ def _batch(
     return _bind(derived, args, how), out_dims
 
 
+def _checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, **how: Any) -> list[Any]:
+    program, tree = checks.program(jaxpr, [typeof(x) for x in args])
+    return checks.results(_bind(program, [*checks.leaves, *args], how), tree)
+
+
 checkpoint = Primitive(
     "remat2",
     multiple_results=True,
@@ -225,6 +231,7 @@ checkpoint = Primitive(
     eager=_eager,
     axes=lambda params: axes_used(params["jaxpr"]),
     effects=effects_inside,
+    checked=_checked,
 )
 
 name_p = Primitive(
@@ -234,4 +241,5 @@ name_p = Primitive(
     jvp=lambda primals, tangents, name: (name_p.bind(*primals, name=name), tangents[0]),
     batch=lambda axis, args, dims, name: (name_p.bind(*args, name=name), dims[0]),
     extend=lambda params, trailing, *avals: params,
+    nan_checked=False,
 )

@@ -105,4 +105,5 @@ remat_opt = Primitive(
     axes=lambda params: axes_used(params["fwd_jaxpr"]),
     effects=effects_inside,
     narrow=_narrow,
+    nan_checked=True,
 )

@@ -72,7 +72,12 @@ def _bits_batch(
 
 
 rng_bit_generator = Primitive(
-    "rng_bit_generator", multiple_results=True, types=_bits_types, lower=_bits_text, batch=_bits_batch
+    "rng_bit_generator",
+    multiple_results=True,
+    types=_bits_types,
+    lower=_bits_text,
+    batch=_bits_batch,
+    nan_checked=False,
 )
 
 
@@ -89,4 +94,4 @@ def _uniform_text(f: Function, a: Value, b: Value, *, shape: Sequence[int]) -> V
     return f.op("stablehlo.rng", [a, b, lengths], f.out, "rng_distribution = #stablehlo<rng_distribution UNIFORM>")
 
 
-rng_uniform = Primitive("rng_uniform", types=_uniform_types, lower=_uniform_text)
+rng_uniform = Primitive("rng_uniform", types=_uniform_types, lower=_uniform_text, nan_checked=True)

@@ -111,7 +111,9 @@ def cumulative(
         assert dim is not None
         return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
 
-    made = Primitive(name, types=types, lower=lower, jvp=differentiate, transpose=transpose, batch=batch)
+    made = Primitive(
+        name, types=types, lower=lower, jvp=differentiate, transpose=transpose, batch=batch, nan_checked=True
+    )
     return made
 
 

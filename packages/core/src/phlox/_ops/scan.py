@@ -515,6 +515,17 @@ def _steps(
         carry = outs[:num_carry]
 
 
+def _checked(
+    checks: Any, *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **how: Any
+) -> list[Any]:
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    avals = [*map(typeof, consts), *map(typeof, carry), *(row_of(typeof(x)) for x in xs)]
+    checks.make_room(checks.program(jaxpr, avals, num_consts)[1])
+    program, tree = checks.program(jaxpr, avals, num_consts)
+    last, rows = _bind(program, consts, [*checks.leaves, *carry], xs, {"length": length, **how})
+    return checks.results([*last, *rows], tree)
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["jaxpr"])
 
@@ -532,4 +543,5 @@ scan = Primitive(
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
+    checked=_checked,
 )

@@ -40,6 +40,7 @@ def structural(
     batch: Callable[..., Any],
     extend: Callable[..., Params] | None = None,
     show: Callable[..., Params] | None = None,
+    nan_checked: bool = False,
 ) -> Primitive:
     """A linear operation on one array: its tangent goes the same way. `transpose(ct, aval, **params)`."""
 
@@ -64,6 +65,7 @@ def structural(
         batch=batched,
         extend=extend,
         show=show,
+        nan_checked=nan_checked,
     )
     return made
 
@@ -117,6 +119,7 @@ convert_element_type = Primitive(
     jvp=_convert_jvp,
     transpose=_convert_transpose,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
+    nan_checked=False,
 )
 
 
@@ -203,6 +206,7 @@ bitcast_convert_type = Primitive(
         Zero(typeof(out).tangent()),
     ),
     batch=_bitcast_batch,
+    nan_checked=False,
 )
 
 # --- reshape, transpose, broadcast ----------------------------------------------------------------------
@@ -432,6 +436,7 @@ concatenate = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     extend=lambda params, trailing, *xs: params,
+    nan_checked=False,
 )
 
 # --- pad ------------------------------------------------------------------------------------------------
@@ -500,7 +505,9 @@ def _pad_batch(
     return select_n(inside, values, padded), 0
 
 
-pad = Primitive("pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch)
+pad = Primitive(
+    "pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch, nan_checked=True
+)
 
 # --- iota -----------------------------------------------------------------------------------------------
 
@@ -522,4 +529,5 @@ iota = Primitive(
     types=_iota_types,
     lower=_iota_text,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
+    nan_checked=False,
 )

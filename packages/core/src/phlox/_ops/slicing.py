@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._base.errors import ShapeError
+from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
@@ -14,7 +17,7 @@ from .._transform.transpose import is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from .._xla.text import Function, Value, i64_array
 from .families import literal
-from .shape import broadcast_in_dim, concatenate, pad, structural
+from .shape import broadcast_in_dim, concatenate, convert, pad, reshape, structural
 
 Ints = tuple[int, ...]
 
@@ -144,6 +147,7 @@ split = Primitive(
     transpose=_split_transpose,
     batch=_split_batch,
     extend=lambda params, trailing, *xs: params,
+    nan_checked=False,
 )
 
 # --- dynamic_slice --------------------------------------------------------------------------------------
@@ -220,6 +224,18 @@ def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) 
     return concatenate(*columns, dimension=1)
 
 
+def _dynamic_slice_requires(checks: Any, x: Any, *starts: Any, slice_sizes: Ints) -> None:
+    shape = typeof(x).shape
+    checks.inside(shape, lambda: _fitting(starts, shape, slice_sizes))
+
+
+def _fitting(starts: Sequence[Any], shape: Ints, sizes: Ints) -> tuple[Any, Ints, Ints]:
+    """Start indices as a vector, their axes, and how large they may be for parts of these sizes."""
+    parts = [reshape(convert(x, dtypes.int32), new_sizes=(1,), dimensions=None) for x in starts]
+    vector = concatenate(*parts, dimension=0) if parts else np.zeros(0, np.int32)
+    return vector, tuple(range(len(shape))), tuple(n - k for n, k in zip(shape, sizes, strict=True))
+
+
 dynamic_slice = Primitive(
     "dynamic_slice",
     remembers=True,
@@ -229,6 +245,8 @@ dynamic_slice = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
+    requires=_dynamic_slice_requires,
+    nan_checked=False,
 )
 
 # --- dynamic_update_slice -------------------------------------------------------------------------------
@@ -271,7 +289,8 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
             for a, d in ((x, dims[0]), (update, dims[1]))
         )
         return dynamic_update_slice(x, update, literal(starts[0], 0), *starts), 0
-    from .indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
+    from .indexing import GatherScatterMode, ScatterDimensionNumbers
+    from .scatter import scatter
 
     every = tuple(range(len(starts)))
     return scatter.rule("batch")(
@@ -285,6 +304,11 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
     )
 
 
+def _update_requires(checks: Any, x: Any, update: Any, *starts: Any) -> None:
+    shape = typeof(x).shape
+    checks.inside(shape, lambda: _fitting(starts, shape, typeof(update).shape))
+
+
 dynamic_update_slice = Primitive(
     "dynamic_update_slice",
     types=_update_types,
@@ -293,4 +317,6 @@ dynamic_update_slice = Primitive(
     transpose=_update_transpose,
     batch=_update_batch,
     extend=lambda params, trailing, *avals: params,
+    requires=_update_requires,
+    nan_checked=False,
 )

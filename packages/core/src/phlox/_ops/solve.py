@@ -151,4 +151,5 @@ linear_solve = Primitive(
     eager=_eager,
     axes=_axes,
     effects=lambda params: effects_inside({"solve": params["jaxprs"].solve}),
+    nan_checked=True,
 )

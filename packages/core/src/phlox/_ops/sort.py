@@ -103,4 +103,12 @@ def _sort_batch(
     return sort(*moved, dimension=dimension + 1, **params), [0] * len(moved)
 
 
-sort = Primitive("sort", multiple_results=True, types=_sort_types, lower=_sort_text, jvp=_sort_jvp, batch=_sort_batch)
+sort = Primitive(
+    "sort",
+    multiple_results=True,
+    types=_sort_types,
+    lower=_sort_text,
+    jvp=_sort_jvp,
+    batch=_sort_batch,
+    nan_checked=False,
+)

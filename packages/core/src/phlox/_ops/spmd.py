@@ -255,6 +255,29 @@ def _batch(
     return bind(derived, args, mesh, specs, out, manual), out_dims
 
 
+def _checked(
+    checks: Any, *args: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[Any]:
+    """Each device has an error of its own; that of the first device that has one is kept."""
+    leaves = checks.leaves
+    with inside(mesh, manual):
+        program, tree = checks.program(jaxpr, jaxpr.in_avals)
+        width = tree.num_leaves
+
+        def fun(*xs: Any) -> list[Any]:
+            outs = eval_jaxpr(program.jaxpr, program.consts, *xs)
+            rows = [reshape(x, new_sizes=(1, *typeof(x).shape), dimensions=None) for x in outs[:width]]
+            return [*rows, *outs[width:]]
+
+        stacked = restage(fun, program.in_avals, program.jaxpr)
+    each = PartitionSpec(tuple(name for name in mesh.axis_names if name in manual))
+    in_specs = (*[PartitionSpec()] * len(leaves), *in_specs)
+    outs = bind(stacked, [*leaves, *args], mesh, in_specs, (*[each] * width, *out_specs), manual)
+    results = checks.results(outs, tree)
+    checks.error = checks.error.reduced()
+    return results
+
+
 def _show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     return {name: params[name] for name in ("in_specs", "jaxpr", "manual", "mesh", "out_specs")}
@@ -273,4 +296,5 @@ shard_map = Primitive(
     effects=effects_inside,
     axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),
     show=_show,
+    checked=_checked,
 )

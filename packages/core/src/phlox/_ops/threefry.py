@@ -66,7 +66,9 @@ def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[A
     return threefry2x32.bind(*lined), [dim, dim]
 
 
-threefry2x32 = Primitive("threefry2x32", multiple_results=True, types=_types, lower=_text, batch=_batch)
+threefry2x32 = Primitive(
+    "threefry2x32", multiple_results=True, types=_types, lower=_text, batch=_batch, nan_checked=False
+)
 
 # --- keys and counters ----------------------------------------------------------------------------------
 

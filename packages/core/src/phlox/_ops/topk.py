@@ -74,6 +74,7 @@ top_k = Primitive(
     lower=_text,
     jvp=lambda primals, tangents, **params: _follow(primals, tangents, top_k(*primals, **params), params["axis"]),
     batch=_batch,
+    nan_checked=False,
 )
 
 # --- approximate ----------------------------------------------------------------------------------------
@@ -152,4 +153,5 @@ approx_top_k = Primitive(
         primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
     ),
     batch=_approx_batch,
+    nan_checked=False,
 )

@@ -1,9 +1,8 @@
 """Checks in functions that are compiled: `jax.experimental.checkify`."""
 
-from .._api import checked_programs as _rules  # noqa: F401  (its rules are in the table once it is imported)
 from .._api.checked_operations import automatic_checks, div_checks, float_checks, index_checks, nan_checks
-from .._api.checkify import ErrorCategory, check, check_error, checkify, debug_check, user_checks
-from .._ops.check import Error, JaxRuntimeError, init_error
+from .._api.checkify import check, check_error, checkify, debug_check, user_checks
+from .._ops.check import Error, ErrorCategory, JaxRuntimeError, init_error
 
 all_checks = automatic_checks | user_checks
 

@@ -15,8 +15,8 @@ from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
-from .._ops import elementwise as e, indexing as _indexing, rng as _rng, shape as ops, slicing
-from .._ops.indexing import GatherScatterMode
+from .._ops import elementwise as e, rng as _rng, scatter as _scatters, shape as ops, slicing
+from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
 from ..numpy._at import program_of_element
 from ..numpy._promote import canonical_axis, check, check_one, type_of
@@ -143,7 +143,7 @@ def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[...,
         operand: Any,
         scatter_indices: Any,
         updates: Any,
-        dimension_numbers: _indexing.ScatterDimensionNumbers,
+        dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
@@ -172,18 +172,18 @@ def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[...,
 
 
 def _subtract(operand: Any, indices: Any, updates: Any, **options: Any) -> Any:
-    return _indexing.scatter_add(operand, indices, e.neg(updates), **options)
+    return _scatters.scatter_add(operand, indices, e.neg(updates), **options)
 
 
-scatter = _scatter("scatter", _indexing.scatter, "written", "Array([1, 2, 4], dtype=int32)")
-scatter_add = _scatter("scatter_add", _indexing.scatter_add, "added", "Array([1, 2, 7], dtype=int32)")
+scatter = _scatter("scatter", _scatters.scatter, "written", "Array([1, 2, 4], dtype=int32)")
+scatter_add = _scatter("scatter_add", _scatters.scatter_add, "added", "Array([1, 2, 7], dtype=int32)")
 scatter_sub = _scatter("scatter_sub", _subtract, "subtracted", "Array([ 1,  2, -1], dtype=int32)")
-scatter_mul = _scatter("scatter_mul", _indexing.scatter_mul, "multiplied", "Array([ 1,  2, 12], dtype=int32)")
+scatter_mul = _scatter("scatter_mul", _scatters.scatter_mul, "multiplied", "Array([ 1,  2, 12], dtype=int32)")
 scatter_min = _scatter(
-    "scatter_min", _indexing.scatter_min, "in place of larger elements", "Array([1, 2, 3], dtype=int32)"
+    "scatter_min", _scatters.scatter_min, "in place of larger elements", "Array([1, 2, 3], dtype=int32)"
 )
 scatter_max = _scatter(
-    "scatter_max", _indexing.scatter_max, "in place of smaller elements", "Array([1, 2, 4], dtype=int32)"
+    "scatter_max", _scatters.scatter_max, "in place of smaller elements", "Array([1, 2, 4], dtype=int32)"
 )
 
 
@@ -192,7 +192,7 @@ def scatter_apply(
     operand: Any,
     scatter_indices: Any,
     func: Callable[[Any], Any],
-    dimension_numbers: _indexing.ScatterDimensionNumbers,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
@@ -210,12 +210,12 @@ def scatter_apply(
       update_shape: the shape that updates at these places would have.
       indices_are_sorted, unique_indices, mode: as for `scatter`.
 
-    >>> numbers = _indexing.ScatterDimensionNumbers((), (0,), (0,))
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter_apply(np.int32([1, 2, 3]), np.int32([[2], [2]]), lambda x: x * 10, numbers, update_shape=(2,))
     Array([  1,   2, 300], dtype=int32)
     """
     operand, scatter_indices = check("scatter_apply", operand, scatter_indices)
-    return _indexing.scatter_apply(
+    return _scatters.scatter_apply(
         operand,
         scatter_indices,
         jnp.zeros(as_shape(update_shape), type_of(operand).dtype),
@@ -245,7 +245,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     return gather(
         src,
         jnp.concatenate(columns, 1),
-        _indexing.GatherDimensionNumbers(kept, tuple(axes), tuple(axes)),
+        GatherDimensionNumbers(kept, tuple(axes), tuple(axes)),
         [1 if i in axes else n for i, n in enumerate(shape)],
     )
 

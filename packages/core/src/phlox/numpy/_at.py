@@ -16,7 +16,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import ClosedJaxpr
 from .._ir.promotion import promote
-from .._ops import elementwise as e, indexing as ops
+from .._ops import elementwise as e, scatter as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from .._ops.shape import literal_of
 from .._trace.trace import Tracer
