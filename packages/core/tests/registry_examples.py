@@ -21,8 +21,8 @@ from phlox._ops.custom import Rule
 from phlox._ops.custom_vmap import BatchRule
 from phlox._ops.dot import Precision
 from phlox._ops.fft import FftType
+from phlox._ops.generators import THREEFRY
 from phlox._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from phlox._ops.keys import THREEFRY
 from phlox._ops.rng import RandomAlgorithm
 from phlox._ops.solve import LinearSolve
 from phlox._xla.mesh import Mesh, PartitionSpec

@@ -135,7 +135,6 @@ FIXED = {
     "jax2tf_associative_scan_reductions": (False, True),
     "thread_guard": (False, True),
     "array_garbage_collection_guard": (None, "fatal"),
-    "default_prng_impl": ("threefry2x32", "rbg"),
     "threefry_partitionable": (True, False),
     "debug_key_reuse": (False, True),
 }

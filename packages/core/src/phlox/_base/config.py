@@ -147,7 +147,10 @@ FLAGS: dict[str, Flag] = {
     "legacy_prng_key": Flag(_one_of("allow", "warn", "error"), "allow", True, "What to do with keys that are uint32."),
     "enable_custom_prng": Flag(_boolean, False, True, "PRNGKey returns new-style keys."),
     "default_prng_impl": Flag(
-        _only(str, "threefry2x32", "phlox has no other generator"), "threefry2x32", True, "The generator of keys."
+        _one_of("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
+        "threefry2x32",
+        True,
+        "The generator of keys that are made without naming one.",
     ),
     "threefry_partitionable": Flag(
         _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As it says."

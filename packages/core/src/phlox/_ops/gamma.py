@@ -10,21 +10,25 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis, run_batched
-from .._transform.words import Zero
+from .._transform.words import Zero, zeros
 from . import elementwise as e
 from .families import lowered_as
 from .formula import Formula, exp, log, log1p, sqrt
+from .generators import Impl
 from .incomplete import sample_derivative
-from .keys import THREEFRY, is_key, random_split, random_wrap
+from .keys import is_key, random_split, random_wrap, with_impl
+from .logic import lt
 from .loop import repeat
 from .shape import reshape, squeeze
-from .slicing import slice_
+from .slicing import dynamic_slice, dynamic_update_slice, slice_
 from .uniform import normal, unit
 
 
@@ -70,15 +74,28 @@ def _sample(key: Any, alpha: Any, log_space: bool) -> Any:
     return (log(d) + log(v) + (large | log_u.equals(0)).where(zero, log_u * (one / a))).x
 
 
-def _samples(words: Any, alphas: Any, log_space: bool) -> Any:
+def _samples(words: Any, alphas: Any, impl: Impl, log_space: bool) -> Any:
     shape = typeof(alphas).shape
-    keys = random_wrap(words, impl=THREEFRY)
+    keys = random_wrap(words, impl=impl)
     count = math.prod(shape[typeof(keys).ndim :])
     size = math.prod(shape)
     flat = [reshape(x, new_sizes=(size,), dimensions=None) for x in (random_split(keys, shape=(count,)), alphas)]
+    if not impl.elementwise and size:  # as in JAX: of these generators the first key would serve all samples
+        return reshape(_one_by_one(flat[0], flat[1], log_space), new_sizes=shape, dimensions=None)
     (drawn,), (dim,) = run_batched(lambda k, a: [_sample(k, a, log_space)], BatchAxis(size), flat, [0, 0])
     assert dim == 0
     return reshape(drawn, new_sizes=shape, dimensions=None)
+
+
+def _one_by_one(keys: Any, alphas: Any, log_space: bool) -> Any:
+    size = typeof(alphas).size
+
+    def turn(i: Any, drawn: Any) -> list[Any]:
+        key, alpha = (squeeze(dynamic_slice(x, i, slice_sizes=(1,)), dimensions=(0,)) for x in (keys, alphas))
+        sample = reshape(_sample(key, alpha, log_space), new_sizes=(1,), dimensions=None)
+        return [e.add(i, np.int32(1)), dynamic_update_slice(drawn, sample, i)]
+
+    return repeat(lambda i, _: lt(i, np.int32(size)), turn, [np.int32(0), zeros(typeof(alphas))])[1]
 
 
 def _types(keys: ShapedArray, alphas: ShapedArray, log_space: bool) -> ShapedArray:
@@ -112,6 +129,6 @@ random_gamma = Primitive(
     lower=lowered_as(_samples),
     jvp=_jvp,
     batch=_batch,
-    extend=lambda params, trailing, *avals: params,
+    extend=with_impl,
     nan_checked=True,
 )

@@ -22,7 +22,7 @@ from .._transform.batch import BatchAxis, Dim
 from .._xla.text import Function, Value
 from .families import batch_elementwise, broadcast_shape, fit
 from .logic import or_, shift_left, shift_right_logical, xor
-from .shape import broadcast_in_dim, concatenate, convert, iota, reshape
+from .shape import bitcast_convert_type, broadcast_in_dim, concatenate, convert, iota, reshape
 from .slicing import along
 
 u32 = dtypes.uint32
@@ -90,7 +90,7 @@ def pair(first: Any, second: Any) -> Any:
     return concatenate(*columns, dimension=len(shape))
 
 
-def _counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
+def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
     """0, 1, 2 … in the order of the elements of `shape`, as high and low words."""
     high = broadcast_in_dim(np.uint32(0), shape=shape, broadcast_dimensions=()) if shape else np.uint32(0)
     if not shape:
@@ -99,17 +99,17 @@ def _counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
     if size <= 2**32:
         flat = iota(dtype=u32, shape=(size,), dimension=0)
         return high, reshape(flat, new_sizes=shape, dimensions=None)
-    flat = iota(dtype=dtypes.uint64, shape=(size,), dimension=0)
-    low = convert(flat, u32)
-    top = convert(shift_right_logical(flat, np.uint64(32)), u32)
-    return tuple(reshape(w, new_sizes=shape, dimensions=None) for w in (top, low))
+    # There are no numbers of 64 bits to shift by where 64-bit mode is off, but bits can be read as two words.
+    pairs = bitcast_convert_type(iota(dtype=dtypes.uint64, shape=(size,), dimension=0), new_dtype=u32)
+    low, top = (reshape(along(pairs, 1, i, i + 1), new_sizes=shape, dimensions=None) for i in (0, 1))
+    return top, low
 
 
 def _encrypt(keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """The two words of the cipher for each key and each counter of `shape`; results have shape keys + `shape`."""
     k0, k1 = words(keys)
     outer = typeof(k0).shape
-    high, low = _counters(shape)
+    high, low = counters(shape)
     if outer:
         full = (*outer, *shape)
         front, back = tuple(range(len(outer))), tuple(range(len(outer), len(full)))
@@ -119,14 +119,19 @@ def _encrypt(keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     return first, second
 
 
-def seed(seeds: Any) -> Any:
-    """Keys of integer seeds: the high and the low 32 bits of each."""
+def high_and_low(seeds: Any) -> tuple[Any, Any]:
+    """The high and the low 32 bits of integers."""
     aval = typeof(seeds)
     if dtypes.bits(aval.dtype) > 32:
         high = convert(shift_right_logical(seeds, np.asarray(32, aval.dtype)[()]), u32)
     else:
         high = broadcast_in_dim(np.uint32(0), shape=aval.shape, broadcast_dimensions=()) if aval.shape else np.uint32(0)
-    return pair(high, convert(seeds, u32))
+    return high, convert(seeds, u32)
+
+
+def seed(seeds: Any) -> Any:
+    """Keys of integer seeds: the high and the low 32 bits of each."""
+    return pair(*high_and_low(seeds))
 
 
 def split(keys: Any, shape: tuple[int, ...]) -> Any:

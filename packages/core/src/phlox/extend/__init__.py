@@ -18,7 +18,7 @@ from .._transform.batch import BatchAxis
 from .._transform.transpose import Linear, is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis
 from .._xla.text import Function, Value
-from . import core
+from . import core, random
 
 __all__ = [
     "ANY",
@@ -49,6 +49,7 @@ __all__ = [
     "move_axis",
     "primitive",
     "primitives",
+    "random",
     "tree_error",
     "unary",
     "user_location",

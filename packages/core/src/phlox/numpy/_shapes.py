@@ -38,12 +38,14 @@ def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
         return tuple([operator.index(n) for n in lengths])
     except TracerIntegerConversionError:
         raise ArgumentError(
-            f"{function or 'shape'}: {shape!r} depends on values that are not known while the program is traced",
+            f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}, "
+            "which depends on values that are not known while the program is traced",
             instead="a static argument (static_argnums, static_argnames), or the shape of an array",
         ) from None
     except TypeError:
         raise ArgumentError(
-            f"{function or 'shape'}: {shape!r} is no shape", instead="an int or a sequence of ints"
+            f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}",
+            instead="an int or a sequence of ints",
         ) from None
 
 

@@ -13,11 +13,12 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ops import logic
 from ..numpy._promote import canonical_axis, check, check_one, promote_inexact, type_of
 from ..numpy._shapes import as_shape, expand_dims
-from ._distributions import gumbel
+from ._distributions import gumbel, precision
 from ._keys import checked
-from ._samplers import Shape, _shape, bernoulli, permutation, precise, randint, uniform
+from ._samplers import Shape, _shape, bernoulli, permutation, randint, uniform
 
 
 def _dtype(function: str, dtype: Any) -> Any:
@@ -79,7 +80,8 @@ def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, repla
     count = math.prod(front)
     if count > aval.shape[axis]:
         raise OptionError(
-            f"categorical: {count} samples without replacement from {aval.shape[axis]} categories", instead="fewer"
+            f"Number of samples without replacement ({count}) cannot exceed the number of categories "
+            f"({aval.shape[axis]}) of categorical",
         )
     found = _best(jnp.moveaxis(logits + gumbel(key, aval.shape, aval.dtype, mode), axis, -1), count)
     return jnp.reshape(jnp.moveaxis(found, -1, 0), shape)
@@ -95,7 +97,7 @@ def categorical(
       logits: unnormalised logarithms of probabilities; further axes are independent distributions.
       shape: of the result; its last axes are those of `logits` without `axis`.
       replace: False draws different categories (the Gumbel top-k trick).
-      mode: 'low' or 'high', see `gumbel`.
+      mode: 'low', 'high' or 'highest', see `gumbel`.
 
     >>> from phlox import random
     >>> random.categorical(random.key(0), jnp.log(jnp.array([0.0, 1.0])), shape=(3,))
@@ -103,7 +105,7 @@ def categorical(
     """
     key, _ = checked("categorical", key)
     logits = check_one("categorical", logits)
-    precise("categorical", mode)
+    precision("categorical", mode)
     aval = type_of(logits)
     at = canonical_axis(axis, aval.ndim, "categorical")
     batch = (*aval.shape[:at], *aval.shape[at + 1 :])
@@ -128,7 +130,7 @@ def choice(
       shape: of what is drawn; it takes the place of `axis` in the shape of `a`.
       replace: whether an element may be drawn twice.
       p: probabilities, one for each element; equal ones by default.
-      mode: 'low' or 'high', see `gumbel`; for `p` without replacement.
+      mode: 'low', 'high' or 'highest', see `gumbel`; for `p` without replacement.
 
     >>> from phlox import random
     >>> sorted(random.choice(random.key(0), 4, (4,), replace=False).tolist())
@@ -172,4 +174,5 @@ def _weighted(key: Any, p: Any, size: int, shape: tuple[int, ...], replace: bool
     total = jnp.cumsum(weights)
     drawn = total[-1] * (1 - uniform(key, shape, total.dtype))
     # How many partial sums lie below: the first element whose sum reaches what was drawn.
-    return (total < drawn[..., np.newaxis]).sum(-1).astype(int)
+    below = logic.lt(*jnp.broadcast_arrays(total, drawn[..., np.newaxis]))
+    return below.sum(-1).astype(int)

@@ -82,7 +82,7 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = None) -> Any:
     key, _ = checked("poisson", key)
     wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "poisson")
     if dtypes.kind(wanted) not in "iu":
-        raise DtypeError(f"poisson: dtype must be an integer, got {wanted}")
+        raise DtypeError(f"dtype argument to `poisson` must be an int dtype, got {wanted}")
     return _poisson(key, lam, _shape("poisson", shape, lam), wanted)
 
 

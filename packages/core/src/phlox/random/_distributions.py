@@ -11,12 +11,14 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
+from .._base.errors import OptionError
 from .._ir import dtypes
 from .._ops import elementwise as e, keys as ops
-from .._ops.shape import convert
+from .._ops.logic import clz
+from .._ops.shape import bitcast_convert_type, convert
 from ..numpy._shapes import as_shape
 from ._keys import checked
-from ._samplers import Shape, _float, _shape, normal, precise, uniform
+from ._samplers import Shape, _float, _shape, normal, uniform
 
 
 def _number(value: float, dtype: Any) -> Any:
@@ -75,10 +77,41 @@ maxwell = _sampler("maxwell", "the Maxwell distribution: lengths of normal vecto
 # --- Gumbel: the largest of many, which chooses among logits ---------------------------------------------
 
 
+def precision(function: str, mode: str | None) -> str:
+    """How many random bits a `mode` asks for: "low", "high" or "highest"."""
+    if mode not in (None, "low", "high", "highest"):
+        raise OptionError(f"{function}: unknown mode {mode!r}", instead="'low', 'high' or 'highest'")
+    return mode or "low"
+
+
+def _from_64_bits(high: Any, low: Any) -> Any:
+    """float32 of a binary fraction below 1 of 64 bits, as exact as it can be."""
+    info = dtypes.finfo(dtypes.float32)
+    zeros = clz(high)
+    all_zero = zeros == 32
+    zeros_low = clz(low)
+    behind = jnp.where(all_zero, low << zeros_low, low >> (32 - zeros))
+    mantissa = ((high << zeros | behind) >> (32 - info.nmant - 1)) & ((1 << info.nmant) - 1)
+    exponent = (-info.minexp - jnp.where(all_zero, 32 + zeros_low, zeros)) << info.nmant
+    return bitcast_convert_type((exponent & ((1 << 30) - (1 << (info.nmant - 1)))) | mantissa, new_dtype=dtypes.float32)
+
+
+def _gumbel_of_64_bits(key: Any, shape: tuple[int, ...]) -> Any:
+    """By log for upper fractions and log1p for the lower ones, so that both tails are exact."""
+    high, low = ops.random_bits(key, bit_width=32, shape=(2, *shape))
+    lower = high < 1 << 31
+    # The fraction, or what it lacks of 1: its negative in two's complement.
+    carry = (low == 0).astype(dtypes.uint32)
+    u = _from_64_bits(jnp.where(lower, high, ~high + carry), jnp.where(lower, low, ~low + 1))
+    return -jnp.log(-jnp.where(lower, jnp.log1p(-u), jnp.log(u)))
+
+
 @functools.partial(jit, static_argnums=(1, 2, 3))
-def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, high: bool) -> Any:
+def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+    if mode == "highest" and dtype == dtypes.float32:
+        return _gumbel_of_64_bits(key, shape)
     info = dtypes.finfo(dtype)
-    if not high:
+    if mode == "low":
         return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=info.tiny, maxval=1.0)))
     coarse, fine = uniform(key, (2, *shape), dtype)
     u = jnp.where(coarse >= 0.5, coarse, coarse + 2**-info.nmant * fine + info.tiny)
@@ -90,14 +123,14 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = No
     """Random numbers of the standard Gumbel distribution, by -log(-log(u)).
 
     The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits. With
-    ``mode="high"`` twice as many random bits reach further into its tail.
+    ``mode="high"`` twice as many random bits reach further into its tail; ``mode="highest"`` uses all of them.
 
     >>> from phlox import random
     >>> random.gumbel(random.key(0), (2,)).shape
     (2,)
     """
     key, _ = checked("gumbel", key)
-    return _gumbel(key, as_shape(shape, "gumbel"), _float("gumbel", dtype), precise("gumbel", mode))
+    return _gumbel(key, as_shape(shape, "gumbel"), _float("gumbel", dtype), precision("gumbel", mode))
 
 
 # --- with parameters --------------------------------------------------------------------------------------

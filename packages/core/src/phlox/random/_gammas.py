@@ -165,7 +165,7 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def t(key: Any, df: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Any:
     """Random numbers of Student's t distribution with `df` degrees of freedom.
 
     >>> from phlox import random

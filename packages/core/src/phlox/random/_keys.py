@@ -14,7 +14,7 @@ from .._base.errors import DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
-from .._ops import keys as ops
+from .._ops import generators, keys as ops
 from .._ops.shape import convert
 from .._trace.trace import not_an_array
 
@@ -34,18 +34,19 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
     aval = _type(key, function)
     typed = ops.is_key(aval)
     if not typed:
-        if aval.dtype != dtypes.uint32 or aval.shape[-1:] != (2,):
+        impl = ops.find_impl(None)
+        if aval.dtype != dtypes.uint32 or aval.shape[-1:] != impl.key_shape:
             raise DtypeError(
                 f"{function} takes a PRNG key, got {aval.short}",
                 instead="phlox.random.key(seed)",
                 aval=aval,
             )
         _legacy(function)
-        key = ops.random_wrap(key, impl=ops.THREEFRY)
+        key = ops.random_wrap(key, impl=impl)
         aval = _type(key, function)
     if single and aval.shape:
         raise ShapeError(
-            f"{function} takes one key, got an array of keys of shape {aval.shape}",
+            f"{function} accepts a single key, but was given a key array of shape {aval.shape}",
             instead=f"phlox.vmap({function}), or one key of the array",
             shapes=[aval.shape],
         )
@@ -90,12 +91,12 @@ def _seeds(seed: Any, function: str) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames="impl")
-def _make(seed: Any, impl: ops.Impl) -> Any:
+def _make(seed: Any, impl: generators.Impl) -> Any:
     return ops.random_seed(seed, impl=impl)
 
 
 @functools.partial(jit, inline=True, static_argnames="impl")
-def _make_raw(seed: Any, impl: ops.Impl) -> Any:
+def _make_raw(seed: Any, impl: generators.Impl) -> Any:
     return ops.random_unwrap(ops.random_seed(seed, impl=impl))
 
 
@@ -105,10 +106,10 @@ def key_dtype(impl_spec: Any = None) -> Any:
     >>> key_dtype()
     key<fry>
     """
-    return ops.key_dtype(ops.find_impl(impl_spec).name)
+    return ops.key_dtype(impl_spec)
 
 
-def _impl(function: str, impl: Any, dtype: Any) -> ops.Impl:
+def _impl(function: str, impl: Any, dtype: Any) -> generators.Impl:
     """The generator that is asked for, by its name or by the element type of its keys."""
     if impl is not None and dtype is not None:
         raise OptionError(f"{function} takes impl or dtype, not both")
@@ -159,14 +160,15 @@ def key_data(keys: Any) -> Any:
     return ops.random_unwrap(keys)
 
 
-def key_impl(keys: Any) -> str:
-    """The generator that keys belong to, by name, as `key` and `wrap_key_data` take it.
+def key_impl(keys: Any) -> Any:
+    """The generator that keys belong to, as `key` and `wrap_key_data` take it: its name if it is one of phlox's own.
 
     >>> key_impl(key(0))
     'threefry2x32'
     """
     keys, _ = checked("key_impl", keys, single=False)
-    return _type(keys, "key_impl").dtype.impl.name
+    impl = _type(keys, "key_impl").dtype.impl
+    return impl.name if impl == generators.KNOWN.get(impl.name) else impl
 
 
 def clone(key: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
-from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
+from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, keys as ops, logic
 from .._ops.shape import convert, iota
@@ -36,19 +36,10 @@ def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     return wanted
 
 
-def precise(function: str, mode: str | None) -> bool:
-    """Whether a `mode` asks for twice as many random bits."""
-    if mode == "highest":
-        raise UnsupportedError(f"{function}: mode='highest'", instead="mode='high'")
-    if mode not in (None, "low", "high"):
-        raise OptionError(f"{function}: unknown mode {mode!r}", instead="'low' or 'high'")
-    return mode == "high"
-
-
 def _float(function: str, dtype: Any) -> Any:
     found = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
     if dtypes.kind(found) != "f":
-        raise DtypeError(f"{function}: dtype must be floating, got {found}")
+        raise DtypeError(f"dtype argument to `{function}` must be a float dtype, got {found}")
     return found
 
 
@@ -71,7 +62,7 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     key, _ = checked("bits", key)
     wanted = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.user_dtype(dtype, "bits")
     if dtypes.kind(wanted) != "u":
-        raise DtypeError(f"bits: dtype must be an unsigned integer, got {wanted}")
+        raise DtypeError(f"dtype argument to `bits` must be an unsigned int dtype, got {wanted}")
     return _bits(key, shape=as_shape(shape, "bits"), bit_width=dtypes.bits(wanted))
 
 
@@ -134,7 +125,7 @@ def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     key, _ = checked("normal", key)
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "normal")
     if not dtypes.is_inexact(wanted):
-        raise DtypeError(f"normal: dtype must be floating or complex, got {wanted}")
+        raise DtypeError(f"dtype argument to `normal` must be a float or complex dtype, got {wanted}")
     return _normal(key, as_shape(shape, "normal"), wanted)
 
 
@@ -146,7 +137,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
     out = e.mul(root, e.erf_inv(u))
     inf = np.asarray(np.inf, dtype)[()]
     # Rounding must not push a number out of the open interval.
-    return jnp.clip(out, jnp.nextafter(low, inf), jnp.nextafter(high, -inf))
+    first, last = (jnp.nextafter(e.stop_gradient(x), edge) for x, edge in ((low, inf), (high, -inf)))
+    return jnp.clip(out, first, last)
 
 
 @takes_out_sharding
@@ -206,7 +198,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
     key, _ = checked("randint", key)
     wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "randint")
     if dtypes.kind(wanted) not in "iu":
-        raise DtypeError(f"randint: dtype must be an integer, got {wanted}")
+        raise DtypeError(f"dtype argument to `randint` must be an int dtype, got {wanted}")
     wanted_shape = _shape("randint", shape, minval, maxval)
     info = dtypes.iinfo(wanted)
     if info.bits >= 32:
@@ -231,7 +223,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None, mode: str = "low") ->
     aval = type_of(check("bernoulli", p)[0])
     if dtypes.kind(aval.dtype) != "f":
         raise DtypeError(f"bernoulli: p must be of floats, got {aval.short}", instead="a probability, as in 0.5")
-    return _bernoulli(key, p, _shape("bernoulli", shape, p), aval.dtype, precise("bernoulli", mode))
+    if mode not in (None, "low", "high"):
+        raise OptionError(f"bernoulli: got mode={mode!r}, expected 'high' or 'low'")
+    return _bernoulli(key, p, _shape("bernoulli", shape, p), aval.dtype, mode == "high")
 
 
 @functools.partial(jit, static_argnums=(2, 3, 4))
@@ -272,6 +266,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     if aval.ndim == 0:
         if dtypes.kind(aval.dtype) not in "iu":
             raise DtypeError(f"permutation: x must be an integer or have axes, got {aval.short}")
+        canonical_axis(axis, 1, "permutation")
         if isinstance(x, Tracer):
             x.__index__()
         count = jnp.arange(int(x))

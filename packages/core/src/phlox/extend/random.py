@@ -1,0 +1,112 @@
+"""``phlox.extend.random``: generators of random numbers, and how to define one.
+
+double = define_prng_impl(key_shape=(2, 2), seed=..., split=..., random_bits=..., fold_in=..., name="double", tag="2x")
+key = phlox.random.key(0, impl=double)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._base.errors import DtypeError
+from .._ops.generators import (
+    RBG as rbg_prng_impl,
+    THREEFRY as threefry_prng_impl,
+    UNSAFE_RBG as unsafe_rbg_prng_impl,
+    Impl,
+)
+from .._ops.keys import random_seed as _random_seed
+from .._ops.threefry import threefry2x32 as threefry2x32_p
+from ..numpy._promote import type_of
+
+__all__ = [
+    "define_prng_impl",
+    "random_seed",
+    "rbg_prng_impl",
+    "seed_with_impl",
+    "threefry2x32_p",
+    "threefry_2x32",
+    "threefry_prng_impl",
+    "unsafe_rbg_prng_impl",
+]
+
+
+def define_prng_impl(
+    *,
+    key_shape: tuple[int, ...],
+    seed: Callable[[Any], Any],
+    split: Callable[[Any, tuple[int, ...]], Any],
+    random_bits: Callable[[Any, int, tuple[int, ...]], Any],
+    fold_in: Callable[[Any, Any], Any],
+    name: str = "<unnamed>",
+    tag: str = "?",
+) -> Any:
+    """A generator of random numbers, for `phlox.random.key` and whatever else takes `impl`.
+
+    Its keys K are arrays of uint32 of shape `key_shape`. The functions take one key; arrays of keys are mapped over.
+
+    Args:
+      seed: makes a key of an integer.
+      split: makes an array of keys of this shape, uint32[*shape, *key_shape], of a key.
+      random_bits: makes unsigned integers of so many bits (8, 16, 32 or 64) and of this shape of a key.
+      fold_in: makes a key of a key and a uint32.
+      name: of the generator, for messages.
+      tag: for printed types: keys are of dtype ``key<tag>``.
+
+    Returns:
+      What stands for the generator; it is hashable.
+
+    >>> double = define_prng_impl(
+    ...     key_shape=(2, 2),
+    ...     seed=lambda seed: jnp.tile(threefry_prng_impl.seed(seed), (2, 1)),
+    ...     split=lambda key, shape: jnp.moveaxis(threefry_prng_impl.split(key, shape), 0, -2),
+    ...     random_bits=lambda key, width, shape: threefry_prng_impl.random_bits(key[0], width, shape),
+    ...     fold_in=lambda key, data: threefry_prng_impl.fold_in(key, jnp.full(2, data)),
+    ...     name="double",
+    ...     tag="2x",
+    ... )
+    >>> phlox.random.key(0, impl=double).dtype
+    key<2x>
+    """
+    return Impl(tuple(key_shape), seed, split, random_bits, fold_in, name, tag)
+
+
+def random_seed(seeds: Any, impl: Any) -> Any:
+    """Keys of a generator, of an integer or an array of them.
+
+    >>> random_seed(np.arange(2), threefry_prng_impl).shape
+    (2,)
+    """
+    seeds = jnp.asarray(np.int64(seeds)) if isinstance(seeds, int) else jnp.asarray(seeds)
+    return _random_seed(seeds, impl=impl)
+
+
+def seed_with_impl(impl: Any, seed: Any) -> Any:
+    """`random_seed` with the generator first.
+
+    >>> seed_with_impl(rbg_prng_impl, 0).dtype
+    key<rbg>
+    """
+    return random_seed(seed, impl)
+
+
+def threefry_2x32(keypair: tuple[Any, Any], count: Any) -> Any:
+    """An array of counters encrypted with Threefry-2x32 (Salmon et al., 2011): its first half and its second are the
+    two words of the blocks.
+
+    >>> threefry_2x32((np.uint32(0), np.uint32(0)), np.zeros(2, np.uint32))
+    Array([1797259609, 2579123966], dtype=uint32)
+    """
+    key_1, key_2 = keypair
+    avals = [type_of(x) for x in (key_1, key_2, count)]
+    if any(a.dtype != np.uint32 for a in avals):
+        raise DtypeError(f"threefry_2x32 requires uint32 arguments, got {', '.join(a.short for a in avals)}")
+    flat = jnp.ravel(jnp.asarray(count))
+    odd = flat.size % 2
+    padded = jnp.concatenate([flat, jnp.zeros(odd, np.uint32)])
+    first, second = threefry2x32_p.bind(key_1, key_2, *jnp.split(padded, 2))
+    return jnp.concatenate([first, second])[: flat.size].reshape(avals[2].shape)

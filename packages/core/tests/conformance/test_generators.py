@@ -1,0 +1,122 @@
+"""Other generators of random numbers than the default one: keys, bits and samples equal jax's, also mapped and compiled.
+
+The streams of "rbg" are those of XLA on the same platform.
+"""
+
+import jax
+import jax.extend.random
+import numpy as np
+import pytest
+
+import phlox
+import phlox.extend.random
+
+IMPLS = ("rbg", "unsafe_rbg", "threefry2x32")
+
+SAMPLERS = {
+    "uniform": lambda m, k: m.random.uniform(k, (4, 3)),
+    "normal": lambda m, k: m.random.normal(k, (5,)),
+    "randint": lambda m, k: m.random.randint(k, (6,), 0, 100),
+    "permutation": lambda m, k: m.random.permutation(k, 10),
+    "choice": lambda m, k: m.random.choice(k, 5, (3,)),
+    "gumbel": lambda m, k: m.random.gumbel(k, (3,)),
+    "gamma": lambda m, k: m.random.gamma(k, 2.0, (3,)),
+    "t": lambda m, k: m.random.t(k, m.numpy.array([2.0, 3.0])),
+    "categorical": lambda m, k: m.random.categorical(k, m.numpy.zeros(5), shape=(4,)),
+    "truncated_normal": lambda m, k: m.random.truncated_normal(k, -1.0, 2.0, (4,)),
+    "dirichlet": lambda m, k: m.random.dirichlet(k, m.numpy.ones(3)),
+    "bernoulli": lambda m, k: m.random.bernoulli(k, 0.3, (5,)),
+}
+
+
+def same(f):
+    mine, theirs = (np.asarray(f(m)) for m in (phlox, jax))
+    assert mine.dtype == theirs.dtype
+    if mine.dtype.kind in "iub":
+        np.testing.assert_array_equal(mine, theirs)
+    else:
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def words(m, key):
+    return m.random.key_data(key)
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_keys_and_bits(impl):
+    def key(m, seed=7):
+        return m.random.key(seed, impl=impl)
+
+    for seed in (0, 7, 2**31 - 1, -3):
+        same(lambda m, seed=seed: words(m, key(m, seed)))
+    same(lambda m: m.random.PRNGKey(3, impl=impl))
+    for count in (2, (2, 3)):
+        same(lambda m, count=count: words(m, m.random.split(key(m), count)))
+    for data in (0, 5, 2**31):
+        same(lambda m, data=data: words(m, m.random.fold_in(key(m), data)))
+    for dtype in ("uint8", "uint16", "uint32"):
+        same(lambda m, dtype=dtype: m.random.bits(key(m), (3, 5), dtype))
+    with jax.enable_x64(True), phlox.enable_x64(True):
+        same(lambda m: m.random.bits(key(m), (3,), "uint64"))
+    same(lambda m: words(m, m.vmap(lambda k: m.random.split(k, 3))(m.random.split(key(m), 4))))
+    same(lambda m: words(m, m.vmap(m.random.fold_in, (None, 0))(key(m), m.numpy.arange(4))))
+    same(lambda m: words(m, m.vmap(m.random.fold_in)(m.random.split(key(m), 4), m.numpy.arange(4))))
+    same(lambda m: words(m, m.vmap(lambda s: m.random.key(s, impl=impl))(m.numpy.arange(3))))
+    same(lambda m: m.vmap(m.vmap(lambda k: m.random.uniform(k, (2,))))(m.random.split(key(m), (2, 3))))
+    same(lambda m: m.random.normal(m.random.split(key(m), 5)[2], (2,)))
+    same(lambda m: m.random.normal(m.random.wrap_key_data(words(m, key(m)), impl=impl), (2,)))
+    same(
+        lambda m: m.lax.scan(lambda k, _: (m.random.split(k)[0], m.random.normal(k)), key(m), None, length=3)[1],
+    )
+    assert str(key(phlox).dtype) == str(key(jax).dtype)
+    assert str(phlox.random.key_impl(key(phlox))) == str(jax.random.key_impl(key(jax)))
+    for m in (phlox, jax):
+        with m.default_prng_impl(impl):
+            assert m.random.key(0).dtype == key(m).dtype
+    with phlox.default_prng_impl(impl), jax.default_prng_impl(impl):
+        same(lambda m: m.random.normal(m.random.PRNGKey(0), (3,)))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samples(impl, name):
+    sample = SAMPLERS[name]
+    same(lambda m: m.jit(lambda k: sample(m, k))(m.random.key(7, impl=impl)))
+    same(lambda m: m.vmap(lambda k: sample(m, k))(m.random.split(m.random.key(7, impl=impl), 3)))
+
+
+def test_a_generator_of_ones_own():
+    def defined(m):
+        threefry = m.extend.random.threefry_prng_impl
+        jnp = m.numpy
+        return m.extend.random.define_prng_impl(
+            key_shape=(2, 2),
+            seed=lambda seed: jnp.tile(threefry.seed(seed), (2, 1)),
+            split=lambda key, shape: jnp.moveaxis(m.vmap(lambda k: threefry.split(k, shape))(key), 0, -2),
+            random_bits=lambda key, width, shape: threefry.random_bits(key[0], width, shape),
+            fold_in=lambda key, data: m.vmap(lambda k: threefry.fold_in(k, data))(key),
+            name="double",
+            tag="2x",
+        )
+
+    same(lambda m: m.random.normal(m.random.key(0, impl=defined(m)), (3,)))
+    same(lambda m: words(m, m.random.split(m.random.key(0, impl=defined(m)), 3)))
+    same(lambda m: words(m, m.random.fold_in(m.random.key(0, impl=defined(m)), 3)))
+    assert str(phlox.random.key(0, impl=defined(phlox)).dtype) == "key<2x>"
+
+
+def test_words_of_another_length_are_refused():
+    for m in (phlox, jax):
+        with pytest.raises((TypeError, ValueError)):
+            m.random.wrap_key_data(np.zeros(2, np.uint32), impl="rbg")
+        with pytest.raises((TypeError, ValueError)):
+            m.random.key(0, impl="no such generator")
+
+
+def test_truncated_normal_is_differentiable_in_its_bounds():
+    def slope(m, at):
+        f = lambda low, high: m.random.truncated_normal(m.random.key(0), low, high, (20,)).sum()
+        return m.numpy.array(m.grad(f, (0, 1))(*at))
+
+    for at in [(-1.0, 2.0), (0.5, 0.75), (-4.0, 0.0)]:
+        same(lambda m, at=at: slope(m, at))
