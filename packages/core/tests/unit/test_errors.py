@@ -75,7 +75,7 @@ def test_donated_and_deleted_arrays():
 def test_donation_that_no_output_can_use_is_announced_and_harmless():
     f = phlox.jit(lambda x: x.sum(), donate_argnums=0)
     x = jnp.ones(3)
-    with pytest.warns(UserWarning, match=r"no output can use: f32\[3\]"):
+    with pytest.warns(UserWarning, match=r"no output can take the place of f32\[3\]"):
         f(x)
     assert not x.is_deleted()
 

@@ -122,7 +122,7 @@ def test_explain_cache_misses(caplog):
     g(x32, n=2)
     cases = [
         (lambda: f(x32), ["f at", "test_monitoring.py", "it has not been traced before"]),
-        (lambda: f(i32), ["argument leaf 0 has type i32[3], before f32[3] (another dtype)"]),
+        (lambda: f(i32), ["argument leaf 0 has type i32[3], before f32[3] (different input types: another dtype)"]),
         (lambda: f(square), ["argument leaf 0 has type f32[2,2], before", "(another shape)"]),
         (lambda: f({"a": x32}), ["arguments of structure", "'a'"]),
         (lambda: g(x32, n=3), ["static arguments n=3, before n=2"]),

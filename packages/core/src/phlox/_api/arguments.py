@@ -111,7 +111,8 @@ def check_callable(function: str, fun: Any) -> None:
     """Raises `ArgumentError` when `fun` is no function: most likely ``grad(f(x))`` was written for ``grad(f)(x)``."""
     if not callable(fun):
         raise ArgumentError(
-            f"{function} takes a function, got {fun!r}", instead=f"{function}(f)(x), not {function}(f(x))"
+            f"{function} takes a function. Expected a callable value, got {fun!r}",
+            instead=f"{function}(f)(x), not {function}(f(x))",
         )
 
 
@@ -159,8 +160,8 @@ def check_arrays(
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."
             raise ArgumentError(
-                f"argument {name} of {fun_name(fun)}, given to {function}, is {text} of type {type(x).__name__}, "
-                "which is no array",
+                f"argument {name} of {fun_name(fun)}, given to {function}, is {text} of type {type(x)}, which is no "
+                "array: it is not a valid JAX type",
                 instead=_instead(function, fun, name),
                 argument=name,
                 value=x,
@@ -185,8 +186,8 @@ def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
         hash(value)
     except TypeError:
         raise StaticArgumentError(
-            f"static argument {name} of {fun_name(fun)} is {value!r} of type {type(value).__name__}, "
-            "which is not hashable",
+            f"Non-hashable static arguments are not supported: argument {name} of {fun_name(fun)} is {value!r} of type "
+            f"{type(value).__name__}, which is not hashable",
             instead="a tuple for a list, a frozen dataclass for a dict; or do not make the argument static",
             argument=name,
             value=value,
@@ -199,8 +200,8 @@ def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> N
         if typeof_value(leaf) is None:
             path, _ = pytree.tree_leaves_with_path(out)[i]
             raise ArgumentError(
-                f"{fun_name(fun)} returned {leaf!r} of type {type(leaf).__name__} at result{pytree.keystr(path)}, "
-                "which is no array",
+                f"function {fun_name(fun)} returned a value of type {type(leaf)} at output component "
+                f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",
                 instead="return arrays, numbers and containers of them",
                 argument="result" + pytree.keystr(path),
                 value=leaf,

@@ -28,7 +28,10 @@ def _sharding(device: Any) -> Sharding | None:
         return single_device(device)
     if isinstance(device, Space):
         return None  # devices have one kind of memory here
-    raise ArgumentError(f"device_put: {device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
+    raise ArgumentError(
+        f"device_put: Received invalid value {device!r}, which is neither a device nor a sharding",
+        instead="phlox.devices()[0]",
+    )
 
 
 def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
@@ -80,7 +83,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         places = [_sharding(d) for d in spread(device)]
     given, shared = spread(donate), spread(may_alias)
     if any(d and a for d, a in zip(given, shared, strict=True)):
-        raise OptionError("device_put: donate and may_alias for the same array", instead="one of them")
+        raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
     fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]
     with asked():
         return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, strict=True)])

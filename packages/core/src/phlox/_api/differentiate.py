@@ -54,7 +54,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any
         raise ArgumentError(f"{what} {name} is {x!r}, which is no array", argument=name)
     if have.shape != wanted.shape:
         raise ShapeError(
-            f"{what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            f"unexpected JAX type: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
             instead=f"a {what} of type {wanted.short}",
             shapes=[have.shape, wanted.shape],
         )
@@ -67,7 +67,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any
         return Zero(wanted)
     if have.dtype != wanted.dtype:
         raise DtypeError(
-            f"{what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            f"unexpected JAX type: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
             instead=f"a {what} of dtype {wanted.dtype.name}",
         )
     return x
@@ -97,12 +97,15 @@ def jvp(
     (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise ArgumentError("jvp: primals and tangents must be tuples, one entry for each argument")
+        raise ArgumentError(
+            "primal and tangent arguments to jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}."
+        )
     arguments.check_callable("jvp", fun)
     leaves, in_tree = flatten(tuple(primals))
     given = pytree.tree_leaves(tangents)
     structures = pytree.tree_structure(primals), pytree.tree_structure(tangents)
-    pytree.check_same(*structures, "jvp: primals and tangents have different structures")
+    pytree.check_same(*structures, "primal and tangent arguments to jvp must have the same tree structure")
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)]
@@ -257,7 +260,8 @@ class Pullback:
         pytree.check_same(
             self.out_tree,
             tree,
-            f"the argument of the function that vjp returned must have the structure of the result of {self.name}",
+            f"unexpected tree structure: the argument of the function that vjp returned must have the structure of the "
+            f"result of {self.name}",
             instead=f"a cotangent of structure {self.out_tree}, got {tree}",
         )
         checked = [

@@ -35,7 +35,8 @@ class FlatFunction:
             return flat
         if not (isinstance(out, tuple) and len(out) == 2):
             raise TreeError(
-                f"{arguments.fun_name(self.fun)} must return a pair (out, aux) because of has_aux=True, got {out!r}"
+                f"{arguments.fun_name(self.fun)} must return a pair (out, aux), a two-element tuple, because of "
+                f"has_aux=True, got {out!r}"
             )
         flat, self.out_tree = flatten(out[0])
         arguments.check_outputs(self.fun, out[0], flat)

@@ -66,19 +66,22 @@ def _check_inputs(
         kind = dtypes.kind(aval.dtype)
         if holomorphic and kind != "c":
             raise DerivativeError(
-                f"{function} with holomorphic=True requires complex inputs, but {names()[i]} has type {aval.short}",
+                f"{function} with holomorphic=True requires inputs with complex dtype, but got {aval.dtype} for "
+                f"argument {names()[i]} of type {aval.short}",
                 instead="x.astype(complex)",
             )
         if function == "jacfwd" and kind == "c" and not holomorphic:
             raise DerivativeError(
-                f"jacfwd requires real-valued inputs, but argument {names()[i]} has type {aval.short}",
+                f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
+                f"{aval.dtype} for argument {names()[i]} of type {aval.short}",
                 instead="holomorphic=True for a holomorphic function; else jacrev, or jvp",
                 argument=names()[i],
                 aval=aval,
             )
         if kind in "biuk" and not allow_int and not holomorphic:
             raise DerivativeError(
-                f"{function} requires real- or complex-valued inputs, but argument {names()[i]} has type {aval.short}",
+                f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
+                f"but got {aval.dtype} for argument {names()[i]} of type {aval.short}",
                 instead="pass a float (1.0 for 1), choose other argnums, or allow_int=True",
                 argument=names()[i],
                 aval=aval,

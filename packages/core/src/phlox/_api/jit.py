@@ -370,7 +370,7 @@ class JitFunction:
         usable = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
         useless = ", ".join(invars[i].aval.short for i in given if i not in usable)
         if useless:
-            warn(f"donated arrays that no output can use: {useless}", UserWarning)
+            warn(f"Some donated buffers were not usable: no output can take the place of {useless}", UserWarning)
         return usable
 
     def _donated(self, args: Any, kwargs: Any, statics: Any) -> frozenset[int]:

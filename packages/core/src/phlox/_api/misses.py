@@ -37,12 +37,14 @@ def _why(key: Key, known: list[Key], label: Label) -> str:
     closest = min(known, key=lambda other: _distance(key, other))
     parts = []
     if key[0] != closest[0]:
-        parts.append(f"arguments of structure {key[0]}, before {closest[0]}")
+        parts.append(f"different input pytree: arguments of structure {key[0]}, before {closest[0]}")
     if key[1] != closest[1]:
         parts.append(f"static arguments {_statics(key[1], label)}, before {_statics(closest[1], label)}")
     if key[2] is not closest[2]:
         changed = zip(config.flags_of("traced"), key[2].values[1:], closest[2].values[1:], strict=True)
-        parts += [f"flag {flag} is {now!r}, before {then!r}" for flag, now, then in changed if now != then]
+        parts += [
+            f"tracing context: flag {flag} is {now!r}, before {then!r}" for flag, now, then in changed if now != then
+        ]
     if key[3] != closest[3]:
         parts.append(f"mapped axes {key[3]}, before {closest[3]}")
     if key[0] == closest[0]:
@@ -71,4 +73,4 @@ def _type(aval: Any) -> str:
 def _difference(now: Any, then: Any) -> str:
     if now.shape != then.shape:
         return " (another shape)"
-    return " (another dtype)" if now.dtype != then.dtype else " (another weak_type)"
+    return " (different input types: another dtype)" if now.dtype != then.dtype else " (another weak_type)"

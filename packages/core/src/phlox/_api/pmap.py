@@ -149,7 +149,7 @@ def _explained_size(
     if not described:
         if axis_size is None:
             raise AxisSizeError(
-                "pmap: no argument is mapped, so the number of devices is unknown", instead="axis_size=...", sizes=[]
+                "pmap requires at least one argument with a mapped axis.", instead="axis_size=...", sizes=[]
             )
         return axis_size
     size = check_sizes(described, "pmap")

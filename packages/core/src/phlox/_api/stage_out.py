@@ -35,7 +35,7 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
-            raise ArgumentError("ShapeDtypeStruct needs a dtype")
+            raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
         self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
         self.sharding = sharding
 

@@ -243,7 +243,8 @@ class Compiled(Stage):
         for x in leaves:
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(
-                    f"a compiled function cannot be transformed, and got a traced value of type {x.aval.short}",
+                    f"Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                    f"Detected argument of type {type(x)}: a traced {x.aval.short}",
                     instead="the jitted function itself, inside of grad, vmap and jit",
                     aval=x.aval,
                 )

@@ -57,14 +57,13 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     check_in_axes("vmap", in_axes)
-    if not all(_is_axis(a) for a in pytree.tree_leaves((in_axes, out_axes))):
-        raise ArgumentError(
-            f"vmap in_axes and out_axes must be an int, None, or trees of them, got {in_axes!r} and {out_axes!r}"
-        )
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not all(_is_axis(a) for a in pytree.tree_leaves(axes)):
+            raise ArgumentError(f"vmap {what} must be an int, None, or a tree of them, got {axes!r}", argument=what)
 
     spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
 
-    @wraps(fun)
+    @wraps(fun, "Vectorized version of {fun}. Takes arguments and returns results with additional array axes.")
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = flatten((args, kwargs))
@@ -164,7 +163,7 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
         return pytree.broadcast_prefix(axes, blank, is_leaf=is_none)
     except TreeError as error:
         raise pytree.tree_error(
-            f"{what} {axes!r} does not fit the structure {treedef}",
+            f"{what} specification must be a tree prefix of the corresponding value: {axes!r} does not fit {treedef}",
             error.differences,  # type: ignore[attr-defined]
             instead="a tuple with one entry for each argument, or trees that stop above the leaves",
         ) from None

@@ -12,8 +12,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
 
 
-def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
+def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
     """As `functools.wraps`, without the attributes that tell how `fun` is compiled.
+
+    `what` says what is made of the function, called {fun} in it; the documentation begins with it.
 
     >>> import phlox
     >>> hasattr(phlox.jit(phlox.grad(phlox.jit(abs))), "lower"), hasattr(phlox.grad(phlox.jit(abs)), "lower")
@@ -26,6 +28,9 @@ def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
             attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit")}
         vars(wrapper).update(attributes)
         functools.update_wrapper(wrapper, fun, updated=())
+        if what and fun.__doc__:
+            name = getattr(fun, "__name__", "the function")
+            wrapper.__doc__ = f"{what.format(fun=name)}\n\nOriginal documentation:\n\n{fun.__doc__}"
         return wrapper
 
     return decorate

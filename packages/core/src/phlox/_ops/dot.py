@@ -91,12 +91,12 @@ def _dot_types(
     preferred_element_type: Any,
 ) -> ShapedArray:
     (lc, rc), (lb, rb) = dimension_numbers
-    for what, left, right in (("contracted", lc, rc), ("batch", lb, rb)):
+    for what, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
         sizes = [lhs.shape[i] for i in left], [rhs.shape[i] for i in right]
         if sizes[0] != sizes[1]:
             raise ShapeError(
-                f"dot_general: {what} axes {list(left)} of {lhs.short} and {list(right)} of {rhs.short} "
-                f"have different lengths {sizes[0]} and {sizes[1]}",
+                f"dot_general requires {what} dimensions to have the same shape, got {tuple(sizes[0])} and "
+                f"{tuple(sizes[1])}: axes {list(left)} of {lhs.short} and {list(right)} of {rhs.short}",
                 instead="transpose one of them, or choose other axes",
                 shapes=[lhs.shape, rhs.shape],
             )

@@ -148,35 +148,43 @@ class Tracer(ArrayLike):
     def __bool__(self) -> bool:
         self._refuse(
             errors.TracerBoolConversionError,
-            "a Python condition (if, while, and, or, not)",
+            "Attempted boolean conversion of traced array: a Python condition (if, while, and, or, not)",
             "numpy.where(condition, a, b) or lax.cond; or mark the argument static with static_argnums",
         )
 
     def __int__(self) -> int:
-        self._refuse(errors.ConcretizationTypeError, "int()", "x.astype(int); or mark the argument static")
+        self._refuse(errors.ConcretizationTypeError, "int()", "try using `x.astype(int)`; or mark the argument static")
 
     def __float__(self) -> float:
-        self._refuse(errors.ConcretizationTypeError, "float()", "x.astype(float); or mark the argument static")
+        self._refuse(
+            errors.ConcretizationTypeError, "float()", "try using `x.astype(float)`; or mark the argument static"
+        )
 
     def __complex__(self) -> complex:
-        self._refuse(errors.ConcretizationTypeError, "complex()", "x.astype(complex); or mark the argument static")
+        self._refuse(
+            errors.ConcretizationTypeError, "complex()", "try using `x.astype(complex)`; or mark the argument static"
+        )
 
     def __index__(self) -> int:
         self._refuse(
             errors.TracerIntegerConversionError,
-            "a Python index or range",
+            "The __index__() method was called on traced array: a Python index or range",
             "index an array, not a list; mark shape arguments static with static_argnums",
         )
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> np.ndarray:
         self._refuse(
             errors.TracerArrayConversionError,
-            "a NumPy function or numpy.asarray",
+            "The numpy.ndarray conversion method __array__() was called on traced array: a NumPy function",
             "the function of the same name in phlox.numpy",
         )
 
     def item(self, *_args: Any) -> Any:
-        self._refuse(errors.ConcretizationTypeError, "item()", "keep the array, or return it")
+        self._refuse(
+            errors.ConcretizationTypeError,
+            "Abstract tracer value encountered where concrete value is expected: item()",
+            "keep the array, or return it",
+        )
 
     tolist = item
 
@@ -198,6 +206,17 @@ def _of_buffers(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def _sharding(self: Tracer) -> NoReturn:
+    """Of arrays alone: where traced values lie is decided later."""
+    raise AttributeError(
+        f"{type(self).__name__} has no attribute 'sharding': where a traced array lies is decided when it is compiled; "
+        "what its type says of it is phlox.typeof(x).sharding"
+    )
+
+
+Tracer.sharding = property(_sharding)  # type: ignore[attr-defined]
+
+
 # Methods are there until they are called, so that `hasattr` has an answer.
 for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "unsafe_buffer_pointer"):
     setattr(Tracer, _name, _of_buffers(_name))
@@ -209,8 +228,8 @@ def check_live(tracer: Tracer) -> None:
     """Raises `UnexpectedTracerError` when the transformation that made `tracer` has ended."""
     if not tracer.owner.live:
         raise errors.UnexpectedTracerError(
-            f"a traced value of type {tracer.aval.short} was used after its transformation had ended"
-            + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else ""),
+            f"Encountered an unexpected tracer: a traced value of type {tracer.aval.str_short(False)} was used after "
+            "its transformation had ended" + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else ""),
             instead="return the value from the transformed function; do not store it in a global, a list or self",
             aval=tracer.aval,
         )

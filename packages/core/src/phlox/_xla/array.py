@@ -126,7 +126,9 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     def __index__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind not in "iu":
-            raise errors.ArgumentError(f"only integer arrays without axes are indices, not {self.aval.short}")
+            raise errors.ArgumentError(
+                f"Only integer scalar arrays can be converted to a scalar index, not {self.aval.short}"
+            )
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:

@@ -181,7 +181,8 @@ class Mesh(Axes):
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if grid.ndim != len(names):
             raise ShapeError(
-                f"Mesh: {len(names)} axis names {names} for an array of devices of shape {grid.shape}",
+                f"Mesh requires the ndim of its first argument, an array of devices of shape {grid.shape}, to be the "
+                f"number of axis names {names}",
                 instead="one name for each axis of the array of devices",
             )
         if len(set(names)) != len(names):
