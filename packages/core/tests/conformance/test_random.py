@@ -59,7 +59,7 @@ def test_seeds_in_64_bits(kind):
             both(lambda m, seed=seed: m.random.uniform(make(m, kind, seed), (3,)), what=str(seed))
 
 
-@pytest.mark.parametrize("seed", [2.5, None, "a", 2**64, -(2**63) - 1, np.zeros(2, int), 1j, [1, 2], True])
+@pytest.mark.parametrize("seed", [2.5, None, "a", 2**63, 2**64, -(2**63) - 1, np.zeros(2, int), 1j, [1, 2], True])
 @kinds
 def test_wrong_seeds(kind, seed):
     both(lambda m: make(m, kind, seed), jit=False)

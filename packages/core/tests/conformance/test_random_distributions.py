@@ -28,6 +28,7 @@ SAMPLERS = {
     "rademacher(int8)": lambda m, key, shape: m.random.rademacher(key, shape, "int8"),
     "rademacher(float32)": lambda m, key, shape: m.random.rademacher(key, shape, dtype="float32"),
     "gumbel(high)": lambda m, key, shape: m.random.gumbel(key, shape, mode="high"),
+    "gumbel(highest)": lambda m, key, shape: m.random.gumbel(key, shape, mode="highest"),
     "rayleigh": lambda m, key, shape: m.random.rayleigh(key, np.float32(2), shape),
     "lognormal": lambda m, key, shape: m.random.lognormal(key, shape=shape),
     "lognormal(sigma)": lambda m, key, shape: m.random.lognormal(key, np.float32(0.5), shape),

@@ -252,3 +252,21 @@ def test_under_vmap():
             return m.vmap(draw)(m.random.split(m.random.key(0), 3))
 
     both(case, jit=False)
+
+
+def test_t_with_many_degrees_of_freedom():
+    df = np.array([1.5, 3.0, 8.0], F)
+    for options in ({}, {"shape": (2, 3)}, {"dtype": "float16"}):
+        both(lambda m, o=options: m.random.t(m.random.key(2), df, **o), repr(options))
+    both(lambda m: m.random.t(m.random.key(2), df, (2,)), jit=False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_truncated_normal_has_derivatives_by_its_bounds(seed):
+    bounds = np.sort(np.random.default_rng(seed).normal(size=2)).astype(F)
+
+    def total(m, low, high):
+        return m.random.truncated_normal(m.random.key(seed), low, high, (50,)).sum()
+
+    both(lambda m: m.grad(functools.partial(total, m), (0, 1))(*bounds))
+    both(lambda m: m.jvp(functools.partial(total, m), tuple(bounds), (F(1), F(-2))))

@@ -82,7 +82,7 @@ def _seeds(seed: Any, function: str) -> Any:
         # Seeds wrap around to the width of the default integers, negative ones included.
         bits = dtypes.bits(dtypes.canonical(dtypes.int64))
         wrapped = (seed + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-        if not -(1 << 63) <= seed < 1 << 64:
+        if not -(1 << 63) <= seed < 1 << 63:
             raise dtypes.too_large(seed, dtypes.int64)
         return np.asarray(wrapped, dtypes.canonical(dtypes.int64))
     if aval.dtype == dtypes.bool_:
