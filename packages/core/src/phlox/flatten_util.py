@@ -42,7 +42,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
             )
         if mixed and vector.dtype != dtype:
             raise DtypeError(
-                f"the leaves of this tree have several dtypes: they come from a vector of {dtype}, not {vector.dtype}",
+                f"unravel was given an array of dtype {vector.dtype}, but expected dtype {dtype}, as its "
+                "leaves have several",
                 instead=f"flat.astype({str(dtype)!r})",
             )
         parts, start = [], 0

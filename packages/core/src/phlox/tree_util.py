@@ -92,7 +92,7 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     """
     found = default_registry.flatten_one_level(tree)
     if found is None:
-        raise ArgumentError(f"flatten_one_level: {tree!r} of type {type(tree).__name__} is no container")
+        raise ArgumentError(f"flatten_one_level: can't tree-flatten type {type(tree)}")
     return found
 
 
@@ -104,5 +104,5 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
     """
     found = default_registry.flatten_one_level_with_keys(tree)
     if found is None:
-        raise ArgumentError(f"flatten_one_level_with_keys: {tree!r} of type {type(tree).__name__} is no container")
+        raise ArgumentError(f"flatten_one_level_with_keys: can't tree-flatten type {type(tree)}")
     return found

@@ -46,7 +46,11 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     def converted(*args: Any) -> Any:
         count = len(args) - len(hoisted)
         flat, given = flatten(tuple(args[:count]))
-        pytree.check_same(tree, given, "the function that closure_convert made got arguments of another structure")
+        pytree.check_same(
+            tree,
+            given,
+            "The inputs to the closure produced by closure_convert must have the structure of the example arguments",
+        )
         first, second = iter(args[count:]), iter(fixed)
         consts = [next(first) if moves else next(second) for moves in moving]
         return program.out_tree.unflatten(eval_jaxpr(program.closed.jaxpr, [], *consts, *flat))

@@ -39,8 +39,8 @@ def positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     bound.apply_defaults()
     if bound.kwargs:
         raise DerivativeError(
-            f"{arguments.fun_name(fun)} takes keyword-only arguments {sorted(bound.kwargs)}, which a custom rule "
-            "cannot receive",
+            f"The following keyword arguments could not be resolved to positions: {', '.join(sorted(bound.kwargs))}. A "
+            f"custom rule of {arguments.fun_name(fun)} cannot receive keyword-only arguments",
             instead="positional arguments",
         )
     return bound.args
@@ -267,14 +267,20 @@ class custom_jvp(_Custom):
             result = jvp(*fixed, in_tree.unflatten(map(shown, primals)), in_tree.unflatten(map(shown, tangents)))
             if not (isinstance(result, tuple | list) and len(result) == 2):
                 raise TreeError(
-                    f"the jvp rule of {name} must return a pair (out, tangent of out), got {result!r}",
+                    f"Custom JVP rule {arguments.fun_name(jvp)} for function {name} must produce a pair (list or tuple "
+                    f"of length two) representing primal and tangent outputs, but got {result!r}",
                     path=(),
                     expected="a tuple of 2",
                     got=type(result).__name__,
                 )
             outs, tree = flatten(result[0])
             out_tangents, tangent_tree = flatten(result[1])
-            pytree.check_same(tree, tangent_tree, f"the jvp rule of {name} returns a tangent unlike its result")
+            pytree.check_same(
+                tree,
+                tangent_tree,
+                f"Custom JVP rule {arguments.fun_name(jvp)} for function {name} must produce primal and tangent "
+                f"outputs with equal container (pytree) structures, but got {tree} and {tangent_tree} respectively.",
+            )
             arguments.check_outputs(jvp, result, [*outs, *out_tangents])
             known.check(outs, tree, "jvp", name)
             return outs, [
@@ -459,7 +465,7 @@ class custom_vjp(_Custom):
             example = in_tree.unflatten([0] * in_tree.num_leaves)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(
-                    f"the bwd rule of {name} must return a tuple with a cotangent for each of the "
+                    f"Custom VJP bwd rule of {name} must produce a tuple with a cotangent for each of the "
                     f"{len(example)} arguments, got {type(result).__name__}",
                     path=(),
                     expected=f"a tuple of {len(example)}",
@@ -514,9 +520,9 @@ def _flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shape
             path, _ = pytree.tree_leaves_with_path(like)[i]
             got = repr(ct) if have is None else have.short
             raise DerivativeError(
-                f"the bwd rule of {name} returned a cotangent of type {got} for an argument {aval.short}, "
-                f"at result{pytree.keystr(path)}",
-                instead=f"a cotangent of type {wanted.short}",
+                f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}: a cotangent of the "
+                f"argument of {name} of type {aval.short}",
+                instead=f"a cotangent of type {wanted.short}. Consider just returning a None here for zeros",
                 expected=wanted,
                 got=have,
             )

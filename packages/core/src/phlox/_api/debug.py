@@ -68,7 +68,7 @@ def _callback(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
 def _refuse_arguments(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise ArgumentError(
-            f"debug.{name} got arguments {args} {kwargs} and nothing to do with them",
+            f"debug_{name} received unexpected arguments in the two-call form: {args} {kwargs}",
             instead=f"debug.{name}(ordered=True)(...), with the arguments in the second call",
         )
 

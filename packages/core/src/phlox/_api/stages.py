@@ -322,7 +322,11 @@ def _dialect(dialect: str | None) -> str:
 def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
     """The arrays of a call, which must have the types that the function was traced for."""
     leaves, tree = flatten((args, kwargs))
-    pytree.check_same(call.in_tree, tree, f"{what} was made for arguments of another structure")
+    pytree.check_same(
+        call.in_tree,
+        tree,
+        f"Function compiled with input pytree does not match the input pytree it was called with: {what}",
+    )
     for i, (wanted, x) in enumerate(zip(call.in_avals, leaves, strict=True)):
         have = typeof_value(x)
         if have is None:
@@ -331,7 +335,8 @@ def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
             paths = pytree.tree_leaves_with_path((args, kwargs))
             where = ("args", "kwargs")[paths[i][0][0].idx] + pytree.keystr(paths[i][0][1:])
             raise ShapeError(
-                f"{what} was made for an argument {where} of type {wanted.short}, got {have.short}",
+                f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
+                f"Argument '{where}' compiled with {wanted.str_short(False)} and called with {have.str_short(False)}",
                 instead="the jitted function itself, which compiles for each type",
                 argument=where,
                 shapes=[wanted.shape, have.shape],

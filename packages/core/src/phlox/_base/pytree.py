@@ -105,7 +105,9 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, function: str = "tree", argumen
         return treedef.flatten_up_to(tree)
     except (ValueError, TypeError):
         found = differences(treedef, tree_structure(tree), prefix=True)
-        raise tree_error(f"{function}: {argument} does not have the structure of the first one", found) from None
+        raise tree_error(
+            f"pytree structure error: {function}: {argument} does not have the structure of the first one", found
+        ) from None
 
 
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
@@ -329,10 +331,16 @@ def register_dataclass(
         if data_fields is None or meta_fields is None:
             meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
             data_fields = [name for name in names if name not in meta_fields]
-        if set(names) != {*data_fields, *meta_fields}:
+        given = {*data_fields, *meta_fields}
+        if missing := sorted(set(names) - given):
             raise OptionError(
-                f"register_dataclass: data_fields and meta_fields of {nodetype.__name__} must together be "
-                f"its fields {sorted(names)}, got {sorted([*data_fields, *meta_fields])}"
+                f"register_dataclass: data_fields and meta_fields must include all dataclass fields of "
+                f"{nodetype.__name__}. Missing fields: {{{', '.join(map(repr, missing))}}}"
+            )
+        if unknown := sorted(given - set(names)):
+            raise OptionError(
+                f"register_dataclass: data_fields and meta_fields must include all dataclass fields of "
+                f"{nodetype.__name__} and no others. Unexpected fields: {{{', '.join(map(repr, unknown))}}}"
             )
     elif data_fields is None or meta_fields is None:
         raise OptionError(
@@ -340,7 +348,10 @@ def register_dataclass(
         )
     data, meta = tuple(data_fields), tuple(meta_fields)
     if both := sorted({*data} & {*meta}):
-        raise OptionError(f"register_dataclass: {both} are both in data_fields and in meta_fields")
+        raise OptionError(
+            "register_dataclass: data_fields and meta_fields must not overlap. Overlapping fields: "
+            f"{{{', '.join(map(repr, both))}}}"
+        )
     registry.register_dataclass_node(nodetype, list(data), list(meta))
     _registered[nodetype] = data, meta
     reader.cache_clear()

@@ -347,7 +347,8 @@ custom_vjp_call = Primitive(
 
 def _no_forward_mode(*_args: Any, bwd: Rule, **_params: Any) -> NoReturn:
     raise DerivativeError(
-        f"forward-mode differentiation (jvp, jacfwd, linearize) of the custom_vjp function behind {bwd.name}",
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function: jvp, jacfwd or linearize of the one behind "
+        f"{bwd.name}",
         instead="grad, vjp or jacrev; or define the function with custom_jvp",
     )
 

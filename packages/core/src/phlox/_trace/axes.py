@@ -49,7 +49,7 @@ def axis_size(name: AxisName) -> int:
             return size
     scope = ", ".join(repr(known) for known, _ in axis_env.get()) or "none"
     raise AxisNameError(
-        f"unbound axis name: {name!r} (axes in scope: {scope})",
+        f"unbound axis name: {name} (axes in scope: {scope})",
         instead=f"call this inside vmap or pmap with axis_name={name!r}",
         axis=name,
     )

@@ -193,7 +193,9 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     Array([2, 0, 1], dtype=int32)
     """
     if set(perm) != set(range(len(perm))):
-        raise OptionError(f"pshuffle: {list(perm)} is no permutation", instead="every index of the axis once")
+        raise OptionError(
+            f"pshuffle: `perm` does not represent a permutation: {list(perm)}", instead="every index of the axis once"
+        )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
