@@ -96,7 +96,7 @@ def test_compiled_refuses_other_arguments():
             ShapeError,
             r"args\[0\]\['a'\]' compiled with float32\[3\] and called with float32\[4\]",
         ),
-        (({"a": jnp.ones(3, int)},), ShapeError, r"got i32\[3\]"),
+        (({"a": jnp.ones(3, int)},), ShapeError, r"called with int32\[3\]"),
         (({"a": "text"},), phlox.errors.ArgumentError, "text"),
     ]:
         with pytest.raises(error, match=words):

@@ -89,36 +89,105 @@ def up(dims: Ints) -> Ints:
     return tuple(d + 1 for d in dims)
 
 
-def check_axes(function: str, rank: int, ordered: bool = True, **dims: Ints) -> None:
+def check_axes(op: str, name: str, axes: Ints, rank: int, ordered: bool = True) -> None:
     """Refuses numbers of axes that are not below `rank`, that come twice, or that are not in order."""
-    for name, axes in dims.items():
-        different = len(set(axes)) == len(axes) and all(0 <= d < rank for d in axes)
-        if not different or (ordered and list(axes) != sorted(axes)):
-            order = ", in ascending order" if ordered else ""
-            raise ShapeError(f"{function}: {name} must be different axes below {rank}{order}, got {axes}")
+    for axis in axes:
+        if not 0 <= axis < rank:
+            raise ShapeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {axis}.", axes=axes)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"{name} in {op} op must not repeat; got: {tuple(axes)}.", axes=axes)
+    if ordered and list(axes) != sorted(axes):
+        raise ShapeError(f"{name} in {op} op must be sorted; got {tuple(axes)}", axes=axes)
+
+
+def _check_apart(op: str, **dims: Ints) -> None:
+    (first, mine), (second, others) = dims.items()
+    if not set(mine).isdisjoint(others):
+        raise ShapeError(f"{first} and {second} in {op} op must be disjoint; got: {mine} and {others}.", axes=mine)
+
+
+def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
+    """Refuses indices that do not fit an operand, and what `numbers` of a gather or a scatter say of them."""
+    names = type(numbers)._fields
+    if dtypes.kind(indices.dtype) not in "iu":
+        raise DtypeError(f"{op}: indices must have an integer type, got {indices.short}", aval=indices)
+    if not indices.ndim:
+        raise ShapeError(f"{op}: indices need an axis with the index vectors, got {indices.short}", shapes=[()])
+    _, dropped, mapped, batching, batching_of_indices = numbers
+    if len(mapped) != indices.shape[-1]:
+        raise ShapeError(
+            f"{op.capitalize()} op has {len(mapped)} elements in {names[2]} and index vectors of length "
+            f"{indices.shape[-1]} in indices {indices.short}. These two numbers must be equal.",
+            shapes=[indices.shape],
+        )
+    check_axes(op, names[2], mapped, operand.ndim, False)
+    check_axes(op, names[1], dropped, operand.ndim)
+    check_axes(op, names[3], batching, operand.ndim)
+    _check_apart(op, **{names[1]: dropped, names[3]: batching})
+    _check_apart(op, **{names[2]: mapped, names[3]: batching})
+    check_axes(op, names[4], batching_of_indices, indices.ndim, False)
+    if indices.ndim - 1 in batching_of_indices:
+        raise ShapeError(
+            f"{op.capitalize()} op cannot have the index vector dimension as a batching dimension; "
+            f"got {batching_of_indices}.",
+            axes=batching_of_indices,
+        )
+    if len(batching) != len(batching_of_indices):
+        raise ShapeError(
+            f"{op.capitalize()} op requires equal numbers of {names[3]} and {names[4]}, got {batching} and "
+            f"{batching_of_indices}."
+        )
+    lengths = tuple(operand.shape[i] for i in batching), tuple(indices.shape[i] for i in batching_of_indices)
+    if lengths[0] != lengths[1]:
+        raise ShapeError(
+            f"{op.capitalize()} op requires operand batching dimensions and indices batching dimensions to have the "
+            f"same shape, got {lengths[0]} and {lengths[1]}.",
+            shapes=[operand.shape, indices.shape],
+        )
 
 
 # --- gather ---------------------------------------------------------------------------------------------
+
+
+def _check_slices(operand: ShapedArray, numbers: Any, slice_sizes: Ints) -> None:
+    collapsed, batching = numbers.collapsed_slice_dims, numbers.operand_batching_dims
+    if len(slice_sizes) != operand.ndim:
+        raise ShapeError(
+            f"Gather op must have one slice size for every input dimension; got {tuple(slice_sizes)} for an operand "
+            f"{operand.short}",
+            shapes=[operand.shape],
+        )
+    if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
+        raise ShapeError(
+            "All components of the offset index in a gather op must either be an offset dimension or explicitly "
+            f"collapsed or batching; got slice_sizes={tuple(slice_sizes)}, {numbers}",
+            shapes=[operand.shape],
+        )
+    for i, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
+        if not 0 <= size <= length:
+            raise ShapeError(
+                f"Slice size at index {i} in gather op is out of range, must be within [0, {length} + 1), got {size}.",
+                instead=f"slice sizes that fit into the operand {operand.short}",
+                shapes=[operand.shape],
+            )
+        if i in collapsed and size > 1:
+            raise ShapeError(
+                f"Gather op can only collapse slice dims with bound 1, but bound is {size} for index {i}.", axis=i
+            )
+        if i in batching and size > 1:
+            raise ShapeError(
+                f"Gather op can only have operand batching dims with bound 0/1, but bound is {size} for index {i}.",
+                axis=i,
+            )
 
 
 def _gather_types(
     operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Ints, **_: Any
 ) -> ShapedArray:
     numbers = dimension_numbers
-    if dtypes.kind(indices.dtype) not in "iu":
-        raise DtypeError(f"gather: indices must be integers, got {indices.short}")
-    check_axes("gather", len(numbers.offset_dims) + indices.ndim - 1, offset_dims=numbers.offset_dims)
-    check_axes(
-        "gather",
-        operand.ndim,
-        collapsed_slice_dims=numbers.collapsed_slice_dims,
-        operand_batching_dims=numbers.operand_batching_dims,
-    )
-    check_axes("gather", operand.ndim, False, start_index_map=numbers.start_index_map)
-    if len(slice_sizes) != operand.ndim or any(
-        not 0 <= s <= n for s, n in zip(slice_sizes, operand.shape, strict=True)
-    ):
-        raise ShapeError(f"gather: slice sizes {slice_sizes} do not fit into {operand.short}", shapes=[operand.shape])
+    check_indices("gather", operand, indices, numbers)
+    check_axes("gather", "offset_dims", numbers.offset_dims, len(numbers.offset_dims) + indices.ndim - 1)
+    _check_slices(operand, numbers, slice_sizes)
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     window = [size for i, size in enumerate(slice_sizes) if i not in dropped]
     batch = list(indices.shape[:-1])

@@ -20,7 +20,16 @@ from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value, ints
 from .elementwise import add, div, mul
 from .families import literal
-from .indexing import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers, check_axes, gather, up
+from .indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    Ints,
+    ScatterDimensionNumbers,
+    check_axes,
+    check_indices,
+    gather,
+    up,
+)
 from .logic import eq, select
 
 
@@ -28,21 +37,40 @@ def _scatter_types(
     operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: Any, **_: Any
 ) -> ShapedArray:
     numbers = dimension_numbers
-    if dtypes.kind(indices.dtype) not in "iu":
-        raise DtypeError(f"scatter: indices must be integers, got {indices.short}")
     if operand.dtype != updates.dtype:
         raise DtypeError(f"scatter: updates {updates.short} must have the dtype of the operand {operand.short}")
-    check_axes("scatter", updates.ndim, update_window_dims=numbers.update_window_dims)
-    inserted, batched = numbers.inserted_window_dims, numbers.operand_batching_dims
-    check_axes("scatter", operand.ndim, inserted_window_dims=inserted, operand_batching_dims=batched)
-    check_axes("scatter", operand.ndim, False, scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims)
-    window = [n for i, n in enumerate(operand.shape) if i not in (*inserted, *batched)]
-    got = [updates.shape[i] for i in numbers.update_window_dims]
-    batch = [n for i, n in enumerate(updates.shape) if i not in numbers.update_window_dims]
-    if len(got) != len(window) or any(u > n for u, n in zip(got, window, strict=True)):
-        raise ShapeError(f"scatter: windows of shape {tuple(got)} do not fit into {operand.short}")
+    check_indices("scatter", operand, indices, numbers)
+    window_dims, inserted = numbers.update_window_dims, numbers.inserted_window_dims
+    if updates.ndim != indices.ndim - 1 + len(window_dims):
+        raise ShapeError(
+            f"Updates tensor must be of rank {indices.ndim - 1 + len(window_dims)}; got {updates.ndim}: updates are "
+            f"{updates.short}, indices {indices.short}",
+            shapes=[updates.shape, indices.shape],
+        )
+    check_axes("scatter", "update_window_dims", window_dims, updates.ndim)
+    dropped = (*inserted, *numbers.operand_batching_dims)
+    if len(window_dims) + len(dropped) != operand.ndim:
+        raise ShapeError(
+            f"Scatter op has window of size {len(window_dims) + len(dropped)}; doesn't match operand of rank "
+            f"{operand.ndim}.",
+            shapes=[operand.shape],
+        )
+    kept = [i for i in range(operand.ndim) if i not in dropped]
+    for i, at in zip(kept, window_dims, strict=True):
+        if updates.shape[at] > operand.shape[i]:
+            raise ShapeError(
+                "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
+                f"dimensions of operand. For dimension {at}, updates bound is {updates.shape[at]}, operand bound is "
+                f"{operand.shape[i]}.",
+                shapes=[operand.shape, updates.shape],
+            )
+    batch = [n for i, n in enumerate(updates.shape) if i not in window_dims]
     if batch != list(indices.shape[:-1]):
-        raise ShapeError(f"scatter: indices {indices.short} do not fit updates {updates.short}")
+        raise ShapeError(
+            "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
+            f"dimensions of scatter indices: {tuple(batch)} of {updates.short}, {indices.shape[:-1]} of {indices.short}",
+            shapes=[updates.shape, indices.shape],
+        )
     return shaped(operand.shape, operand.dtype, operand.weak_type)
 
 

@@ -315,6 +315,8 @@ broadcast_in_dim = structural(
 
 
 def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
+    if len(set(dimensions)) < len(dimensions):
+        raise AxisError(f"squeeze: the axes {dimensions} of {x.short} repeat", axes=dimensions)
     for axis in dimensions:
         if not 0 <= axis < x.ndim or x.shape[axis] != 1:
             raise ShapeError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ShapeError
+from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
@@ -153,7 +153,21 @@ split = Primitive(
 # --- dynamic_slice --------------------------------------------------------------------------------------
 
 
+def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
+    kinds = {start.dtype for start in starts}
+    if len(kinds) > 1 or any(dtypes.kind(dtype) not in "iu" for dtype in kinds):
+        raise DtypeError(
+            f"index arguments to {name} must be integers of the same type, got {', '.join(s.short for s in starts)}"
+        )
+    if any(start.shape for start in starts):
+        raise ShapeError(
+            f"start_indices arguments to {name} must be scalars, got {', '.join(s.short for s in starts)}",
+            shapes=[s.shape for s in starts],
+        )
+
+
 def _dynamic_slice_types(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints) -> ShapedArray:
+    _check_starts("dynamic_slice", starts)
     if len(starts) != x.ndim or len(slice_sizes) != x.ndim:
         raise ShapeError(f"dynamic_slice: {x.short} needs {x.ndim} start indices and sizes", shapes=[x.shape])
     if any(not 0 <= size <= n for size, n in zip(slice_sizes, x.shape, strict=True)):
@@ -253,6 +267,7 @@ dynamic_slice = Primitive(
 
 
 def _update_types(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+    _check_starts("dynamic_update_slice", starts)
     if x.ndim != update.ndim or len(starts) != x.ndim or x.dtype != update.dtype:
         raise ShapeError(f"dynamic_update_slice: {update.short} does not fit into {x.short}", shapes=[x.shape])
     if any(u > n for u, n in zip(update.shape, x.shape, strict=True)):
