@@ -68,7 +68,7 @@ def _scatter_types(
     if batch != list(indices.shape[:-1]):
         raise ShapeError(
             "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
-            f"dimensions of scatter indices: {tuple(batch)} of {updates.short}, {indices.shape[:-1]} of {indices.short}",
+            f"dimensions of the indices: {tuple(batch)} of {updates.short}, {indices.shape[:-1]} of {indices.short}",
             shapes=[updates.shape, indices.shape],
         )
     return shaped(operand.shape, operand.dtype, operand.weak_type)
