@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.errors import ShapeError
 from . import dtypes
 from .dtypes import Dtype, ExtendedDtype
 
@@ -117,6 +118,8 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     key = (shape, dtype, weak_type)
     found = _interned.get(key)
     if found is None:
+        if any(n < 0 for n in shape):
+            raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
         made = object.__new__(ShapedArray)
         made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy's
         made.dtype = dtype

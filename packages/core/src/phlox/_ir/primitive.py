@@ -33,11 +33,11 @@ and for `checkify`, see _api.checked_programs.Checks:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from .._base.errors import MissingRuleError, PhloxError
+from .._base.errors import MissingRuleError, OptionError, PhloxError
 from .avals import ShapedArray
 
 #: The interpreter that operations go to; None means "run them now".
@@ -131,15 +131,28 @@ class Primitive:
         elif self.remembers:
             key = (avals, *params.values())
         else:
-            return self.rule("types")(*avals, **params)
+            return self.find_types(avals, params)
         try:
             return self.typed[key]
         except KeyError:
-            found = self.rule("types")(*avals, **params)
+            found = self.find_types(avals, params)
             if len(self.typed) >= _TYPED_LIMIT:
                 self.typed.clear()
             self.typed[key] = found
             return found
+
+    def find_types(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        """What the rule `types` says. Where it fails on parameters of another kind than it expects, an `OptionError`
+        names them; rules of users' primitives raise what they raise."""
+        rule = self.rule("types")
+        try:
+            return rule(*avals, **params)
+        except PhloxError:
+            raise
+        except MISTAKES as error:
+            if not of_the_library(rule):
+                raise
+            raise refused_parameters(self, avals, params, error) from error
 
     def rule(self, name: str) -> Callable[..., Any]:
         """The rule of this name, or an error that says it is missing."""
@@ -162,6 +175,28 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+
+#: what Python raises in a rule that was given a parameter of another kind
+MISTAKES = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, ZeroDivisionError)
+
+
+def of_the_library(rule: Callable[..., Any]) -> bool:
+    """Whether a rule is phlox's own, and not a user's."""
+    return str(getattr(rule, "__module__", "")).startswith("phlox.")
+
+
+def refused_parameters(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], error: Exception
+) -> OptionError:
+    """The error for parameters that a rule of `primitive` failed on with `error`."""
+    given = ", ".join(f"{name}={value!r:.60}" for name, value in params.items())
+    return OptionError(
+        f"{primitive.name} of {', '.join(a.short for a in avals) or 'nothing'} does not take the parameters {given}: "
+        f"{error}",
+        primitive=primitive.name,
+        params=params,
+    )
 
 
 _TYPED_LIMIT = 4096

@@ -105,6 +105,12 @@ def _conv_types(
     for (length, width), stride, (low, high), base, gap in zip(
         sides, window_strides, padding, lhs_dilation, rhs_dilation, strict=True
     ):
+        if width < 1 or stride < 1 or base < 1 or gap < 1:
+            raise ShapeError(
+                f"conv_general_dilated: window lengths (of {rhs.short}), strides and dilations must be positive, got "
+                f"{width}, {stride}, {base} and {gap}",
+                shapes=[rhs.shape],
+            )
         whole = dilated(length, base) + low + high
         if whole < 0:
             raise ShapeError(f"conv_general_dilated: padding {padding} takes away more than {lhs.short} has")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from .._base.errors import DtypeError
+from .._base.errors import DtypeError, OptionError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import primitive
@@ -173,7 +174,12 @@ is_finite = unary(
 
 
 def _precision_text(f: Function, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
-    bits = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise OptionError(
+            f"reduce_precision: exponent_bits={exponent_bits} must be positive and mantissa_bits={mantissa_bits} not "
+            "negative"
+        )
+    bits = f"exponent_bits = {index(exponent_bits)} : i32, mantissa_bits = {index(mantissa_bits)} : i32"
     return f.op("stablehlo.reduce_precision", [x], f.out, bits)
 
 

@@ -46,7 +46,7 @@ class FftType(enum.IntEnum):
 
 
 def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
-    name = fft_type.name
+    name = FftType(fft_type).name
     count = len(fft_lengths)
     if count > x.ndim:
         raise ShapeError(f"{name} of {x.short} over {count} axes", shapes=[x.shape])
@@ -59,6 +59,11 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     fits = last[:-1] == fft_lengths[:-1] if back else last == fft_lengths
     if not fits:
         raise ShapeError(f"{name}: the last axes of {x.short} do not have the lengths {fft_lengths}", shapes=[x.shape])
+    if back and count and (fft_lengths[-1] < 1 or last[-1] != half[-1]):
+        raise ShapeError(
+            f"{name}: the last axis of {x.short} must have length {half[-1]} for a result of length {fft_lengths[-1]}",
+            shapes=[x.shape],
+        )
     if real and fft_lengths and not fft_lengths[-1]:
         raise ShapeError(f"{name} of {x.short}, whose last axis has no elements", shapes=[x.shape])
     dtype = dtypes.to_complex(x.dtype) if real else dtypes.real_part(x.dtype) if back else x.dtype

@@ -25,7 +25,7 @@ from .._transform.linearize import LinearizeTrace
 from .._transform.words import Zero, broadcast_to, instantiate
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value, i64_array
-from .pooling import window_attributes, window_shape, with_axis
+from .pooling import check_scattered, window_attributes, window_shape, with_axis
 from .shape import pad, reshape, squeeze, transpose
 from .slicing import along
 
@@ -232,6 +232,22 @@ reduce_window = Primitive(
 # --- scattering to the chosen element of each window ----------------------------------------------------
 
 
+def _select_types(
+    operand: ShapedArray,
+    source: ShapedArray,
+    start: ShapedArray,
+    select_jaxpr: ClosedJaxpr,
+    scatter_jaxpr: ClosedJaxpr,
+    **window: Any,
+) -> ShapedArray:
+    check_scattered("select_and_scatter", source, operand, window)
+    if start.shape or start.dtype != operand.dtype:
+        raise ShapeError(
+            f"select_and_scatter: the initial value must be a scalar of {operand.dtype}, got {start.short}"
+        )
+    return shaped(operand.shape, operand.dtype)
+
+
 def _select_text(
     f: Function,
     operand: Value,
@@ -248,7 +264,7 @@ def _select_text(
 
 select_and_scatter = Primitive(
     "select_and_scatter",
-    types=lambda operand, source, start, **_: shaped(operand.shape, operand.dtype),
+    types=_select_types,
     effects=effects_inside,
     lower=_select_text,
     nan_checked=True,

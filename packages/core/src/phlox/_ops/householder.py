@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._base.errors import ShapeError
+from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._xla.lapack import lapack, orthogonal
 from .._xla.text import Function, Value
@@ -28,7 +28,15 @@ geqrf = linalg(
 )
 
 
+def _pivoted_result(dtype: Any, a: Shape, order: Shape, *, use_magma: bool | None) -> list[tuple[Shape, Any]]:
+    if order[0] != a[1]:
+        raise ShapeError(f"geqp3: an order of {order[0]} columns for a matrix of shape {a}", shapes=[a, order])
+    return [(a, dtype), (order, dtypes.int32), ((min(a),), dtype)]
+
+
 def _pivoted_text(f: Function, a: Value, order: Value, *, use_magma: bool | None) -> list[Value]:
+    if order.aval.dtype != dtypes.int32:
+        raise DtypeError(f"geqp3: the order of columns must be int32, got {order.aval.short}")
     return lapack(f, "geqp3", [a, order], f.outs, aliases={0: 0, 1: 1})
 
 
@@ -36,7 +44,7 @@ def _pivoted_text(f: Function, a: Value, order: Value, *, use_magma: bool | None
 geqp3 = linalg(
     "geqp3",
     ranks=(2, 1),
-    result=lambda dtype, a, order, use_magma: [(a, dtype), (order, dtypes.int32), ((min(a),), dtype)],
+    result=_pivoted_result,
     lower=_pivoted_text,
     many=True,
     kinds=(INEXACT, "i"),
@@ -62,6 +70,8 @@ def _multiply_result(dtype: Any, a: Shape, taus: Shape, c: Shape, *, left: bool,
     if c[0 if left else 1] != a[0]:
         side = "rows" if left else "columns"
         raise ShapeError(f"ormqr: a of shape {a} needs c with {a[0]} {side}, got shape {c}", shapes=[a, c])
+    if taus[0] > min(a):
+        raise ShapeError(f"ormqr: {taus[0]} factors for a matrix of shape {a}", shapes=[a, taus])
     return [(c, dtype)]
 
 

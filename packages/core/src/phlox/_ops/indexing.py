@@ -19,7 +19,7 @@ from .._ir.primitive import Primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero, move_axis, zeros
-from .._xla.text import Function, Value, i64_array, ints
+from .._xla.text import Function, Value, flag, i64_array, ints
 
 Ints = tuple[int, ...]
 
@@ -217,7 +217,7 @@ def _gather_text(
         f"operand_batching_dims = {ints(numbers.operand_batching_dims)}, "
         f"start_indices_batching_dims = {ints(numbers.start_indices_batching_dims)}, "
         f"start_index_map = {ints(numbers.start_index_map)}, index_vector_dim = {indices.aval.ndim - 1}>, "
-        f"indices_are_sorted = {str(indices_are_sorted).lower()}, slice_sizes = {i64_array(slice_sizes)}"
+        f"indices_are_sorted = {flag(indices_are_sorted)}, slice_sizes = {i64_array(slice_sizes)}"
     )
     result = f.op("stablehlo.gather", [operand, indices], out, text)
     if mode is not GatherScatterMode.FILL_OR_DROP:

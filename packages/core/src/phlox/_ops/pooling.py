@@ -28,8 +28,7 @@ from .windows import Ints, Pads, dilated, input_pads, positions
 def window_shape(name: str, x: ShapedArray, window: dict[str, Any]) -> Ints:
     """The shape of a windowed reduction of `x`. Raises `ShapeError` when the window does not fit it."""
     for option, given in window.items():
-        lowest_allowed = {"padding": None, "window_dimensions": 1, "window_strides": 1}.get(option, 0)
-        if len(given) != x.ndim or (lowest_allowed is not None and any(n < lowest_allowed for n in given)):
+        if len(given) != x.ndim or (option != "padding" and any(n < 1 for n in given)):
             raise ShapeError(f"{name}: {option}={given} does not fit {x.short}", shapes=[x.shape])
     ones = (1,) * x.ndim
     return tuple(
@@ -44,6 +43,17 @@ def window_shape(name: str, x: ShapedArray, window: dict[str, Any]) -> Ints:
             strict=True,
         )
     )
+
+
+def check_scattered(name: str, source: ShapedArray, operand: ShapedArray, window: dict[str, Any]) -> None:
+    """Raises unless `source` has one element for each window of `operand`, and its dtype."""
+    shape = window_shape(name, operand, window)
+    if source.shape != shape or source.dtype != operand.dtype:
+        raise ShapeError(
+            f"{name}: source of type {source.short} for windows of an operand of type {operand.short}",
+            instead=f"a source of shape {shape} and of the operand's dtype",
+            shapes=[source.shape, operand.shape],
+        )
 
 
 def window_attributes(window: dict[str, Any]) -> str:
@@ -243,6 +253,11 @@ select_and_gather_add = Primitive(
 )
 
 
+def _scatter_types(source: ShapedArray, operand: ShapedArray, select_prim: Primitive, **window: Any) -> ShapedArray:
+    check_scattered("select_and_scatter_add", source, operand, window)
+    return shaped(operand.shape, source.dtype, source.weak_type and operand.weak_type)
+
+
 def _scatter_text(
     f: Function, source: Value, operand: Value, select_prim: Primitive, padding: Pads, **window: Any
 ) -> Value:
@@ -267,7 +282,7 @@ def _scatter_text(
 
 select_and_scatter_add = Primitive(
     "select_and_scatter_add",
-    types=lambda source, operand, **_: shaped(operand.shape, source.dtype, source.weak_type and operand.weak_type),
+    types=_scatter_types,
     lower=_scatter_text,
     jvp=_follow_jvp(lambda: select_and_scatter_add),
     transpose=lambda ct, source, operand, **params: [

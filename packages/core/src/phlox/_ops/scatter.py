@@ -17,7 +17,7 @@ from .._transform.batch import BatchAxis, Dim
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from .._xla.lower import lower_jaxpr
-from .._xla.text import Function, Value, ints
+from .._xla.text import Function, Value, flag, ints
 from .elementwise import add, div, mul
 from .families import literal
 from .indexing import (
@@ -115,7 +115,7 @@ def _scatter_text(name: str) -> Any:
             f"scatter_indices_batching_dims = {ints(numbers.scatter_indices_batching_dims)}, "
             f"scatter_dims_to_operand_dims = {ints(numbers.scatter_dims_to_operand_dims)}, "
             f"index_vector_dim = {indices.aval.ndim - 1}>, "
-            f"indices_are_sorted = {str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}"
+            f"indices_are_sorted = {flag(indices_are_sorted)}, unique_indices = {flag(unique_indices)}"
         )
         scalar = shaped((), out.dtype)
         body = f.region([scalar, scalar], lambda g, old, new: [combine(g, old, new, **own)])

@@ -84,7 +84,7 @@ def _convert_types(x: ShapedArray, new_dtype: Any, weak_type: bool) -> ShapedArr
             f"convert_element_type: {x.short} cannot become {dtypes.short_name(new_dtype)}",
             instead="phlox.random.key_data and wrap_key_data convert between keys and numbers",
         )
-    return shaped(x.shape, new_dtype, weak_type)
+    return shaped(x.shape, new_dtype, bool(weak_type))
 
 
 def _convert_text(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Value:

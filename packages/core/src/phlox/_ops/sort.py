@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.errors import ShapeError
+from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero, insert_axis, move_axis
-from .._xla.text import Function, Value
+from .._xla.text import Function, Value, flag
 from .indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .shape import iota, reshape
 
@@ -20,6 +20,8 @@ from .shape import iota, reshape
 def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     if any(x.shape != xs[0].shape for x in xs) or not 0 <= dimension < max(1, xs[0].ndim):
         raise ShapeError(f"sort along axis {dimension}: shapes must agree, got {', '.join(x.short for x in xs)}")
+    if not 1 <= num_keys <= len(xs):
+        raise OptionError(f"sort: num_keys={num_keys} of {len(xs)} operands", value=num_keys)
     return list(xs)
 
 
@@ -41,7 +43,7 @@ def _sort_text(f: Function, *xs: Value, dimension: int, is_stable: bool, num_key
         return [result]
 
     region = f.region(scalars, body)
-    attributes = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
+    attributes = f"dimension = {dimension} : i64, is_stable = {flag(is_stable)}"
     return f.op("stablehlo.sort", xs, [x.aval for x in xs], attributes, [region])
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
@@ -33,6 +34,8 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 
 def _types(*avals: ShapedArray) -> list[ShapedArray]:
+    if any(a.dtype != u32 for a in avals):
+        raise DtypeError(f"threefry2x32 requires uint32 arguments, got {', '.join(a.short for a in avals)}")
     shape = broadcast_shape("threefry2x32", avals)
     return [shaped(shape, u32)] * 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 from .._base.errors import AxisError, DtypeError, OptionError, ShapeError
@@ -13,7 +14,7 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.words import Zero
 from .._xla.approximate import top_k_size
-from .._xla.text import Function, Value
+from .._xla.text import Function, Value, flag
 from .reduce import highest, lowest
 from .sort import take_along
 
@@ -55,7 +56,7 @@ def _text(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     def turn(v: Value, out: ShapedArray) -> Value:
         return v if axis == last else f.unlike("stablehlo.transpose", v, out, f", dims = {order}")
 
-    found = f.op("chlo.top_k", [turn(x, moved(x.aval))], [moved(a) for a in outs], f"k = {k} : i64")
+    found = f.op("chlo.top_k", [turn(x, moved(x.aval))], [moved(a) for a in outs], f"k = {index(k)} : i64")
     return [turn(v, out) for v, out in zip(found, outs, strict=True)]
 
 
@@ -93,6 +94,10 @@ def _approx_types(
         raise ShapeError(f"approx_top_k: {x.short} has no axis", shapes=[x.shape])
     if dtypes.kind(x.dtype) != "f":
         raise DtypeError(f"approx_top_k takes floats, got {x.short}", instead="top_k")
+    if not 0 <= reduction_dimension < x.ndim:
+        raise AxisError(f"approx_top_k: {x.short} has no axis {reduction_dimension}", axis=reduction_dimension)
+    if not 0 < recall_target <= 1:
+        raise OptionError(f"approx_top_k: recall_target={recall_target}", instead="a number above 0, up to 1")
     length = x.shape[reduction_dimension]
     if not 0 < k <= length:
         raise OptionError(f"approx_top_k: k={k} of an axis of length {length}")
@@ -121,9 +126,9 @@ def _approx_text(
     positions = f.op("stablehlo.iota", [], places, f"iota_dimension = {reduction_dimension} : i64")
     starts = [f.constant(worst(number.dtype), number), f.constant(-1, place)]
     options = (
-        f"aggregate_to_topk = {str(aggregate_to_topk).lower()}, is_fallback = true, recall_target = "
-        f"{recall_target!r} : f32, reduction_dim = {reduction_dimension} : i64, reduction_input_size_override = "
-        f"{reduction_input_size_override} : i64, top_k = {k} : i64"
+        f"aggregate_to_topk = {flag(aggregate_to_topk)}, is_fallback = true, recall_target = "
+        f"{float(recall_target)!r} : f32, reduction_dim = {reduction_dimension} : i64, reduction_input_size_override = "
+        f"{index(reduction_input_size_override)} : i64, top_k = {index(k)} : i64"
     )
     attributes = f'call_target_name = "ApproxTopK", backend_config = "", called_computations = [@{better}]'
     return f.op(

@@ -10,7 +10,7 @@ from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis
 from .._transform.words import Zero, add, move_axis, zero_tangent
 from .._xla.lapack import has_routines, lapack
-from .._xla.text import Function, Value
+from .._xla.text import Function, Value, flag
 from .elementwise import neg
 from .matrices import Shape, conjugated, linalg, lower_triangle, need_square, product, swapped, upper_triangle
 from .shape import reshape
@@ -40,7 +40,7 @@ def _text(
     if not has_routines(a.aval):  # XLA writes out the substitution for narrow floats
         how = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
         flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
-        words = [f"{name} = {str(flag).lower()}" for name, flag in flags.items()]
+        words = [f"{name} = {flag(value)}" for name, value in flags.items()]
         words.append(f"transpose_a = #stablehlo<transpose {how}>")
         return f.op("stablehlo.triangular_solve", [a, b], f.out, ", ".join(words))
     (out,) = lapack(

@@ -44,7 +44,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any])
 
 def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], key: Any) -> Program:
     invars = [Var(x.aval) for x in arrays]
-    avals = primitive.rule("types")(*[v.aval for v in invars], **params)
+    avals = primitive.find_types(tuple(v.aval for v in invars), params)
     outvars = [Var(a) for a in avals] if primitive.multiple_results else [Var(avals)]
     jaxpr = Jaxpr([], invars, outvars, [JaxprEqn(list(invars), outvars, primitive, params)])
     program = lower(jaxpr, primitive.name, [x._key for x in arrays]).compile()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .._base.errors import PhloxError
 from .._base.source import Location, scope_text
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from .._ir.primitive import MISTAKES, of_the_library, refused_parameters
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -74,16 +76,28 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         if locate:
             around = f.label
             f.label = _path(around, eqn)
-            results = rule(f, *operands, **params)
+            results = _written(f, eqn, rule, operands, params)
             f.locate(_location(f.label, eqn.source_info))
             f.label = around
         else:
-            results = rule(f, *operands, **params)
+            results = _written(f, eqn, rule, operands, params)
         if primitive.multiple_results:
             env.update(zip(outvars, results, strict=True))
         else:
             env[outvars[0]] = results
     return [read(v) for v in jaxpr.outvars]
+
+
+def _written(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:
+    """What the rule returns; parameters that it cannot write are an `OptionError`."""
+    try:
+        return rule(f, *operands, **params)
+    except PhloxError:
+        raise
+    except MISTAKES as error:
+        if not of_the_library(rule):
+            raise
+        raise refused_parameters(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
 
 
 def _path(around: str, eqn: JaxprEqn) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -354,13 +355,20 @@ def _broadcast_end(dims: tuple[int, ...], x: ShapedArray, out: ShapedArray) -> s
 
 def ints(values: Iterable[int]) -> str:
     """``[1, 2]``"""
-    return f"[{', '.join(map(str, values))}]"
+    return f"[{', '.join([str(index(value)) for value in values])}]"
 
 
 def i64_array(values: Iterable[int]) -> str:
     """``array<i64: 1, 2>``, an attribute"""
-    listed = ", ".join(map(str, values))
+    listed = ", ".join([str(index(value)) for value in values])
     return f"array<i64: {listed}>" if listed else "array<i64>"
+
+
+def flag(value: bool) -> str:
+    """``true`` or ``false``"""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"a flag must be True or False, not {value!r}")
+    return "true" if value else "false"
 
 
 def quoted(text: str) -> str:
