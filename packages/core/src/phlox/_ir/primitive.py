@@ -178,7 +178,7 @@ class Primitive:
 
 
 #: what Python raises in a rule that was given a parameter of another kind
-MISTAKES = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, ZeroDivisionError)
+MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
 
 
 def of_the_library(rule: Callable[..., Any]) -> bool:
