@@ -63,6 +63,14 @@ PROGRAMS = {
     "switch of one": lambda m, x: m.lax.switch(m.numpy.int32(x[0]), [m.numpy.sin], x),
     "fori_loop": lambda m, x: m.lax.fori_loop(0, 4, lambda i, c: m.numpy.sin(c * x) + i, x),
     "fori_loop, nothing to do": lambda m, x: m.lax.fori_loop(4, 2, lambda i, c: c * 2, x),
+    "fori_loop, bounds that are floats": lambda m, x: m.lax.fori_loop(1.0, 4.5, lambda i, c: c * x + i / 2, x),
+    "cond, an operand for each branch": lambda m, x: m.lax.cond(
+        x[0] > 0, (x, 2.0), lambda y: y[0] * x, x * 3, lambda y: y + 1
+    ),
+    "scan, unrolled in whole": lambda m, x: m.lax.scan(
+        lambda c, a: (c * a, c + a), x, rows(m, x), unroll=0, reverse=True
+    ),
+    "fori_loop, unrolled in whole": lambda m, x: m.lax.fori_loop(0, 3, lambda i, c: c * x + i, x, unroll=0),
     "fori_loop, unrolled": lambda m, x: m.lax.fori_loop(1, 6, lambda i, c: c * x / i, x, unroll=2),
     "scan": lambda m, x: m.lax.scan(lambda c, a: (c * m.numpy.cos(a) + x.sum(), m.numpy.sin(c) * a), x * 2, rows(m, x)),
     "scan backwards": lambda m, x: m.lax.scan(
@@ -183,6 +191,19 @@ WRONG = [
     lambda m: m.lax.while_loop(lambda x: x < 3, lambda x: x + 0.5, np.int32(1)),
     lambda m: m.lax.while_loop(lambda x: (x < 3, True), lambda x: x, 1.0),
     lambda m: m.lax.fori_loop(0.0, 3, lambda i, x: x, 1.0),
+    lambda m: m.lax.fori_loop(np.int16(0), np.int32(3), lambda i, x: x, 1.0),
+    lambda m: m.lax.fori_loop(np.int16(0), 3, lambda i, x: x, 1.0),
+    lambda m: m.lax.fori_loop(True, 3, lambda i, x: x, 1.0),
+    lambda m: m.lax.fori_loop(np.ones(2), 3, lambda i, x: x, 1.0),
+    lambda m: m.lax.fori_loop(1j, 3j, lambda i, x: x, 1.0),
+    lambda m: m.lax.scan(lambda c, x: (c, x), 0.0, X, unroll=-1),
+    lambda m: m.jit(lambda n: m.lax.scan(lambda c, x: (c, x), 0.0, X, unroll=n))(2),
+    lambda m: m.jit(lambda n: m.lax.scan(lambda c, x: (c, x), 0.0, None, length=n))(2),
+    lambda m: m.lax.cond(None, lambda x: x, lambda x: x, X),
+    lambda m: m.lax.cond([], lambda x: x, lambda x: x, X),
+    lambda m: m.lax.cond("a", lambda x: x, lambda x: x, X),
+    lambda m: m.lax.cond(lambda: True, lambda x: x, lambda x: x, X),
+    lambda m: m.grad(lambda x: m.lax.fori_loop(x, x + 2.0, lambda i, c: c * 2.0, x))(np.float32(1)),
     lambda m: m.lax.fori_loop(0, 3, lambda i, x: (x, x), 1.0),
     lambda m: m.lax.scan(lambda c, x: c, 0.0, X),
     lambda m: m.lax.scan(lambda c, x: (c, x, x), 0.0, X),

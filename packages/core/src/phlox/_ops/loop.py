@@ -185,7 +185,8 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
 
 def _transpose(*_args: Any, **_params: Any) -> NoReturn:
     raise DerivativeError(
-        "reverse-mode differentiation of a while_loop, whose number of turns is known only when it runs",
+        "Reverse-mode differentiation does not work for lax.while_loop, whose number of turns is known only when it "
+        "runs",
         instead="scan, or fori_loop with bounds that are Python numbers; or forward mode (jvp, jacfwd)",
     )
 

@@ -6,6 +6,7 @@ leave the choice to the compiled program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from .._api.staged import Staged, missing, operands_of, paths, staged, strong_re
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ir.avals import typeof_value
 from .._ir.jaxpr import ClosedJaxpr, Var, memoized
 from .._ops import branch, logic
 from .._ops.shape import own
@@ -52,11 +54,34 @@ def cond(
         if operands:
             raise ArgumentError("cond: operand= together with further arguments", instead="arguments alone")
         operands = (operand,)
+    if not callable(true_fun) and callable(false_fun) and len(operands) == 2:
+        # As in JAX: cond(pred, true_operand, true_fun, false_operand, false_fun), each function with its own operand.
+        operands, (true_fun, false_fun) = (true_fun, operands[0]), (false_fun, operands[1])
+        true_fun, false_fun = _of_one("true_fun", true_fun, 0), _of_one("false_fun", false_fun, 1)
     return choice("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), operands)
 
 
+def _of_one(role: str, fun: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """The function of the operand at this place alone."""
+    arguments.check_callable(f"cond: {role}", fun)
+
+    @functools.wraps(fun)
+    def branch_of_one(*operands: Any) -> Any:
+        return fun(operands[place])
+
+    return branch_of_one
+
+
 def _truth(pred: Any) -> Any:
-    arguments.check_arrays("cond", cond, (pred,), {}, [pred])
+    if pred is None:
+        raise ArgumentError("cond predicate is None", instead="a truth value: True, or x.any()")
+    if typeof_value(pred) is None:
+        what = f"of type {type(pred)}"
+        raise ArgumentError(
+            f"cond: Pred type must be either boolean or number, got {pred!r} {what}"
+            if callable(pred)
+            else f"cond: Pred must be a scalar, got {pred} {what}"
+        )
     aval = typeof(pred)
     if aval.shape:
         raise ShapeError(f"cond: pred must be one truth value, got {aval.short}", instead="pred.any() or pred.all()")

@@ -6,6 +6,7 @@ the turns to the compiled program.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,12 +18,12 @@ from .._api.references import check_distinct, merged, places
 from .._api.staged import Staged, operands_of, paths, staged
 from .._api.vmap import vmap
 from .._base import pytree
-from .._base.errors import ArgumentError, AxisError, DtypeError, OptionError, ShapeError
+from .._base.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
-from .._ops import loop, running, scan as scanning
+from .._ops import elementwise, loop, running, scan as scanning
 from .._ops.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
@@ -108,7 +109,9 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
     go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
     if [a.update(weak_type=False) for a in go_on.out_avals] != [_BOOL] or go_on.out_tree.num_nodes != 1:
         got = ", ".join(a.short for a in go_on.out_avals)
-        raise DtypeError(f"while_loop: cond_fun ({go_on.name}) must return one truth value, got {got or 'nothing'}")
+        raise DtypeError(
+            f"while_loop: cond_fun must return a boolean scalar, but {go_on.name} returned {got or 'nothing'}"
+        )
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
     # What the loop keeps, and does not decide how often it turns, is a constant.
     unasked = unused_inputs(go_on.closed.jaxpr)[len(go_on.consts) :]
@@ -183,15 +186,19 @@ def fori_loop(
     for name, bound in (("lower", lower), ("upper", upper)):
         arguments.check_arrays("fori_loop", fori_loop, (bound,), {}, [bound])
         aval = typeof(bound)
-        if aval.shape or dtypes.kind(aval.dtype) not in "iu":
-            raise DtypeError(f"fori_loop: {name} must be one integer, got {aval.short}")
-    known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
+        if aval.shape or dtypes.kind(aval.dtype) not in "iufb":
+            raise DtypeError(f"fori_loop: {name} must be one real number, got {aval.short}")
     both = [typeof(lower), typeof(upper)]
     dtype = both[0].dtype if both[1].weak_type else both[1].dtype
     weak = all(a.weak_type for a in both)
-    first = to_dtype(lower, dtype, weak)
-    if known:
-        length = max(0, int(upper) - int(lower))
+    if any(a.dtype != dtype and not _fits(bound, a, dtype) for bound, a in zip((lower, upper), both, strict=True)):
+        raise DtypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {both[0].short} and {both[1].short}"
+        )
+    ends = _known_integers(lower, upper)
+    if ends is not None:
+        first = to_dtype(lower, dtype, weak) if dtypes.kind(dtype) in "iu" else np.int32(ends[0])
+        length = max(0, ends[1] - ends[0])
 
         def step(carry: Any, _: Any) -> Any:
             i, x = carry
@@ -200,7 +207,8 @@ def fori_loop(
         step.__name__ = arguments.fun_name(body_fun)
         return scan(step, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
     if unroll is not None:
-        raise OptionError("fori_loop: unroll= needs bounds that are known when the program is traced")
+        raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
+    first = to_dtype(lower, dtype, weak)
 
     def body(carry: Any) -> Any:
         i, end, x = carry
@@ -208,6 +216,19 @@ def fori_loop(
 
     body.__name__ = arguments.fun_name(body_fun)
     return while_loop(lambda carry: carry[0] < carry[1], body, (first, to_dtype(upper, dtype, weak), init_val))[2]
+
+
+def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
+    """Whether a bound that is a mere number can have this dtype."""
+    return aval.weak_type and dtypes.kind(aval.dtype) in "iu" and dtypes.kind(dtype) in "iu"
+
+
+def _known_integers(*bounds: Any) -> tuple[int, ...] | None:
+    """The bounds as Python integers if their values are known; those that are differentiated can be."""
+    try:
+        return tuple(int(elementwise.stop_gradient(x) if isinstance(x, Tracer) else x) for x in bounds)
+    except ConcretizationTypeError:
+        return None
 
 
 @user_call
@@ -231,7 +252,7 @@ def scan(
       xs: arrays to scan, a tree; None if there is nothing but the carry.
       length: the number of steps, needed when `xs` has no arrays.
       reverse: from the last slice to the first.
-      unroll: how many steps stand in one turn of the loop; True for all.
+      unroll: how many steps stand in one turn of the loop; True or 0 for all.
       _split_transpose: accepted as in JAX; the transposed loop is the same either way.
 
     The derivative in reverse keeps, for each step, what it needs of it: memory grows with the number of steps.
@@ -289,10 +310,7 @@ def _scan(
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves
     steps = _length(leaves[count:], xs_tree, length)
-    if isinstance(unroll, bool):
-        unroll = max(steps, 1) if unroll else 1
-    if unroll < 1:
-        raise OptionError(f"scan: unroll must be at least 1, got {unroll}")
+    unroll = _unroll(unroll, steps)
     row_avals = [scanning.row_of(typeof(x)) for x in leaves[count:]]
     avals, body = _settle(
         [typeof(x) for x in leaves[:count]],
@@ -321,7 +339,7 @@ def _scan(
             num_consts=len(kept) + len(body.consts),
             num_carry=count - len(kept),
             reverse=bool(reverse),
-            unroll=min(unroll, max(steps, 1)),
+            unroll=unroll,
         )
     )
     carry = [own(x) if i in kept else next(outs) for i, x in enumerate(start)]
@@ -329,14 +347,39 @@ def _scan(
     return carry_tree.unflatten(carry), parts[1].unflatten(ys)
 
 
+def _unroll(unroll: Any, steps: int) -> int:
+    """How many steps stand in one turn of the loop, at least one and at most all."""
+    _check_known("unroll", "`int` or `bool`", unroll)
+    wanted = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
+    if wanted < 0:
+        raise OptionError(f"scan: `unroll` must be a bool or an integer that is not negative, got {unroll}")
+    return min(wanted or steps, steps) or 1
+
+
+def _check_known(option: str, kind: str, value: Any) -> None:
+    if isinstance(value, Tracer):
+        raise ConcretizationTypeError(
+            f"The `{option}` argument to `scan` expects a concrete {kind} value, "
+            f"got {value.aval.short}, which is traced",
+            instead="a Python number, or an argument that is static (static_argnums)",
+            aval=value.aval,
+        )
+
+
 def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
     found: dict[int, str] = {}
     for path, x in zip(paths(tree), arrays, strict=True):
         aval = typeof(x)
         if not aval.shape:
-            raise AxisError(f"scan: xs{pytree.keystr(path)} is {aval.short}, which has no axis to scan")
+            raise AxisError(
+                f"scan got value with no leading axis to scan over: xs{pytree.keystr(path)} is {aval.short}"
+            )
         found.setdefault(aval.shape[0], f"xs{pytree.keystr(path)}: {aval.short}")
     if length is not None:
+        _check_known("length", "`int`", length)
+        if found and [*found] != [int(length)]:
+            sizes = [typeof(x).shape[0] for x in arrays]
+            raise ShapeError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
         found.setdefault(int(length), f"length={length}")
     if not found:
         raise OptionError("scan: xs has no arrays, so the number of steps is unknown", instead="length=...")
