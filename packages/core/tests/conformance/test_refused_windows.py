@@ -1,6 +1,10 @@
-"""gather, scatter and dynamic slices with dimension numbers that do not fit: what jax refuses, phlox refuses as well."""
+"""gather, scatter and dynamic slices with dimension numbers that do not fit: what jax refuses, phlox refuses as well.
+
+The words by which such errors are searched for are in both messages.
+"""
 
 import itertools
+import re
 
 import jax
 import numpy as np
@@ -93,3 +97,63 @@ def test_starts_of_dynamic_slices():
         compared(lambda m, axes=axes: m.lax.squeeze(m.numpy.zeros((1, 2, 1)), axes))
     for k, axis in itertools.product([0, 2, 5, -1], [-1, 0, 3, -4]):
         compared(lambda m, k=k, axis=axis: m.lax.top_k(m.numpy.asarray(X), k, axis=axis)[0])
+
+
+def plain(m, *shape, dtype=np.float32):
+    return m.numpy.zeros(shape, dtype)
+
+
+WORDS = {
+    "offset_dims in gather op must be sorted": lambda m: gathered(m, offset_dims=(3, 1)),
+    "offset_dims in gather op must not repeat": lambda m: gathered(m, offset_dims=(1, 1)),
+    "Offset dimension 1 in gather op is out of bounds": lambda m: gathered(m, offset_dims=(1, 4)),
+    "elements in start_index_map and the bound of dimension index_vector_dim=2": lambda m: gathered(
+        m, start_index_map=(0,)
+    ),
+    "Invalid start_index_map": lambda m: gathered(m, start_index_map=(0, 3)),
+    "collapsed_slice_dims and operand_batching_dims in gather op must be disjoint": lambda m: gathered(
+        m, operand_batching_dims=(1,), start_indices_batching_dims=(0,)
+    ),
+    "Slice size at index 0 in gather op is out of range": lambda m: gathered(m, (4, 1, 3)),
+    "bound is 2 for index 1 at position 0": lambda m: gathered(m, (2, 2, 3)),
+    "update_window_dims in scatter op must be sorted": lambda m: scattered(m, update_window_dims=(3, 1)),
+    "Invalid update_window_dims set in scatter op": lambda m: scattered(m, update_window_dims=(1, 4)),
+    "Invalid scatter_dims_to_operand_dims mapping": lambda m: scattered(m, scatter_dims_to_operand_dims=(0, 3)),
+    "Scatter op has window of size 2; doesn't match operand of rank 3": lambda m: scattered(m, inserted_window_dims=()),
+    "Bounds of the window dimensions": lambda m: scattered(m, (2, 2, 3, 6)),
+    "Bounds of the scatter dimensions": lambda m: scattered(m, (3, 2, 3, 3)),
+    "index arguments to dynamic_slice must be integers of the same type": lambda m: m.lax.dynamic_slice(
+        plain(m, 3, 4), (np.int32(1), np.int16(2)), (2, 2)
+    ),
+    "cannot select an axis to squeeze out": lambda m: m.lax.squeeze(plain(m, 1, 2), (1,)),
+    "dimensions are not unique": lambda m: m.lax.squeeze(plain(m, 1, 2), (0, 0)),
+    "top_k returns int32 indices, which will overflow": lambda m: m.eval_shape(
+        lambda x: m.lax.top_k(x, 3), m.ShapeDtypeStruct((2**31 + 1,), np.float32)
+    ),
+    "broadcast_dimensions must have length equal to operand ndim": lambda m: m.lax.broadcast_in_dim(
+        plain(m, 2), (2, 2), (0, 1)
+    ),
+    "must be a subset of output dimensions": lambda m: m.lax.broadcast_in_dim(plain(m, 2), (2, 3), (2,)),
+    "operand dimension sizes must either be 1": lambda m: m.lax.broadcast_in_dim(plain(m, 2), (3,), (0,)),
+    "broadcast_dimensions must not contain duplicates": lambda m: m.lax.broadcast_in_dim(
+        plain(m, 2, 2), (2, 2), (0, 0)
+    ),
+    "padding_value must be a scalar": lambda m: m.lax.pad(plain(m, 2), plain(m, 2), [(0, 0, 0)]),
+    "interior padding in padding_config must be nonnegative": lambda m: m.lax.pad(plain(m, 2), 0.0, [(0, 1, -1)]),
+    "Sizes passed to split must be nonnegative": lambda m: m.lax.split(plain(m, 5), [-1]),
+    "Sum of sizes 6 must be equal": lambda m: m.lax.split(plain(m, 5), [6]),
+    "require non-empty reduced dimension": lambda m: m.lax.argmin(plain(m, 0, 2), 0, np.int32),
+    "duplicate value in 'axes'": lambda m: m.lax.reduce(plain(m, 3), np.float32(0), m.lax.add, (0, 0)),
+    "requires arguments to have the same dtypes": lambda m: m.lax.add(0, 0.0),
+    "rem does not accept dtype complex64": lambda m: m.lax.rem(plain(m, dtype=np.complex64), np.complex64(1)),
+    "window and window_strides must have the same number of dimensions": lambda m: m.lax.conv(
+        plain(m, 1, 1, 3, 3), plain(m, 1, 1, 1, 1), [1], "SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_words(words):
+    for m in (jax, phlox):
+        with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+            WORDS[words](m)

@@ -92,14 +92,21 @@ def _conv_types(
     numbers = dimension_numbers
     check_kind("conv_general_dilated", lhs, ANY)
     if lhs.ndim != rhs.ndim:
-        raise ShapeError(f"conv_general_dilated: {lhs.short} and {rhs.short} have different numbers of axes")
+        raise ShapeError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, got "
+            f"{lhs.short} and {rhs.short}",
+            shapes=[lhs.shape, rhs.shape],
+        )
     _groups_fit(lhs, rhs, numbers, feature_group_count, batch_group_count)
     n = lhs.ndim - 2
     options = {"window_strides": window_strides, "padding": padding}
     options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation}
     for name, given in options.items():
         if len(given) != n:
-            raise ShapeError(f"conv_general_dilated: {name}={given} for {n} spatial axes of {lhs.short}")
+            raise ShapeError(
+                f"conv_general_dilated window and {name} must have the same number of dimensions, got {name}={given} "
+                f"for {n} spatial axes of {lhs.short}"
+            )
     spatial = []
     sides = zip(_spatial(lhs.shape, numbers.lhs_spec), _spatial(rhs.shape, numbers.rhs_spec), strict=True)
     for (length, width), stride, (low, high), base, gap in zip(

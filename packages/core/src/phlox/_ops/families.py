@@ -48,9 +48,9 @@ def literal(like: Any, value: Any) -> Any:
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:
     """Raises `DtypeError` when an operation does not take this element type."""
     if dtypes.kind(aval.dtype) not in accepts:
-        which = "" if position is None else f" as operand {position + 1}"
+        which = "" if position is None else f" at position {position}"
         raise DtypeError(
-            f"{name} does not accept {aval.short}{which}: it takes "
+            f"{name} does not accept dtype {aval.dtype.name}{which}, got {aval.short}: it takes "
             + ", ".join(_KIND_NAMES[letter] for letter in accepts if letter in _KIND_NAMES),
             instead="x.astype(...) first",
             primitive=name,
@@ -81,7 +81,7 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
     for aval in avals[1:]:
         if aval.dtype != first:
             raise DtypeError(
-                f"{name} requires arguments of one dtype, got {', '.join(a.short for a in avals)}",
+                f"{name} requires arguments to have the same dtypes, got {', '.join(a.short for a in avals)}",
                 instead="the function of that name in phlox.numpy, which promotes; or x.astype(...)",
                 avals=list(avals),
             )

@@ -52,10 +52,16 @@ def _check(name: str, operands: Sequence[ShapedArray], starts: Sequence[ShapedAr
             f"{name}: the computation closes over a traced value", instead="scan or fori_loop, which may do so"
         )
     for x, start in zip(operands, starts, strict=True):
-        if x.shape != operands[0].shape or start.shape:
+        if start.shape:
             raise ShapeError(
-                f"{name}: operands need one shape and initial values none, got {x.short} and {start.short}",
-                shapes=[x.shape, start.shape],
+                f"{name} found non-scalar initial value: {name} expected init_values to be scalars but init_values "
+                f"have shapes {[s.shape for s in starts]}.",
+                shapes=[s.shape for s in starts],
+            )
+        if x.shape != operands[0].shape:
+            raise ShapeError(
+                f"{name}: operands need one shape, got {', '.join(a.short for a in operands)}",
+                shapes=[a.shape for a in operands],
             )
         if x.dtype != start.dtype:
             raise DtypeError(f"{name}: {x.short} and its initial value {start.short} differ in dtype")
@@ -83,7 +89,9 @@ def _reduce_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Ints) -> 
     operands, starts = _halves(avals)
     _check("reduce", operands, starts, jaxpr)
     rank = operands[0].ndim
-    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
+    if len(set(dimensions)) != len(dimensions):
+        raise AxisError(f"reduce of {operands[0].short}: duplicate value in 'axes' {dimensions}", axes=dimensions)
+    if any(not 0 <= d < rank for d in dimensions):
         raise AxisError(f"reduce: axes {dimensions} do not fit {operands[0].short}", axes=dimensions)
     shape = tuple(n for i, n in enumerate(operands[0].shape) if i not in dimensions)
     return [shaped(shape, x.dtype, x.weak_type) for x in operands]

@@ -114,13 +114,6 @@ def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: 
     if not indices.ndim:
         raise ShapeError(f"{op}: indices need an axis with the index vectors, got {indices.short}", shapes=[()])
     _, dropped, mapped, batching, batching_of_indices = numbers
-    if len(mapped) != indices.shape[-1]:
-        raise ShapeError(
-            f"{op.capitalize()} op has {len(mapped)} elements in {names[2]} and index vectors of length "
-            f"{indices.shape[-1]} in indices {indices.short}. These two numbers must be equal.",
-            shapes=[indices.shape],
-        )
-    check_axes(op, names[2], mapped, operand.ndim, False)
     check_axes(op, names[1], dropped, operand.ndim)
     check_axes(op, names[3], batching, operand.ndim)
     _check_apart(op, **{names[1]: dropped, names[3]: batching})
@@ -146,6 +139,24 @@ def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: 
         )
 
 
+def check_mapping(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
+    """Refuses `numbers` of a gather or a scatter that do not give each element of an index vector its own axis."""
+    name, axes = type(numbers)._fields[2], numbers[2]
+    if len(axes) != indices.shape[-1]:
+        raise ShapeError(
+            f"{op.capitalize()} op has {len(axes)} elements in {name} and the bound of dimension "
+            f"index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two numbers must be equal. "
+            f"The indices are {indices.short}",
+            shapes=[indices.shape],
+        )
+    for i, axis in enumerate(axes):
+        if not 0 <= axis < operand.ndim:
+            raise ShapeError(
+                f"Invalid {name} mapping in {op} op; domain is [0, {operand.ndim}), got: {i}->{axis}.", axis=axis
+            )
+    check_axes(op, name, axes, operand.ndim, False)
+
+
 # --- gather ---------------------------------------------------------------------------------------------
 
 
@@ -159,8 +170,8 @@ def _check_slices(operand: ShapedArray, numbers: Any, slice_sizes: Ints) -> None
         )
     if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
         raise ShapeError(
-            "All components of the offset index in a gather op must either be an offset dimension or explicitly "
-            f"collapsed or batching; got slice_sizes={tuple(slice_sizes)}, {numbers}",
+            "All components of the offset index in a gather op must either be a offset dimension or explicitly "
+            f"collapsed/batching; got slice_sizes={tuple(slice_sizes)}, {numbers}",
             shapes=[operand.shape],
         )
     for i, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
@@ -170,13 +181,18 @@ def _check_slices(operand: ShapedArray, numbers: Any, slice_sizes: Ints) -> None
                 instead=f"slice sizes that fit into the operand {operand.short}",
                 shapes=[operand.shape],
             )
-        if i in collapsed and size > 1:
+    for at, i in enumerate(collapsed):
+        if slice_sizes[i] > 1:  # an axis without elements is collapsed by a slice without elements
             raise ShapeError(
-                f"Gather op can only collapse slice dims with bound 1, but bound is {size} for index {i}.", axis=i
+                f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[i]} for index {i} "
+                f"at position {at}.",
+                axis=i,
             )
-        if i in batching and size > 1:
+    for at, i in enumerate(batching):
+        if slice_sizes[i] > 1:
             raise ShapeError(
-                f"Gather op can only have operand batching dims with bound 0/1, but bound is {size} for index {i}.",
+                f"Gather op can only have operand batching dims with bound 0/1, but bound is {slice_sizes[i]} for "
+                f"index {i} at position {at}.",
                 axis=i,
             )
 
@@ -186,7 +202,15 @@ def _gather_types(
 ) -> ShapedArray:
     numbers = dimension_numbers
     check_indices("gather", operand, indices, numbers)
-    check_axes("gather", "offset_dims", numbers.offset_dims, len(numbers.offset_dims) + indices.ndim - 1)
+    rank = len(numbers.offset_dims) + indices.ndim - 1
+    for i, axis in enumerate(numbers.offset_dims):
+        if not 0 <= axis < rank:
+            raise ShapeError(
+                f"Offset dimension {i} in gather op is out of bounds; got {axis}, but should have been in [0, {rank})",
+                axis=axis,
+            )
+    check_axes("gather", "offset_dims", numbers.offset_dims, rank)
+    check_mapping("gather", operand, indices, numbers)
     _check_slices(operand, numbers, slice_sizes)
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     window = [size for i, size in enumerate(slice_sizes) if i not in dropped]

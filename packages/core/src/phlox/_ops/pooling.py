@@ -28,8 +28,10 @@ from .windows import Ints, Pads, dilated, input_pads, positions
 def window_shape(name: str, x: ShapedArray, window: dict[str, Any]) -> Ints:
     """The shape of a windowed reduction of `x`. Raises `ShapeError` when the window does not fit it."""
     for option, given in window.items():
-        if len(given) != x.ndim or (option != "padding" and any(n < 1 for n in given)):
+        if len(given) != x.ndim:
             raise ShapeError(f"{name}: {option}={given} does not fit {x.short}", shapes=[x.shape])
+        if option != "padding" and any(n < 1 for n in given):
+            raise ShapeError(f"{name}: {option} must have every element be positive, got {given}", shapes=[x.shape])
     ones = (1,) * x.ndim
     return tuple(
         positions(dilated(n, b) + low + high, dilated(k, d), s)

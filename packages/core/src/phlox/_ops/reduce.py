@@ -36,8 +36,11 @@ def spread(x: Any, aval: ShapedArray, axes: Axes) -> Any:
 
 
 def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
-    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
-        raise ShapeError(f"{name}: axes {axes} do not fit {x.short}", axes=axes, shapes=[x.shape])
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name} of {x.short}: duplicate value in 'axes' {axes}", axes=axes, shapes=[x.shape])
+    for axis in axes:
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"{name}: Invalid axis {axis} for operand {x.short}", axes=axes, shapes=[x.shape])
 
 
 def _check_half(x: ShapedArray, axes: Axes) -> None:
@@ -237,7 +240,10 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
             raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
         _check_axes(name, x, axes)
         if x.shape[axes[0]] == 0:
-            raise ShapeError(f"{name}: axis {axes[0]} of {x.short} is empty", shapes=[x.shape])
+            raise ShapeError(
+                f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
+                shapes=[x.shape],
+            )
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), index_dtype)
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:

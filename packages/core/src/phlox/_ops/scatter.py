@@ -27,6 +27,7 @@ from .indexing import (
     ScatterDimensionNumbers,
     check_axes,
     check_indices,
+    check_mapping,
     gather,
     up,
 )
@@ -55,6 +56,7 @@ def _scatter_types(
             f"{operand.ndim}.",
             shapes=[operand.shape],
         )
+    check_mapping("scatter", operand, indices, numbers)
     kept = [i for i in range(operand.ndim) if i not in dropped]
     for i, at in zip(kept, window_dims, strict=True):
         if updates.shape[at] > operand.shape[i]:

@@ -267,12 +267,26 @@ transpose = structural(
 
 
 def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
-    fits = len(broadcast_dimensions) == x.ndim == len(set(broadcast_dimensions)) and all(
-        0 <= at < len(shape) and size in (1, shape[at]) for at, size in zip(broadcast_dimensions, x.shape, strict=False)
-    )
-    if not fits or any(n < 0 for n in shape):
+    wrong = None
+    if x.ndim != len(broadcast_dimensions):
+        wrong = "broadcast_dimensions must have length equal to operand ndim"
+    elif len(shape) < x.ndim:
+        wrong = "target broadcast shape must have equal or higher rank to the operand shape"
+    elif any(not 0 <= at < len(shape) for at in broadcast_dimensions):
+        wrong = "broadcast_dimensions must be a subset of output dimensions"
+    elif any(size not in (1, shape[at]) for at, size in zip(broadcast_dimensions, x.shape, strict=True)):
+        wrong = (
+            "operand dimension sizes must either be 1, or be equal to their corresponding dimensions in the target "
+            "broadcast shape"
+        )
+    elif len(set(broadcast_dimensions)) < x.ndim:
+        wrong = "broadcast_dimensions must not contain duplicates"
+    elif any(n < 0 for n in shape):
+        wrong = "lengths of the target broadcast shape must not be negative"
+    if wrong is not None:
         raise ShapeError(
-            f"broadcast_in_dim: {x.short} does not fit into shape {shape} at axes {broadcast_dimensions}",
+            f"broadcast_in_dim {wrong}; got operand {x.short}, shape {shape} and broadcast_dimensions "
+            f"{broadcast_dimensions}",
             shapes=[x.shape, shape],
         )
     return shaped(tuple(shape), x.dtype, x.weak_type)
@@ -316,11 +330,14 @@ broadcast_in_dim = structural(
 
 def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
     if len(set(dimensions)) < len(dimensions):
-        raise AxisError(f"squeeze: the axes {dimensions} of {x.short} repeat", axes=dimensions)
+        raise AxisError(f"squeeze of {x.short}: dimensions are not unique: {dimensions}", axes=dimensions)
     for axis in dimensions:
         if not 0 <= axis < x.ndim or x.shape[axis] != 1:
             raise ShapeError(
-                f"squeeze: axis {axis} of {x.short} does not have length 1", instead="an axis of length 1", axis=axis
+                f"squeeze: cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of "
+                f"{x.short}",
+                instead="an axis of length 1",
+                axis=axis,
             )
     return shaped(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype, x.weak_type)
 
@@ -448,14 +465,22 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 
 def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig) -> ShapedArray:
     if value.shape or value.dtype != x.dtype:
-        raise ShapeError(f"pad: the padding value must be a scalar of the dtype of {x.short}, got {value.short}")
+        raise ShapeError(f"pad: padding_value must be a scalar of the dtype of operand {x.short}, got {value.short}")
     if len(padding_config) != x.ndim:
-        raise ShapeError(f"pad: {len(padding_config)} padding triples for {x.short}", instead="one for each axis")
+        raise ShapeError(
+            f"pad: padding_config has {len(padding_config)} triples for {x.short}", instead="one for each axis"
+        )
     shape = tuple(
         lo + hi + n + max(0, n - 1) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )
-    if any(n < 0 for n in shape) or any(inner < 0 for _, _, inner in padding_config):
-        raise ShapeError(f"pad: {x.short} with padding {padding_config} would have shape {shape}", shapes=[x.shape])
+    if any(inner < 0 for _, _, inner in padding_config):
+        raise ShapeError(f"pad: interior padding in padding_config must be nonnegative, got {padding_config}")
+    if any(n < 0 for n in shape):
+        raise ShapeError(
+            f"pad: Dimension size after padding is not at least 0: {x.short} with {padding_config} would have shape "
+            f"{shape}",
+            shapes=[x.shape],
+        )
     return shaped(shape, x.dtype, x.weak_type and value.weak_type)
 
 

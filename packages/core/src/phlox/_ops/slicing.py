@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import DtypeError, ShapeError
+from .._base.errors import AxisError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.primitive import Primitive
@@ -100,8 +100,15 @@ def along(x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
 
 
 def _split_types(x: ShapedArray, sizes: Ints, axis: int) -> list[ShapedArray]:
-    if not 0 <= axis < x.ndim or sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
-        raise ShapeError(f"split: pieces of lengths {sizes} of axis {axis} of {x.short}", shapes=[x.shape])
+    if not 0 <= axis < x.ndim:
+        raise AxisError(f"split: axis {axis} is out of bounds for {x.short}", axis=axis)
+    if any(n < 0 for n in sizes):
+        raise ShapeError(f"Sizes passed to split must be nonnegative, got {sizes}", shapes=[x.shape])
+    if sum(sizes) != x.shape[axis]:
+        raise ShapeError(
+            f"split: Sum of sizes {sum(sizes)} must be equal to the length of axis {axis} of {x.short}, got {sizes}",
+            shapes=[x.shape],
+        )
     return [shaped((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from .._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -40,6 +42,12 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
         raise AxisError(f"top_k: {x.short} has no axis {axis}", axis=axis)
     if not 0 <= k <= x.shape[axis]:
         raise OptionError(f"top_k: k={k} of an axis of length {x.shape[axis]}")
+    if x.shape[axis] > np.iinfo(np.int32).max:
+        raise ShapeError(
+            f"top_k returns int32 indices, which will overflow for axis {axis} of {x.short}",
+            shapes=[x.shape],
+            axis=axis,
+        )
     shape = _with_length(x.shape, axis, k)
     return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32)]
 

@@ -144,6 +144,12 @@ def conv_general_dilated(
                 f"conv_general_dilated: padding={padding!r} with lhs_dilation={lhs_dilation}",
                 instead="pairs (low, high), or conv_transpose",
             )
+        for option, given in {"window_strides": window_strides, "rhs_dilation": rhs_dilation or ones}.items():
+            if len(given) != len(ones):
+                raise ShapeError(
+                    f"conv_general_dilated window and {option} must have the same number of dimensions, got "
+                    f"{option}={given} for {len(ones)} spatial axes of {left.short}"
+                )
         window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation or ones, strict=True)]
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
         padding = padtype_to_pads(space, window, window_strides, padding)

@@ -119,22 +119,35 @@ def ragged_dot_general(
     left, right, groups = type_of(lhs), type_of(rhs), type_of(sizes)
     if dtypes.kind(groups.dtype) not in "iu":
         raise DtypeError(f"{function}: group_sizes are {groups.short}", instead="integers")
+    if not groups.ndim:
+        raise ShapeError(f"{function}: group_sizes are {groups.short}", instead="one size for each group")
     if len(numbers.lhs_ragged_dimensions) != 1:
-        raise ShapeError(f"{function}: lhs needs one ragged axis, got {numbers.lhs_ragged_dimensions}")
+        raise ShapeError(f"{function} expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}")
     ragged = numbers.lhs_ragged_dimensions[0]
     if not 0 <= ragged < left.ndim:
-        raise ShapeError(f"{function}: lhs, {left.short}, has no axis {ragged}", axis=ragged)
+        raise ShapeError(
+            f"{function} requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of "
+            f"the lhs, got {ragged} for {left.short}",
+            axis=ragged,
+        )
     kept = ragged not in lc and ragged not in lb
     if len(numbers.rhs_group_dimensions) != kept:
-        raise ShapeError(
-            f"{function}: rhs needs {'one group axis' if kept else 'no group axis'} for a ragged axis that is "
-            f"{'kept' if kept else 'contracted' if ragged in lc else 'a batch'}, got {numbers.rhs_group_dimensions}"
+        needs = (
+            "exactly one rhs group dimension when lhs ragged dimension is noncontracting"
+            if kept
+            else "zero group dimensions in the rhs when lhs ragged dimension is contracting or batch"
         )
+        raise ShapeError(f"{function} requires {needs}, got {numbers.rhs_group_dimensions}")
     free = [i for i in range(left.ndim) if i not in lc and i not in lb]
     alike = list(lc) if ragged in lc else free if kept else list(lb)
     before = [*(lb if ragged not in lb else ()), *alike[: alike.index(ragged)]]
-    if groups.ndim != 1 and groups.shape[:-1] != tuple(left.shape[i] for i in before):
-        raise ShapeError(f"{function}: group_sizes are {groups.short}, and the axes in front are {before} of lhs")
+    expected = (*(left.shape[i] for i in before), groups.shape[-1])
+    if groups.ndim != 1 and groups.shape != expected:
+        raise ShapeError(
+            f"{function}: expected group_sizes to have shape {expected}, got {groups.shape}: lengths of the axes "
+            f"{before} of lhs, then the number of groups",
+            shapes=[groups.shape],
+        )
     options = {"precision": precision, "preferred_element_type": preferred_element_type}
     if ragged in lb:
         out = dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
@@ -142,8 +155,18 @@ def ragged_dot_general(
     count = groups.shape[-1]
     if kept:
         axis = numbers.rhs_group_dimensions[0]
-        if axis in rc or axis in rb or right.shape[axis] != count:
-            raise ShapeError(f"{function}: axis {axis} of rhs, {right.short}, is not one for each of {count} groups")
+        if axis in rc or axis in rb:
+            raise ShapeError(
+                f"{function} requires rhs group dimension numbers to be distinct from contracting and batch "
+                f"dimensions, got {axis}",
+                axis=axis,
+            )
+        if right.shape[axis] != count:
+            raise ShapeError(
+                f"{function}: expected rhs group dimension size to be {count}, got {right.shape[axis]} of "
+                f"{right.short}",
+                axis=axis,
+            )
     masked = _masked(lhs, sizes, ragged, before if groups.ndim > 1 else [])
     if kept:
         pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)

@@ -83,7 +83,7 @@ def _program(function: str, computation: Callable[..., Any], starts: Sequence[An
     program = staged(function, "computation", computation, in_tree, [*types, *types])
     if program.out_tree != tree:
         raise TreeError(
-            f"{function}: the computation returns a tree of structure {program.out_tree}, the operands have {tree}"
+            f"{function} output must have the same tree structure as the operands: {program.out_tree} and {tree}"
         )
     inner, count = program.closed.jaxpr, len(program.consts)
 
@@ -97,7 +97,7 @@ def _leaves(function: str, operands: Any, init_values: Any) -> tuple[list[Any], 
     (xs, _), (starts, _) = (operands_of(function, _reductions[function], (t,)) for t in (operands, init_values))
     tree, other = flatten(operands)[1], flatten(init_values)[1]
     if tree != other:
-        raise TreeError(f"{function}: operands have structure {tree}, initial values {other}")
+        raise TreeError(f"{function}: Operands must have the same tree structure as init_values: {tree} and {other}")
     if not xs:
         raise ArgumentError(f"{function} needs at least one operand")
     return xs, starts, tree

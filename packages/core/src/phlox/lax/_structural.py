@@ -213,7 +213,8 @@ def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Seq
     checked = check(function, *starts)
     if len({type_of(i).dtype for i in checked}) > 1:
         raise DtypeError(
-            f"{function}: start indices must be of one dtype, got {', '.join(type_of(i).short for i in checked)}",
+            f"index arguments to {function} must be integers of the same type, got "
+            + ", ".join(type_of(i).short for i in checked),
             instead="x.astype(...) for some of them",
         )
     pairs = list(zip(checked, shape, allowed, strict=False))
