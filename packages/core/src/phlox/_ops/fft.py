@@ -59,7 +59,8 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     fits = last[:-1] == fft_lengths[:-1] if back else last == fft_lengths
     if not fits:
         raise ShapeError(f"{name}: the last axes of {x.short} do not have the lengths {fft_lengths}", shapes=[x.shape])
-    if back and count and (fft_lengths[-1] < 1 or last[-1] != half[-1]):
+    empty = back and count and fft_lengths[-1] == 0 and last[-1] <= 1  # what irfft makes of one element by default
+    if back and count and not empty and (fft_lengths[-1] < 1 or last[-1] != half[-1]):
         raise ShapeError(
             f"{name}: the last axis of {x.short} must have length {half[-1]} for a result of length {fft_lengths[-1]}",
             shapes=[x.shape],
