@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from .errors import OptionError, TreeError
+from .errors import ArgumentError, OptionError, TreeError
 from .native import native
 
 _pytree = native.pytree
@@ -61,7 +61,17 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
     >>> tree_unflatten(tree_structure([0, (0, 0)]), [1, 2, 3])
     [1, (2, 3)]
     """
+    _check_structure("tree_unflatten", treedef)
     return treedef.unflatten(leaves)
+
+
+def _check_structure(function: str, treedef: Any) -> None:
+    if type(treedef) is not PyTreeDef:
+        raise ArgumentError(
+            f"{function} takes a structure first, got {treedef!r:.60} of type {type(treedef).__name__}",
+            instead="phlox.tree.structure(tree)",
+            argument="treedef",
+        )
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
@@ -171,6 +181,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     >>> tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2), (3, 4)])
     ([1, 3], [2, 4])
     """
+    _check_structure("tree_transpose", outer_treedef)
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     expected = outer_treedef.compose(inner_treedef)

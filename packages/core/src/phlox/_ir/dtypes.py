@@ -146,6 +146,8 @@ def as_dtype(x: Any) -> Dtype:
         return _PYTHON[x]
     declared = getattr(x, "dtype", None)
     if declared is not None and not isinstance(x, type) and isinstance(declared, np.dtype | ExtendedDtype):
+        if declared not in _kind and not isinstance(declared, ExtendedDtype) and declared != float0:
+            raise unknown(x)
         return declared
     try:
         dtype = np.dtype(x)

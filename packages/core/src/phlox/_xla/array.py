@@ -125,7 +125,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return complex(self._scalar("complex()"))
 
     def __index__(self) -> int:
-        if self.aval.shape or self.aval.dtype.kind not in "iu":
+        if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iu":
             raise errors.ArgumentError(
                 f"Only integer scalar arrays can be converted to a scalar index, not {self.aval.short}"
             )

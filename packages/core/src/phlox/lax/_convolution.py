@@ -16,7 +16,7 @@ from .._ops.conv import ConvDimensionNumbers as ConvDimensionNumbers
 from .._ops.dot import canonical_precision
 from .._ops.windows import dilated, padtype_to_pads as padtype_to_pads, positions
 from ..numpy._linear import _precision
-from ..numpy._promote import check, check_one, type_of
+from ..numpy._promote import check, check_one, integer, type_of
 from ..numpy._shapes import moveaxis
 from ._structural import dot_general
 
@@ -36,6 +36,10 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     pairs = ("NC", "OI", "NC")
+    if not isinstance(dimension_numbers, tuple | list) or not all(isinstance(word, str) for word in dimension_numbers):
+        raise ArgumentError(
+            f"dimension_numbers={dimension_numbers!r} must be three words", instead="('NHWC', 'HWIO', 'NHWC')"
+        )
     for i, (word, pair) in enumerate(zip(dimension_numbers, pairs, strict=True)):
         if any(word.count(letter) != 1 for letter in pair):
             raise ArgumentError(f"dimension_numbers[{i}]={word!r} must have the letters {pair[0]} and {pair[1]} once")
@@ -89,7 +93,7 @@ def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: 
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple((low.__index__(), high.__index__()) for low, high in padding)
+        return tuple((integer("conv", "padding", low), integer("conv", "padding", high)) for low, high in padding)
     except (TypeError, ValueError, AttributeError) as error:
         raise OptionError(
             f"padding={padding!r}", instead="a word like 'SAME', or a pair (low, high) for each axis"

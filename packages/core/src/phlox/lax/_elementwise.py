@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._ops import elementwise as e, logic
 from .._ops.families import literal, same_dtype
-from ..numpy._promote import check, check_one, to_dtype, type_of
+from ..numpy._promote import check, check_one, integer, to_dtype, type_of
 
 #: What the compiler's operations are called where that is not JAX's name; comparisons and squares are cases of others.
 _OPERATIONS = {
@@ -228,7 +228,7 @@ def integer_pow(x: Any, y: int) -> Any:
     x = check_one("integer_pow", x)
     if not hasattr(y, "__index__"):
         raise ArgumentError(f"integer_pow: y must be an integer, got {y!r}", instead="lax.pow")
-    power = y.__index__()
+    power = integer("integer_pow", "y", y)
     if power < 0 and not dtypes.is_inexact(type_of(x).dtype):
         raise DtypeError(f"integer_pow: {type_of(x).short} to the negative power {power} is no integer")
     return e.integer_pow(x, y=power)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from .._ops import elementwise as e, rng as _rng, scatter as _scatters, shape as
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
 from ..numpy._at import program_of_element
-from ..numpy._promote import canonical_axis, check, check_one, type_of
+from ..numpy._promote import canonical_axis, check, check_one, integer, type_of
 from ..numpy._shapes import as_shape
 from ._structural import broadcast_in_dim, gather
 
@@ -59,7 +58,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     operand = check_one("split", operand)
     aval = type_of(operand)
     at = canonical_axis(axis, aval.ndim, "split")
-    return slicing.split(operand, sizes=tuple(operator.index(n) for n in sizes), axis=at)
+    return slicing.split(operand, sizes=tuple(integer("split", "sizes", n) for n in sizes), axis=at)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
@@ -70,7 +69,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """
     arrays = check("stack", *operands)
     if not arrays:
-        raise IndexError("stack needs at least one array")
+        raise ShapeError("stack needs at least one array")
     first = type_of(arrays[0])
     for x in arrays[1:]:
         aval = type_of(x)

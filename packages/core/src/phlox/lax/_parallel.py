@@ -28,8 +28,13 @@ def groups_of(axis_index_groups: Any) -> ops.Groups:
     """The groups as tuples. Raises `OptionError` unless they hold each of the first indices once."""
     if axis_index_groups is None:
         return None
-    groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
-    if sorted(i for group in groups for i in group) != list(range(sum(map(len, groups)))):
+    try:
+        groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
+    except TypeError:
+        raise OptionError(
+            f"axis_index_groups={axis_index_groups!r:.60} is no list of lists of indices", instead="[[0, 1], [2, 3]]"
+        ) from None
+    if not groups or sorted(i for group in groups for i in group) != list(range(sum(map(len, groups)))):
         raise OptionError(f"axis_index_groups={axis_index_groups} must hold every index of the axis once")
     return groups
 

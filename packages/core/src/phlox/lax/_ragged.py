@@ -12,7 +12,7 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
-from .._base.errors import DtypeError, ShapeError, UnsupportedError
+from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.strictness import composed
 from .._ir import dtypes
 from ..numpy._promote import check, check_one, type_of
@@ -115,6 +115,10 @@ def ragged_dot_general(
         raise UnsupportedError(f"{function}: group_offset", instead="group_offset=None")
     lhs, rhs, sizes = check(function, lhs, rhs, group_sizes)
     numbers = ragged_dot_dimension_numbers
+    if not isinstance(numbers, RaggedDotDimensionNumbers):
+        raise ArgumentError(
+            f"{function}: ragged_dot_dimension_numbers={numbers!r:.60}", instead="a lax.RaggedDotDimensionNumbers"
+        )
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
     left, right, groups = type_of(lhs), type_of(rhs), type_of(sizes)
     if dtypes.kind(groups.dtype) not in "iu":

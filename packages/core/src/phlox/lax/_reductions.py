@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._ops import elementwise as e, folding, pooling, reduce as _reduce
 from .._ops.windows import dilated, padtype_to_pads, positions
 from .._trace.trace import Tracer
-from ..numpy._promote import check_one, type_of
+from ..numpy._promote import check_one, integer, type_of
 from . import _elementwise as words
 
 Ints = Sequence[int]
@@ -32,7 +31,10 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Array(0.09375, dtype=float32)
     """
     operand = check_one("reduce_precision", operand)
-    exponent, mantissa = operator.index(exponent_bits), operator.index(mantissa_bits)
+    exponent, mantissa = (
+        integer("reduce_precision", "exponent_bits", exponent_bits),
+        integer("reduce_precision", "mantissa_bits", mantissa_bits),
+    )
     if exponent < 1 or mantissa < 0:
         raise OptionError(f"reduce_precision: exponent_bits={exponent}, mantissa_bits={mantissa}")
     return e.reduce_precision(operand, exponent_bits=exponent, mantissa_bits=mantissa)

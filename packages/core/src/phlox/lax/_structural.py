@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from .._ops import (
 )
 from .._ops.sort import sort as _sort
 from ..numpy._indexing import from_front
-from ..numpy._promote import canonical_axis, check, check_one, promote_dtypes, several, to_dtype, type_of
+from ..numpy._promote import canonical_axis, check, check_one, integer, promote_dtypes, several, to_dtype, type_of
 from ..numpy._shapes import as_shape
 
 Ints = Sequence[int]
@@ -129,7 +128,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     arrays = check("concatenate", *operands)
     if not arrays:
         raise ArgumentError("concatenate needs at least one array")
-    return ops.concatenate(*arrays, dimension=dimension.__index__())
+    return ops.concatenate(*arrays, dimension=integer("concatenate", "dimension", dimension))
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -169,7 +168,7 @@ def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
            [0, 1]], dtype=int32)
     """
     wanted = dtypes.user_dtype(dtype, "iota")
-    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=operator.index(dimension))
+    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
 
 
 # --- slices ---------------------------------------------------------------------------------------------
@@ -356,7 +355,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str) -> Any:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         operand = check_one(name, operand)
-        return primitive(operand, axis=operator.index(axis), reverse=bool(reverse))
+        return primitive(operand, axis=integer(primitive.name, "axis", axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"

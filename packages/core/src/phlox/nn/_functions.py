@@ -20,6 +20,7 @@ from ..numpy._promote import (
     canonical_axis,
     check,
     hashable,
+    integer,
     promote_inexact,
     promoted_inexact,
     type_of,
@@ -282,7 +283,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")
-    return _one_hot(x, num_classes=num_classes.__index__(), dtype=wanted, axis=axis)
+    return _one_hot(x, num_classes=integer("one_hot", "num_classes", num_classes), dtype=wanted, axis=axis)
 
 
 @functools.partial(jit, static_argnames=("axis", "algorithm"), inline=True)
@@ -324,6 +325,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     >>> glu(jnp.array([1.0, 0.0]))
     Array([0.5], dtype=float32)
     """
+    axis = canonical_axis(axis, type_of(x).ndim, "glu")
     if type_of(x).shape[axis] % 2:
         raise ShapeError(f"glu: axis {axis} of {type_of(x).short} must have an even length")
     first, second = jnp.split(x, 2, axis)

@@ -224,6 +224,11 @@ def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None
     """
     if isinstance(external_array, Array):
         return external_array
+    if not hasattr(external_array, "__dlpack_device__"):
+        raise ArgumentError(
+            f"from_dlpack: {external_array!r:.60} of type {type(external_array).__name__} offers no DLPack",
+            instead="phlox.numpy.asarray(x)",
+        )
     kind, _ = external_array.__dlpack_device__()
     if kind not in (1, 3):
         raise ArgumentError(f"from_dlpack: memory of DLPack device type {kind} cannot be read by the CPU backend")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from .._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._trace.trace import Tracer
 from ._choose import clip, where
@@ -148,6 +148,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         filt._refuse(ConcretizationTypeError, "trim_zeros", "a known array")
     filt = asarray(filt)
     axes = canonical_axes(axis, type_of(filt).ndim, "trim_zeros")
+    if not isinstance(trim, str):
+        raise OptionError(f"trim_zeros: trim={trim!r:.60}", instead="'f', 'b' or 'fb'", value=trim)
     used = np.asarray(filt != 0)
     index = [slice(None)] * used.ndim
     for at in axes:

@@ -20,7 +20,7 @@ from .._xla import permission
 from .._xla.array import ArrayImpl, move, put
 from ._binary import add, divide, multiply, subtract
 from ._create import asarray, place, refuse_complex
-from ._promote import canonical_axis, check, check_one, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
 from ._unary import floor
 
@@ -223,7 +223,9 @@ def linspace(
     start, stop = check("linspace", start, stop)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
     (count,) = _lengths("linspace", num)
-    out, step = _linspace(start, stop, num=count, endpoint=endpoint, dtype=wanted, axis=axis.__index__())
+    out, step = _linspace(
+        start, stop, num=count, endpoint=endpoint, dtype=wanted, axis=integer("linspace", "axis", axis)
+    )
     return (_placed(out, device), step) if retstep else _placed(out, device)
 
 
@@ -273,7 +275,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
            [0., 1.]], dtype=float32)
     """
     rows, columns = _lengths("eye", (N, N if M is None else M))
-    wanted, k = _default(dtype, "eye"), k.__index__()
+    wanted, k = _default(dtype, "eye"), integer("eye", "k", k)
     if _sooner_from_host((rows, columns), wanted):
         made = put(np.eye(rows, columns, k, wanted), shaped((rows, columns), wanted))
     else:
@@ -306,7 +308,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """
     rows, columns = _lengths("tri", (N, N if M is None else M))
     wanted = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
-    return _tri(rows=rows, columns=columns, k=k.__index__(), dtype=wanted)
+    return _tri(rows=rows, columns=columns, k=integer("tri", "k", k), dtype=wanted)
 
 
 @functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))

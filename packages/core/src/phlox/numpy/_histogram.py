@@ -15,7 +15,7 @@ from ._at import At
 from ._binary import divide, equal, subtract
 from ._choose import where as choose
 from ._fill import linspace, zeros
-from ._promote import check, check_one, promote_inexact, to_dtype, type_of
+from ._promote import check, check_one, integer, promote_inexact, to_dtype, type_of
 from ._searching import bincount, searchsorted
 from ._shapes import ravel, stack
 
@@ -42,7 +42,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     flat = equal(low, high)
     half = to_dtype(0.5, dtype)
     low, high = choose(flat, subtract(low, half), low), choose(flat, high + half, high)
-    return linspace(low, high, bins.__index__() + 1, dtype=dtype)
+    return linspace(low, high, integer("histogram", "bins", bins) + 1, dtype=dtype)
 
 
 @composed
@@ -106,6 +106,12 @@ def histogramdd(
         if type_of(weights).shape != type_of(sample).shape[:1]:
             raise ShapeError(f"histogramdd: weights {type_of(weights).short} for points {type_of(sample).short}")
         sample, weights = promote_inexact(sample, weights)
+    if type_of(sample).ndim != 2:
+        raise ShapeError(
+            f"histogramdd: the sample must have shape (points, coordinates), got {type_of(sample).short}",
+            instead="x[:, None] for points with one coordinate",
+            shapes=[type_of(sample).shape],
+        )
     rank = type_of(sample).shape[1]
     if range is not None and (len(range) != rank or any(r is not None and len(r) != 2 for r in range)):
         raise ShapeError(f"histogramdd: range={range} for points with {rank} coordinates", instead="pairs or None")

@@ -28,7 +28,7 @@ from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
 from ._binary import maximum
 from ._index_plan import Item, Plan, Slice, parse, plain
-from ._promote import canonical_axis, check, check_one, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -436,7 +436,7 @@ def diag(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    v = check_one("diag", v)
+    v, k = check_one("diag", v), integer("diag", "k", k)
     if type_of(v).ndim == 2:
         return diagonal(v, k)
     if type_of(v).ndim != 1:

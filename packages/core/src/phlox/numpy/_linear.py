@@ -15,7 +15,7 @@ from .._ops import elementwise as e
 from .._ops.dot import canonical_precision, dot_general
 from .._ops.families import literal
 from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
-from ._promote import canonical_axes, canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, integer, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
@@ -216,7 +216,7 @@ def tensordot(
     a, b = check("tensordot", a, b)
     ra, rb = type_of(a).ndim, type_of(b).ndim
     if hasattr(axes, "__index__"):
-        n = axes.__index__()
+        n = integer("tensordot", "axes", axes)
         if n > ra or n > rb:
             raise ShapeError(f"tensordot: {n} axes of {type_of(a).short} and {type_of(b).short}")
         left, right = tuple(range(ra - n, ra)), tuple(range(n))

@@ -15,7 +15,7 @@ from ._binary import power
 from ._create import asarray
 from ._fill import arange, tri
 from ._indexing import diag
-from ._promote import check, check_one, to_dtype, type_of
+from ._promote import check, check_one, integer, to_dtype, type_of
 from ._repeat import tile
 from ._shapes import broadcast_to, expand_dims, ravel
 from ._unary import is_kind
@@ -49,7 +49,7 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    return _triangle(check_one("tril", m), k.__index__(), lower=True)
+    return _triangle(check_one("tril", m), integer("tril", "k", k), lower=True)
 
 
 @jit(inline=True, static_argnames="k")
@@ -61,7 +61,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    return _triangle(check_one("triu", m), k.__index__(), lower=False)
+    return _triangle(check_one("triu", m), integer("triu", "k", k), lower=False)
 
 
 # --- positions ------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = check_one("vander", x)
     if type_of(x).ndim != 1:
         raise ShapeError(f"vander: takes a vector, got {type_of(x).short}")
-    columns = type_of(x).shape[0] if N is None else N.__index__()
+    columns = type_of(x).shape[0] if N is None else integer("vander", "N", N)
     if columns < 0:
         raise ShapeError(f"vander: {columns} columns")
     if is_kind(x, "b"):

@@ -16,7 +16,7 @@ from .._ops.slicing import along
 from ._choose import round
 from ._fill import linspace
 from ._indexing import take
-from ._promote import check_one, to_dtype, type_of
+from ._promote import check_one, integer, to_dtype, type_of
 from ._quantile import median
 from ._reductions import max, mean, min
 from ._shapes import broadcast_to, concatenate, flip
@@ -77,7 +77,10 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
     rank = type_of(array).ndim
     if isinstance(pad_width, dict):
         raise ArgumentError("pad: a dict of widths is not supported", instead="(before, after) for each axis")
-    widths = tuple((lo.__index__(), hi.__index__()) for lo, hi in _pairs("pad_width", pad_width, rank))
+    widths = tuple(
+        (integer("pad", "pad_width", lo), integer("pad", "pad_width", hi))
+        for lo, hi in _pairs("pad_width", pad_width, rank)
+    )
     if any(n < 0 for pair in widths for n in pair):
         raise ArgumentError(f"pad: negative width in {pad_width}", instead="a slice, to make an array shorter")
     if callable(mode):

@@ -21,7 +21,7 @@ from ._at import At
 from ._binary import less, remainder
 from ._choose import clip, where as choose
 from ._indexing import grid_index, take
-from ._promote import canonical_axis, check, check_one, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._searching import bincount
 from ._shapes import atleast_1d, broadcast_to, ravel, reshape, stack, transpose
 from ._unary import as_bool
@@ -68,7 +68,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if len(fills) != len(shape) or any(np.ndim(f) for f in fills if typeof_value(f) is not None):
         raise ShapeError(f"nonzero: fill_value={fill_value!r}", instead=f"a number, or a tuple of {len(shape)}")
     mask = ravel(as_bool(a))
-    size = known_count("nonzero", mask) if size is None else size.__index__()
+    size = known_count("nonzero", mask) if size is None else integer("nonzero", "size", size)
     flat = first_places(mask, size, np.int32(-1))
     missing = less(flat, 0)
     out = []

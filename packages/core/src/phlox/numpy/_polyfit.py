@@ -13,7 +13,7 @@ from ._binary import divide, multiply
 from ._create import asarray
 from ._linear import dot, outer
 from ._matrices import vander
-from ._promote import check, promote_inexact, type_of
+from ._promote import check, integer, promote_inexact, type_of
 from ._reductions import sum
 from ._unary import sqrt
 
@@ -46,7 +46,7 @@ def polyfit(
     Array([2., 1.], dtype=float32)
     """
     x, y = map(asarray, check("polyfit", x, y))
-    order = deg.__index__() + 1
+    order = integer("polyfit", "deg", deg) + 1
     if order < 1:
         raise OptionError(f"polyfit: deg={deg}", instead="a degree that is not negative")
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:

@@ -18,7 +18,7 @@ from ._create import asarray
 from ._edit import trim_zeros
 from ._fill import arange, ones, zeros
 from ._indexing import diag
-from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
+from ._promote import check, integer, promote_dtypes, promote_inexact, to_dtype, type_of
 from ._repeat import roll
 from ._shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
 from ._sorting import argsort
@@ -128,7 +128,7 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _order(function: str, m: int) -> int:
-    times = m.__index__()
+    times = integer("polyder", "m", m)
     if times < 0:
         raise ArgumentError(f"{function}: m={times} times", instead="a number that is not negative")
     return times

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import ArgumentError, AxisError, ShapeError
+from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.promotion import promote
 from .._ops.shape import broadcast_in_dim, converted, literal_of
-from .._trace.trace import ArrayLike
+from .._trace.trace import ArrayLike, not_an_array
 from .._xla.array import ArrayImpl
 
 _NUMBERS = frozenset((float, int, bool, complex))
@@ -65,7 +65,8 @@ def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
 def type_of(x: Any) -> ShapedArray:
     """The type of an argument that has been checked."""
     aval = typeof_value(x)
-    assert aval is not None
+    if aval is None:
+        raise not_an_array(x, "an argument")
     return aval
 
 
@@ -204,6 +205,20 @@ def promoted(function: str, *args: Any) -> Sequence[Any]:
 def promoted_inexact(function: str, *args: Any) -> Sequence[Any]:
     """Like `promoted`, with integers made floats."""
     return _prepared(function, args, inexact=True)
+
+
+def integer(function: str, name: str, value: Any) -> int:
+    """A parameter that must be a whole number. Raises `ArgumentError` for others."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        if isinstance(error, PhloxError):  # of a traced number
+            raise
+        raise ArgumentError(
+            f"{function}: {name} must be an integer, got {value!r:.60} of type {type(value).__name__}",
+            argument=name,
+            value=value,
+        ) from None
 
 
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:

@@ -11,7 +11,7 @@ from ._choose import where as choose
 from ._fill import full
 from ._indexing import take
 from ._places import first_places, known_count
-from ._promote import check, promote_dtypes, to_dtype, type_of
+from ._promote import check, integer, promote_dtypes, to_dtype, type_of
 from ._searching import searchsorted
 from ._sets import distinct, isin
 from ._shapes import concatenate, ravel
@@ -22,7 +22,7 @@ from ._unary import logical_not
 def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
     """The elements of a vector that are chosen, then `fill` (None: the first one); and which are none of them."""
     n = type_of(x).shape[0]
-    count = known_count(function, mask) if size is None else size.__index__()
+    count = known_count(function, mask) if size is None else integer(function, "size", size)
     places = first_places(mask, count, np.int32(n))
     missing = places == n
     if size is None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import OptionError
+from .._base.errors import DtypeError, OptionError
 from .._base.strictness import composed
 from .._ir import dtypes
 from .._ops import shape as ops
@@ -103,6 +103,8 @@ def unique(
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     ar = check_one("unique", ar)
+    if dtypes.is_extended(type_of(ar).dtype):
+        raise DtypeError(f"unique: {type_of(ar).short} has no order")
     shape = type_of(ar).shape
     a, at = (ravel(ar), 0) if axis is None else (ar, canonical_axis(axis, len(shape), "unique"))
     n = type_of(a).shape[at]
@@ -119,7 +121,7 @@ def unique(
     else:
         rows = reshape(a, (n, int(np.prod(rest, dtype=int))))
         order, begins = _grouped(rows, equal_nan=equal_nan)
-        count = known_count("unique", begins) if size is None else size.__index__()
+        count = known_count("unique", begins) if size is None else integer("unique", "size", size)
         starts = first_places(begins, count, np.int32(n))
         missing = equal(starts, n)
         first = choose(missing, to_dtype(0, integer), starts)

@@ -23,6 +23,7 @@ from ._promote import (
     check_one,
     common_shape,
     hashable,
+    integer,
     promote_dtypes,
     several,
     type_of,
@@ -351,7 +352,7 @@ def rows_of(function: str, arrays: Any) -> list[Any]:
     if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
         from ._indexing import unstack_rows
 
-        return unstack_rows(arrays)
+        arrays = unstack_rows(arrays)
     if not isinstance(arrays, tuple | list):
         raise ArgumentError(f"{function} takes a sequence of arrays, got {type(arrays).__name__}")
     if not arrays:
@@ -472,7 +473,9 @@ def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any
     if isinstance(where, tuple | list) or getattr(where, "ndim", 0) > 0:
         bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
     else:
-        parts = where.__index__()
+        parts = integer(function, "indices_or_sections", where)
+        if parts < 1:
+            raise ShapeError(f"{function}: {n} elements cannot be cut into {parts} parts", instead="a number from 1 up")
         if even and n % parts:
             raise ShapeError(f"split: {n} elements cannot be cut into {parts} equal parts", instead="array_split")
         whole, longer = divmod(n, parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from ._decompositions import svd
 from ._fill import eye, zeros
 from ._linear import matmul
 from ._matrices import matrix_shape
-from ._promote import check, check_one, promote_inexact, type_of
+from ._promote import check, check_one, integer, promote_inexact, type_of
 from ._reductions import any, max, sum
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from ._unary import conj
@@ -240,7 +239,7 @@ def matrix_power(a: Any, n: int) -> Any:
     if rows != columns:
         raise ShapeError(f"matrix_power: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
     try:
-        power = operator.index(n)
+        power = integer("matrix_power", "n", n)
     except TypeError:
         raise ArgumentError(f"matrix_power: takes a whole power, got {n!r}", argument=1, value=n) from None
     if power == 0:
@@ -266,7 +265,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     (6, 2, 3)
     """
     a = check_one("tensorinv", a)
-    split = operator.index(ind)
+    split = integer("tensorinv", "ind", ind)
     if split <= 0:
         raise OptionError(f"tensorinv: ind={ind} is not positive")
     shape = type_of(a).shape

@@ -10,7 +10,7 @@ from .._api.jit import jit
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._ops.shape import own
 from ._create import asarray
-from ._promote import canonical_axes, canonical_axis, check, check_one, type_of
+from ._promote import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from ._shapes import (
     array_split,
     atleast_2d,
@@ -227,7 +227,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     a = check_one("rollaxis", a)
     rank = type_of(a).ndim
-    place, before = canonical_axis(axis, rank, "rollaxis"), start.__index__()
+    place, before = canonical_axis(axis, rank, "rollaxis"), integer("rollaxis", "start", start)
     if not -rank <= before <= rank:
         raise AxisError(f"rollaxis: start={before} is no place among {rank} axes", axis=before)
     before += rank if before < 0 else 0

@@ -70,6 +70,8 @@ class ufunc:
         at: Callable[..., Any] | None = None,
         reduceat: Callable[..., Any] | None = None,
     ):
+        if not callable(func):
+            raise ArgumentError(f"ufunc takes a function, got {func!r} of type {type(func).__name__}", argument="func")
         #: what calls run; one that is jitted already shares its programs
         self._computes: Any = call if hasattr(call, "lower") else jit(call or vectorize(func), inline=True)
         self.__name__ = name or func.__name__

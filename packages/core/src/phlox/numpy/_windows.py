@@ -13,14 +13,14 @@ from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e, shape as ops, special
-from ._promote import check, promoted_inexact, to_dtype, type_of
+from ._promote import check, integer, promoted_inexact, to_dtype, type_of
 from ._unary import abs, cos, is_kind, sqrt
 
 
 def _length(function: str, M: Any) -> int:
     if not hasattr(M, "__index__"):
         raise ShapeError(f"{function}: the number of points must be an integer, got {M!r}")
-    return max(M.__index__(), 0)
+    return max(integer("a window", "M", M), 0)
 
 
 @functools.partial(jit, inline=True, static_argnames=("M", "weight"))

@@ -6,7 +6,6 @@ Those of real numbers (`rfft`, `irfft` …) leave out the half of the spectrum t
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from .._ops.fft import FftType
 from ._create import asarray
 from ._fill import arange
 from ._pad import pad
-from ._promote import check_one, type_of
+from ._promote import canonical_axes, check_one, integer, type_of
 from ._repeat import roll
 from ._shapes import moveaxis
 from ._unary import conj
@@ -58,7 +57,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
     a = check_one(function, a)
     rank = type_of(a).ndim
     if s is not None:
-        s = tuple(operator.index(n) for n in s)
+        s = tuple(integer("fft", "s", n) for n in s)
         if any(n <= 0 for n in s):
             raise OptionError(f"{function}: lengths {s} must be positive")
         if axes is not None and len(s) != len(axes):
@@ -78,7 +77,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         if kind is FftType.IRFFT and s:
             s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
     else:
-        a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT else s)
+        a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
     out = _over_last(a, kind, tuple(s))
     scale = _scale(s, function.startswith("i"), norm)
     out = out if norm is None else out * asarray(scale, type_of(out).dtype)
@@ -311,7 +310,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
     x = check_one(function, x)
     shape = type_of(x).shape
-    chosen = tuple(range(len(shape))) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    chosen = tuple(range(len(shape))) if axes is None else canonical_axes(axes, len(shape), function)
     return roll(x, [sign * (shape[i] // 2) for i in chosen], chosen)
 
 

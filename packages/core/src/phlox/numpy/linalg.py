@@ -11,7 +11,7 @@ from . import _indexing, _linear, _products
 from ._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from ._determinants import det, slogdet
 from ._norms import cond, matrix_norm, norm, vector_norm
-from ._promote import check, type_of
+from ._promote import canonical_axis, check, type_of
 from ._shapes import matrix_transpose
 from ._solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
 
@@ -58,7 +58,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Array([0, 0, 1], dtype=int32)
     """
     x1, x2 = check("cross", x1, x2)
-    if any(type_of(x).shape[axis] != 3 for x in (x1, x2)):
+    if any(type_of(x).shape[canonical_axis(axis, type_of(x).ndim, "cross")] != 3 for x in (x1, x2)):
         raise ShapeError(
             f"cross: takes vectors of 3 elements, got {type_of(x1).short} and {type_of(x2).short}",
             instead="phlox.numpy.cross for vectors of 2",

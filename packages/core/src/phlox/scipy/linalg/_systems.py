@@ -103,6 +103,8 @@ def lu_solve(
         raise OptionError(f"lu_solve: there is no trans={trans!r}", instead="0, 1 or 2")
     factors, pivots, b = listed("lu_solve", *lu_and_piv, b)
     factors, b = promote_inexact(factors, b)
+    if type_of(factors).ndim < 2:
+        raise ShapeError(f"lu_solve: takes factors of matrices, got {type_of(factors).short}", shapes=[factors.shape])
     order = lu_pivots_to_permutation(pivots, permutation_size=type_of(factors).shape[-2])
     factors, b, vectors = _columns("lu_solve", factors, b)
     order = jnp.broadcast_to(order, type_of(factors).shape[:-1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp, random
 from ..._api.jit import jit
-from ..._base.errors import DtypeError, OptionError, UnsupportedError
+from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ops.tridiagonal import tridiagonal_solve
 from ...numpy._create import listed
@@ -50,6 +50,11 @@ def eigh_tridiagonal(
         raise DtypeError(
             f"eigh_tridiagonal: takes diagonals of one dtype, single or double precision, got {type_of(d).short} and "
             f"{type_of(e).short}"
+        )
+    if d.ndim != 1 or e.shape != (max(d.shape[0] - 1, 0),):
+        raise ShapeError(
+            f"eigh_tridiagonal: takes diagonals of n and n - 1 elements, got {type_of(d).short} and {type_of(e).short}",
+            shapes=[d.shape, e.shape],
         )
     n = type_of(d).shape[0]
     if n <= 1:

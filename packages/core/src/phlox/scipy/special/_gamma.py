@@ -12,7 +12,7 @@ from ..._api.custom import custom_jvp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
-from ...numpy._promote import check, check_one, promote_inexact, promoted_inexact, type_of
+from ...numpy._promote import check, check_one, integer, promote_inexact, promoted_inexact, type_of
 from ._elementary import real_inexact
 
 
@@ -232,7 +232,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     >>> round(float(multigammaln(1.0, 1)), 3)
     0.0
     """
-    size = operator.index(d)
+    size = integer("multigammaln", "d", d)
     a, d = promote_inexact(*check("multigammaln", a, d))
     halves = np.arange(size) / 2
     terms = gammaln(jnp.expand_dims(a, -1) - halves.astype(type_of(a).dtype))
