@@ -46,7 +46,7 @@ from ._combine import Parallel as Parallel, Residual as Residual, Sequential as 
 from ._conv import Conv as Conv, ConvTranspose as ConvTranspose
 from ._dropout import Dropout as Dropout
 from ._gated import GLU as GLU
-from ._layer import BATCH as BATCH, Layer as Layer
+from ._layer import Layer as Layer
 from ._linear import MLP as MLP, Embedding as Embedding, Linear as Linear
 from ._norm import (
     BatchNorm as BatchNorm,
@@ -55,7 +55,7 @@ from ._norm import (
     LayerNorm as LayerNorm,
     RMSNorm as RMSNorm,
 )
-from ._paths import labels as labels, mask as mask, merge as merge, partition as partition
+from ._paths import BATCH as BATCH, labels as labels, mask as mask, merge as merge, partition as partition
 from ._pool import (
     AvgPool as AvgPool,
     MaxPool as MaxPool,
@@ -73,8 +73,15 @@ from ._recurrent import (
     LSTMCell as LSTMCell,
     RNNCell as RNNCell,
 )
+from ._safetensors import load_safetensors as load_safetensors, save_safetensors as save_safetensors
 from ._shardings import shardings as shardings
 from ._stack import Stack as Stack
+from ._weights import (
+    WeightReport as WeightReport,
+    compare_weights as compare_weights,
+    load_torch as load_torch,
+    to_torch as to_torch,
+)
 
 # Errors point at the line of the user who called a layer, not at the layer.
 _hide_frames(_os.path.dirname(__file__))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import phlox
@@ -13,8 +14,10 @@ from phlox.errors import ArgumentError, ShapeError
 from phlox.nn import initializers
 
 from . import _checks
-from ._layer import BATCH, Layer
+from ._layer import Layer
 from ._linear import Linear
+from ._paths import BATCH
+from ._torch_layout import TRANSPOSED, Tensor, inside, tensor
 
 
 def rotary(x: Any, positions: Any, base: float = 10000.0) -> Any:
@@ -119,6 +122,31 @@ class MultiHeadAttention(Layer):
             return {}
         cache = (initializers.zeros, (BATCH, self.cache_length, self._kv_heads, self._size))
         return {"keys": cache, "values": cache, "index": (initializers.zeros, (), jnp.int32)}
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        """Torch keeps the weights of queries, keys and values in one tensor, or in three where the context has other
+        features; files of other models have them as linear maps of their own, with a bias each.
+        """
+        names = ("query", "key", "value")
+
+        def single(kind: str, form: str) -> list[Tensor]:
+            return [tensor(form.format(n, n[0]), f"{n}.{kind}", layout=TRANSPOSED) for n in names]
+
+        def joint(kind: str, instead: Sequence[Tensor]) -> Tensor:
+            paths = [f"{n}.{kind}" for n in names]
+            return tensor(f"in_proj_{kind}", *paths, layout=TRANSPOSED, instead=instead)
+
+        if self.kv_heads is not None and self.kv_heads != self.num_heads:  # torch has no such layer
+            found = single("weight", "{}.weight") + (single("bias", "{}.bias") if self.use_bias else [])
+        else:
+            if self.context_features is None or self.context_features == self.features:
+                found = [joint("weight", single("weight", "{}.weight"))]
+            else:
+                maps = zip(single("weight", "{1}_proj_weight"), single("weight", "{}.weight"), strict=True)
+                found = [dataclasses.replace(a, instead=(b,)) for a, b in maps]
+            found += [joint("bias", single("bias", "{}.bias"))] if self.use_bias else []
+        out = self.parts()["out"].torch_layout()
+        return [*found, *(inside(part, ("out",), "out_proj") for part in out)]
 
     def __call__(self, x: Any, context: Any = None, *, mask: Any = None) -> Any:
         """Attends from each place of `x` to the places of `context`, by default to those of `x`.

@@ -11,6 +11,7 @@ from phlox.nn import initializers
 
 from . import _checks
 from ._layer import Layer
+from ._torch_layout import KERNEL, SAME, Layout, Tensor, tensor, transposed_kernel
 
 Lengths = int | tuple[int, ...]
 #: "SAME" and "VALID" as in `phlox.lax`; a number for both ends of all axes, or one for each axis, or pairs of numbers
@@ -72,6 +73,15 @@ class _Convolution(Layer):
         kernel = self._each("kernel_size")
         weight = {"weight": (self.weight_init, (*kernel, self.in_features // self.groups, self.out_features))}
         return weight | ({"bias": (self.bias_init, (self.out_features,))} if self.use_bias else {})
+
+    @property
+    def _layout(self) -> Layout:
+        """How the kernel lies in PyTorch."""
+        return KERNEL
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        layouts = {"weight": self._layout, "bias": SAME}
+        return [tensor(name, name, layout=layouts[name]) for name in self.parameters()]
 
     def _each(self, name: str) -> tuple[int, ...]:
         """A field as a number for each axis."""
@@ -149,6 +159,10 @@ class ConvTranspose(_Convolution):
     >>> layer.apply(layer.init(phlox.random.key(0)), phlox.numpy.ones((5, 14, 14, 8))).shape
     (5, 28, 28, 3)
     """
+
+    @property
+    def _layout(self) -> Layout:
+        return transposed_kernel(self.groups)
 
     def _convolve(self, x: Any, weight: Any) -> Any:
         kernel, strides, dilation = (self._each(name) for name in ("kernel_size", "strides", "dilation"))

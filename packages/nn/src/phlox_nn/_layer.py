@@ -22,20 +22,18 @@ import dataclasses
 import functools
 import inspect
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
 
-from . import _code, _paths
-from ._paths import Path, Tree
+from . import _code, _paths, _torch_layout
+from ._paths import BATCH, Path, Tree
 
 #: metadata of a field whose layers are named by their place alone, without the field's name
 INLINE = "phlox_nn.inline"
-#: stands in the shape of a variable for the number of examples, which `init_state` is told
-BATCH = -1
 
 _Self = TypeVar("_Self", bound="Layer")
 
@@ -147,6 +145,12 @@ class Layer:
         {'bias': (4,), 'weight': (4, 4)}
         """
         return {}
+
+    def torch_layout(self) -> Sequence[_torch_layout.Tensor]:
+        """How the arrays of this layer and its parts are called, and lie, in PyTorch; by default as here. For
+        `phlox_nn.load_torch` and its like.
+        """
+        return _torch_layout.default(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes. Runs on a layer that is bound to parameters."""
@@ -329,6 +333,11 @@ class Layer:
         return copy
 
     # --- how it is done -----------------------------------------------------------------------------------------
+
+    @property
+    def _copies(self) -> tuple[int, ...]:
+        """The first axes that arrays of the parts have beyond those that the parts declare."""
+        return ()
 
     def _plan(self) -> _Plan:
         # No cached_property: an AttributeError inside of it would be taken for its absence.

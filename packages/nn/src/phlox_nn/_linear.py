@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import phlox
@@ -13,6 +13,7 @@ from phlox.nn import initializers
 from . import _checks
 from ._dropout import Dropout
 from ._layer import Layer
+from ._torch_layout import TRANSPOSED, Tensor, tensor
 
 
 class Linear(Layer):
@@ -45,6 +46,9 @@ class Linear(Layer):
     def parameters(self) -> Mapping[str, Any]:
         weight = {"weight": (self.weight_init, (self.in_features, self.out_features))}
         return weight | ({"bias": (self.bias_init, (self.out_features,))} if self.use_bias else {})
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        return [tensor(name, name, layout=TRANSPOSED) for name in self.parameters()]
 
     def __call__(self, x: Any) -> Any:
         _checks.features(self, x, self.in_features)

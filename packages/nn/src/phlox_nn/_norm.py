@@ -5,7 +5,7 @@ Statistics are computed in 32 bits at least, whatever is computed in; results ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import phlox.numpy as jnp
@@ -15,6 +15,7 @@ from phlox.nn import initializers
 
 from . import _checks
 from ._layer import Layer
+from ._torch_layout import Tensor, tensor
 
 
 class _Norm(Layer):
@@ -81,6 +82,11 @@ class BatchNorm(_Norm):
     def variables(self) -> Mapping[str, Any]:
         shape = (self.features,)
         return {"mean": (initializers.zeros, shape, jnp.float32), "var": (initializers.ones, shape, jnp.float32)}
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        statistics = [tensor("running_mean", "mean"), tensor("running_var", "var")]
+        # Torch counts steps for a mean over all of them, which is not used here.
+        return [*(tensor(name, name) for name in self.parameters()), *statistics, tensor("num_batches_tracked")]
 
     def __call__(self, x: Any) -> Any:
         _checks.features(self, x, self.features)

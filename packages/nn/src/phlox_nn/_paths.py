@@ -12,6 +12,9 @@ from typing import Any
 
 from phlox.errors import ArgumentError, TreeError
 
+#: stands in the shape of a variable for the number of examples, which `init_state` is told
+BATCH = -1
+
 Path = tuple[str, ...]
 Tree = dict[str, Any]
 #: Which paths are meant: a glob such as ``"*.bias"``, several of them, or a function of the dotted path.

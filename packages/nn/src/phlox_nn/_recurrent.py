@@ -6,7 +6,7 @@ names of parameters are PyTorch's; matrices are transposed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import phlox
@@ -17,6 +17,7 @@ from phlox.nn import initializers
 
 from . import _checks
 from ._layer import Layer
+from ._torch_layout import TRANSPOSED, Tensor, tensor
 
 
 def _gates(count: int) -> initializers.Initializer:
@@ -50,6 +51,9 @@ class _Cell(Layer):
         }
         zeros = (initializers.zeros, (width,))
         return weights | ({"bias_ih": zeros, "bias_hh": zeros} if self.use_bias else {})
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        return [tensor(name, name, layout=TRANSPOSED) for name in self.parameters()]
 
     def initial_carry(self, lead: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
         """What is carried into the first step: zeros, (*lead, hidden_features)."""
@@ -170,6 +174,14 @@ class _Recurrent(Layer):
     def parts(self) -> Mapping[str, Any]:
         cell = self._cell(self.in_features, self.hidden_features, self.use_bias)
         return {"cell": cell} | ({"cell_reverse": cell} if self.bidirectional else {})
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        ends = {"cell": "_l0", "cell_reverse": "_l0_reverse"}
+        return [
+            tensor(f"{name}{ends[part]}", f"{part}.{name}", layout=TRANSPOSED)
+            for part, cell in self.parts().items()
+            for name in cell.parameters()
+        ]
 
     def __call__(self, x: Any, carry: Any = None, *, lengths: Any = None, return_carry: bool = False) -> Any:
         """The outputs of all places, (..., length, hidden_features), or twice as many features with `bidirectional`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import phlox
@@ -12,6 +13,7 @@ from phlox.errors import ShapeError
 from . import _checks, _paths
 from ._layer import Binding, Layer, _fold
 from ._paths import Path, Tree
+from ._torch_layout import Tensor, inside
 
 
 class Stack(Layer):
@@ -46,6 +48,15 @@ class Stack(Layer):
 
     def __post_init__(self) -> None:
         _checks.size(self, count=self.count, unroll=self.unroll)
+
+    @property
+    def _copies(self) -> tuple[int, ...]:
+        return (self.count,)
+
+    def torch_layout(self) -> Sequence[Tensor]:
+        """Torch has the blocks in a list: ``0.weight``, ``1.weight``, …"""
+        block = self.block.torch_layout()
+        return [inside(part, ("block",), str(n), (n,)) for n in range(self.count) for part in block]
 
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Applies all blocks; further arguments are given to each."""

@@ -1,0 +1,319 @@
+"""Weights of other libraries: what of a state dict belongs to which arrays of a model, in both directions.
+
+Every layer states how its arrays lie in PyTorch (`Layer.torch_layout`); here that is compared with what is there.
+Nothing is read before everything fits. torch itself is imported only where its tensors are made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import phlox
+import phlox.numpy as jnp
+from phlox.errors import ArgumentError, TreeError
+
+from . import _paths
+from ._layer import Layer
+from ._paths import Path, Tree
+from ._torch_layout import SAME, TRANSPOSED, Layout, Source, Tensor
+
+#: What names in a file are in the model: rules (pattern, pattern) or (pattern, pattern, "transposed"), the first that
+#: fits decides, or a function of a name. None means: not needed.
+Rename = Sequence[tuple[Any, ...]] | Callable[[str], str | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A tensor that lies somewhere: its name there, its shape, and how to read it."""
+
+    name: str
+    shape: tuple[int, ...]
+    read: Callable[[], np.ndarray[Any, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightReport:
+    """What `compare_weights` found.
+
+    Attributes:
+      matched: (name in the file, paths of the model's arrays).
+      missing: (name that a tensor would have, shape) of what the model needs and the file lacks.
+      unused: (name, shape) of what the file has and the model does not know.
+      misshapen: (name, shape in the file, shape that the model needs).
+    """
+
+    matched: tuple[tuple[str, tuple[str, ...]], ...]
+    missing: tuple[tuple[str, tuple[int, ...]], ...]
+    unused: tuple[tuple[str, tuple[int, ...]], ...]
+    misshapen: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything is there, in the right shape, and nothing is left over."""
+        return not (self.missing or self.unused or self.misshapen)
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.matched)} tensors fit"]
+        lines += [f"missing:   {name} {shape}" for name, shape in self.missing]
+        lines += [f"misshapen: {name} has {got}, but the model needs {needed}" for name, got, needed in self.misshapen]
+        lines += [f"left over: {name} {shape}" for name, shape in self.unused]
+        return "\n".join(lines)
+
+
+def compare_weights(model: Layer, weights: Any, *, rename: Rename = ()) -> WeightReport:
+    """Tells what of these weights fits a model, and what does not; nothing is loaded.
+
+    Args:
+      model: a layer.
+      weights: a state dict, a module of PyTorch, or the path of a safetensors file or index.
+      rename: as for `load_torch`.
+
+    Returns a `WeightReport`; printed, it has a line for each thing that does not fit.
+
+    >>> import numpy as np
+    >>> import phlox_nn as nn
+    >>> print(compare_weights(nn.Linear(2, 3), {"weight": np.ones((2, 3)), "scale": np.ones(3)}))
+    0 tensors fit
+    missing:   bias (3,)
+    misshapen: weight has (2, 3), but the model needs (3, 2)
+    left over: scale (3,)
+    """
+    return _match(model, weights, rename)[0]
+
+
+def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = None) -> tuple[Tree, Tree]:
+    """Parameters and state of a model from a PyTorch module or its state dict.
+
+    Args:
+      model: the model to load them for.
+      weights: a ``torch.nn.Module``, or its ``state_dict()``, of tensors or of NumPy arrays.
+      rename: how names of the file become those of the model, where they differ: ordered rules ``(pattern, pattern)``,
+        of which the first that fits a whole name decides. Each ``*`` stands for any text, the same in both. A second
+        pattern None means that the tensor is not needed. A third item "transposed" means that matrices lie in the file
+        as in phlox_nn, as those of GPT-2. A function from name to name (or None) does as well, for loading.
+      dtype: of the parameters, by default that of the file.
+
+    Returns:
+      ``(params, state)``, for `Layer.apply`.
+
+    Raises:
+      TreeError: something is missing, left over or misshapen; one error tells all, by name with both shapes, before
+        anything is loaded. Its attribute `report` is a `WeightReport`.
+
+    >>> import numpy as np
+    >>> import phlox_nn as nn
+    >>> weights = {"fc.weight": np.ones((3, 2), np.float32), "fc.bias": np.ones(3, np.float32)}
+    >>> params, state = load_torch(nn.Sequential(nn.Linear(2, 3)), weights, rename=[("fc.*", "0.*")])
+    >>> params["0"]["weight"].shape, state
+    ((2, 3), {})
+    """
+    report, found = _match(model, weights, rename)
+    if not report.fits:
+        raise TreeError(
+            f"the weights do not fit {type(model).__name__}:\n  " + str(report).replace("\n", "\n  "),
+            instead="rename=[(pattern in the file, pattern in the model), (what is not needed, None)]",
+            report=report,
+        )
+    return _loaded(model, found, dtype)
+
+
+def to_torch(model: Layer, params: Any, state: Any = None, *, rename: Rename = ()) -> dict[str, Any]:
+    """The state dict of PyTorch for parameters and state of a model: what `load_torch` reads.
+
+    Args:
+      model: the model.
+      params, state: as `Layer.init` and `Layer.init_state` make them.
+      rename: the rules that `load_torch` was given; they are applied backwards.
+
+    Returns:
+      A dict of ``torch.Tensor`` by name, for ``module.load_state_dict``.
+
+    >>> import phlox
+    >>> import phlox_nn as nn
+    >>> model = nn.Linear(2, 3)
+    >>> {k: tuple(v.shape) for k, v in to_torch(model, model.init(phlox.random.key(0))).items()}  # doctest: +SKIP
+    {'weight': (3, 2), 'bias': (3,)}
+    """
+    import torch
+
+    def made(x: np.ndarray[Any, Any]) -> Any:
+        if x.dtype == ml_dtypes.bfloat16:
+            return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(x)
+
+    return {name: made(x) for name, x in to_numpy(model, params, state, rename).items()}
+
+
+def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str, np.ndarray[Any, Any]]:
+    """The state dict of PyTorch with NumPy arrays, which are copies."""
+    if callable(rename):
+        raise ArgumentError("names cannot be given back by a function", instead="rename=[(pattern, pattern), ...]")
+    model.bind(params)  # raises where parameters are not those of the model
+    arrays = dict(_paths.leaves(params)) | dict(_paths.leaves({} if state is None else state))
+    made: dict[str, np.ndarray[Any, Any]] = {}
+    for part in model.torch_layout():
+        if state is None and not all(source.path in arrays for source in part.sources):
+            continue  # statistics
+        pieces = [np.asarray(part.layout.to_torch(np.asarray(arrays[s.path])[s.place])) for s in part.sources]
+        array = np.concatenate(pieces) if len(pieces) > 1 else pieces[0] if pieces else np.zeros((), np.int64)
+        name, layout = _back(part.name, rename)
+        made[name] = np.array(layout.to_torch(array), order="C")
+    return made
+
+
+def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tuple[Tree, Tree]:
+    """Parameters and state, read from what was found to fit."""
+    params, state = (dict(_paths.leaves(tree)) for tree in (phlox.eval_shape(model.init, _KEY), model.init_state()))
+    pieces: dict[Path, dict[tuple[int, ...], Any]] = {}
+    for part, stored in found:
+        array, start = stored.read(), 0
+        for source in part.sources:
+            length = _shape(model, part, source)[:1]
+            piece = array[start : start + length[0]] if len(part.sources) > 1 else array
+            start += length[0] if length else 0
+            pieces.setdefault(source.path, {})[source.place] = part.layout.from_torch(piece)
+    arrays = {}
+    for path, places in pieces.items():
+        if () in places:
+            whole = places[()]
+        else:
+            shape = (params[path] if path in params else state[path]).shape
+            whole = np.stack([places[place] for place in sorted(places)]).reshape(shape)
+        fixed = state[path].dtype if path in state else whole.dtype if dtype is None else dtype
+        arrays[path] = jnp.array(np.ascontiguousarray(whole).reshape(whole.shape), fixed)
+    return (
+        _paths.nested({path: arrays[path] for path in params}),
+        _paths.nested({path: arrays.get(path, first) for path, first in state.items()}),
+    )
+
+
+_KEY = phlox.ShapeDtypeStruct((2,), np.uint32)
+
+
+def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, list[tuple[Tensor, Stored]]]:
+    """What fits, and which tensors of the file are which of the model's."""
+    there: dict[str, Stored] = {}
+    for stored in _stored(weights):
+        name, layout = _renamed(stored.name, rename)
+        if name is None:
+            continue
+        if name in there:
+            raise ArgumentError(f"rename: {there[name].name!r} and {stored.name!r} would both be {name!r}")
+        there[name] = stored if layout is SAME else _transposed(stored)
+    found: list[tuple[Tensor, Stored]] = []
+    missing, misshapen = [], []
+    for part in _present(model.torch_layout(), there):
+        stored_ = there.pop(part.name, None)
+        if not part.sources:
+            continue
+        shapes = [_shape(model, part, source) for source in part.sources]
+        shape = (sum(s[0] for s in shapes), *shapes[0][1:]) if len(shapes) > 1 else shapes[0]
+        if stored_ is None:
+            missing.append((part.name, shape))
+        elif stored_.shape != shape:
+            misshapen.append((stored_.name, stored_.shape, shape))
+        else:
+            found.append((part, stored_))
+    unused = tuple((stored.name, stored.shape) for stored in there.values())
+    matched = tuple((s.name, tuple(_paths.text(source.path) for source in part.sources)) for part, s in found)
+    return WeightReport(matched, tuple(missing), unused, tuple(misshapen)), found
+
+
+def _present(layout: Sequence[Tensor], there: Mapping[str, Any]) -> Iterator[Tensor]:
+    """The tensors to look for: others `instead` where one is not there and some of them are."""
+    for part in layout:
+        if part.name not in there and any(other.name in there for other in part.instead):
+            yield from part.instead
+        else:
+            yield part
+
+
+def _shape(model: Layer, part: Tensor, source: Source) -> tuple[int, ...]:
+    """The shape that an array of the model has in PyTorch."""
+    full = _declared(model, source.path)[len(source.place) :]
+    laid = phlox.eval_shape(part.layout.to_torch, phlox.ShapeDtypeStruct(full, jnp.float32))
+    return tuple(laid.shape)
+
+
+def _declared(layer: Layer, path: Path) -> tuple[int, ...]:
+    """The shape of an array of a model, with the axes that each `Stack` around it adds."""
+    plan = layer._plan()
+    if len(path) == 1 and path[0] in {**plan.parameters, **plan.variables}:
+        return tuple({**plan.parameters, **plan.variables}[path[0]][1])
+    below, inner = next((below, inner) for below, inner in plan.parts if path[: len(below)] == below)
+    return (*layer._copies, *_declared(inner, path[len(below) :]))
+
+
+def _stored(weights: Any) -> Iterator[Stored]:
+    """What is there: in a module, a dict of tensors or arrays, or a file."""
+    if isinstance(weights, str) or hasattr(weights, "__fspath__"):
+        from . import _safetensors
+
+        yield from _safetensors.stored(weights)
+        return
+    if hasattr(weights, "state_dict"):
+        weights = weights.state_dict()
+    if not isinstance(weights, Mapping):
+        raise ArgumentError(
+            f"weights must be a module of PyTorch, a state dict or a path, got a {type(weights).__name__}",
+            instead="module.state_dict()",
+        )
+    for name, value in weights.items():
+        yield Stored(name, tuple(value.shape), lambda value=value: _numpy(value))  # type: ignore[misc]
+
+
+def _numpy(value: Any) -> np.ndarray[Any, Any]:
+    """A tensor of PyTorch, or anything like an array, as a NumPy array."""
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    import torch
+
+    value = value.detach().cpu()
+    if value.dtype == torch.bfloat16:
+        return value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return value.numpy()
+
+
+def _transposed(stored: Stored) -> Stored:
+    return Stored(stored.name, stored.shape[::-1], lambda: stored.read().T)
+
+
+def _renamed(name: str, rename: Rename) -> tuple[str | None, Layout]:
+    """What a name of the file is in the model, and how its tensor lies in the file."""
+    if callable(rename):
+        return rename(name), SAME
+    for theirs, ours, *layout in rename:
+        match = _pattern(theirs).fullmatch(name)
+        if match:
+            return (None if ours is None else _filled(ours, theirs, match)), TRANSPOSED if layout else SAME
+    return name, SAME
+
+
+def _back(name: str, rename: Any) -> tuple[str, Layout]:
+    """What a name of the model is in the file, and how its tensor lies there."""
+    for theirs, ours, *layout in rename:
+        match = ours is not None and _pattern(ours).fullmatch(name)
+        if match:
+            return _filled(theirs, ours, match), TRANSPOSED if layout else SAME
+    return name, SAME
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile("(.*)".join(re.escape(text) for text in pattern.split("*")))
+
+
+def _filled(pattern: str, other: str, match: re.Match[str]) -> str:
+    """`pattern` with the texts that the stars of the other pattern stood for."""
+    if pattern.count("*") != other.count("*"):
+        raise ArgumentError(
+            f"rename: {other!r} and {pattern!r} must have the same number of stars",
+            instead='("h.*.mlp.*", "blocks.*.*")',
+        )
+    pieces = pattern.split("*")
+    return "".join(a + b for a, b in zip(pieces, (*match.groups(), ""), strict=True))
