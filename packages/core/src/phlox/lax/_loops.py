@@ -23,11 +23,12 @@ from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
-from .._ops import elementwise, loop, running, scan as scanning
+from .._ops import loop, running, scan as scanning
 from .._ops.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import unused_inputs
+from .._transform.jvp import JVPTracer
 from ..numpy._promote import to_dtype
 from ..numpy._shapes import concatenate, flip, moveaxis, reshape
 
@@ -223,10 +224,16 @@ def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
     return aval.weak_type and dtypes.kind(aval.dtype) in "iu" and dtypes.kind(dtype) in "iu"
 
 
+def _primal(x: Any) -> Any:
+    while type(x) is JVPTracer:
+        x = x.primal
+    return x
+
+
 def _known_integers(*bounds: Any) -> tuple[int, ...] | None:
     """The bounds as Python integers if their values are known; those that are differentiated can be."""
     try:
-        return tuple(int(elementwise.stop_gradient(x) if isinstance(x, Tracer) else x) for x in bounds)
+        return tuple(int(_primal(x)) for x in bounds)
     except ConcretizationTypeError:
         return None
 

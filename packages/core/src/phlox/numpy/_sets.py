@@ -24,7 +24,7 @@ from ._fill import zeros
 from ._indexing import take
 from ._orders import lexsort
 from ._places import first_places, known_count
-from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
+from ._promote import canonical_axis, check, check_one, integer, promote_dtypes, to_dtype, type_of
 from ._searching import searchsorted
 from ._shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from ._sorting import argsort, sort
@@ -110,29 +110,29 @@ def unique(
     n = type_of(a).shape[at]
     a = moveaxis(a, at, 0)
     rest = type_of(a).shape[1:]
-    integer = dtypes.canonical(dtypes.int64)
+    places = dtypes.canonical(dtypes.int64)
     if n == 0:
         if size and fill_value is None:
             raise OptionError("unique of no elements with a size needs something to give", instead="fill_value=...")
-        none = zeros((size or 0,), integer)
+        none = zeros((size or 0,), places)
         fill = to_dtype(0 if fill_value is None else fill_value, type_of(a).dtype)
         values = broadcast_to(fill, (size or 0, *rest))
-        found = [none, zeros(shape if axis is None else (0,), integer), none]
+        found = [none, zeros(shape if axis is None else (0,), places), none]
     else:
         rows = reshape(a, (n, int(np.prod(rest, dtype=int))))
         order, begins = _grouped(rows, equal_nan=equal_nan)
         count = known_count("unique", begins) if size is None else integer("unique", "size", size)
         starts = first_places(begins, count, np.int32(n))
         missing = equal(starts, n)
-        first = choose(missing, to_dtype(0, integer), starts)
+        first = choose(missing, to_dtype(0, places), starts)
         index = take(order, first)
         values = take(a, index, 0)
         if fill_value is not None:
             column = reshape(missing, (count, *(1,) * len(rest)))
             values = choose(column, to_dtype(fill_value, type_of(a).dtype), values)
-        number = r.cumsum(begins, dtype=integer) - 1
-        inverse = At(zeros((n,), integer))[order].set(number)
-        ends = concatenate([starts, broadcast_to(to_dtype(n, integer), (1,))])
+        number = r.cumsum(begins, dtype=places) - 1
+        inverse = At(zeros((n,), places))[order].set(number)
+        ends = concatenate([starts, broadcast_to(to_dtype(n, places), (1,))])
         # With a size that is too small the last group ends where the next one would begin.
         if size is not None:
             ends = first_places(begins, count + 1, np.int32(n))
