@@ -76,6 +76,7 @@ from ._recurrent import (
 from ._safetensors import load_safetensors as load_safetensors, save_safetensors as save_safetensors
 from ._shardings import shardings as shardings
 from ._stack import Stack as Stack
+from ._summary import Summary as Summary, summary as summary
 from ._weights import (
     WeightReport as WeightReport,
     compare_weights as compare_weights,

@@ -505,7 +505,7 @@ def _same_names(layer: Layer, tree: Any, path: Path, kind: str) -> None:
 
 def _short(layer: Layer) -> str:
     """The code of a layer, cut where it is long."""
-    lines = _code.of_fields(layer).splitlines()
+    lines = repr(layer).splitlines()
     return lines[0] if len(lines) == 1 else f"{type(layer).__name__}(...)"
 
 
