@@ -11,6 +11,7 @@ import phlox
 import phlox.numpy as jnp
 from phlox import lax, random
 from phlox.errors import ArgumentError, ShapeError
+from phlox.extend import lenient_promotion
 from phlox.nn import initializers
 
 from . import _checks
@@ -175,6 +176,7 @@ class MultiHeadAttention(Layer):
             mask = mask[:, None] if mask.ndim == 3 else mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
         return self._attend(q, k, v, mask, self.causal)
 
+    @lenient_promotion()
     def decode(self, x: Any) -> Any:
         """As the call of a causal layer, for the next places of a sequence: earlier keys and values are remembered.
 

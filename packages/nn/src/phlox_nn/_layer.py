@@ -28,10 +28,12 @@ from typing import Any, TypeVar, dataclass_transform
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
+from phlox.extend import lenient_promotion
 
 from . import _code, _paths, _torch_layout
 from ._paths import BATCH, Path, Tree
 
+_PACKAGE = __name__.split(".")[0] + "."
 #: metadata of a field whose layers are named by their place alone, without the field's name
 INLINE = "phlox_nn.inline"
 
@@ -522,12 +524,14 @@ def _fold(key: Any, path: Path) -> Any:
 def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
     """A ``__call__`` whose operations bear the layer's name in profiles, and whose errors tell its path."""
 
+    ours = method.__module__.startswith(_PACKAGE)
+
     @functools.wraps(method)
     def __call__(self: Layer, *args: Any, **kwargs: Any) -> Any:
         binding = self._bound_by
         if binding.running and binding.running[-1] is self:  # a subclass calls what it has overridden
             return method(self, *args, **kwargs)
-        with _running(self, binding):
+        with _running(self, binding), lenient_promotion(ours):
             try:
                 out = method(self, *args, **kwargs)
             except TypeError as error:

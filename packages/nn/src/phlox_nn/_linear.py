@@ -8,6 +8,7 @@ from typing import Any
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, DtypeError
+from phlox.extend import lenient_promotion
 from phlox.nn import initializers
 
 from . import _checks
@@ -96,6 +97,7 @@ class Embedding(Layer):
             )
         return jnp.take(self.weight, tokens, axis=0)
 
+    @lenient_promotion()
     def attend(self, x: Any) -> Any:
         """Products of `x` (..., features) with each vector, (..., num_embeddings): scores of tokens that share the
         table with the inputs.

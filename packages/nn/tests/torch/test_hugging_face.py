@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from nn_hugging_face import BERT, BERT_NAMES, GPT2, GPT2_NAMES, VIT_NAMES, ViT
 
 import phlox
 import phlox.numpy as jnp
 import phlox_nn as nn
+from nn_hugging_face import BERT, BERT_NAMES, GPT2, GPT2_NAMES, VIT_NAMES, ViT
 
 RNG = np.random.default_rng(0)
 TOKENS = RNG.integers(0, 50, (2, 7))

@@ -10,8 +10,9 @@ Where the flags are lenient, which is almost always, nothing of this happens.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -41,6 +42,40 @@ def run(ours: bool, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     try:
         with config.scope(**changes or {}):
             return fun(*args, **kwargs)
+    finally:
+        _users.reset(token)
+
+
+@contextlib.contextmanager
+def lenient_promotion(library: bool = True) -> Iterator[None]:
+    """The expressions in this context are those of a library on top of phlox, or with False those of its user again.
+
+    For libraries that compute on a user's behalf, as layers do: ``jax_numpy_rank_promotion`` and
+    ``jax_numpy_dtype_promotion`` concern what the user wrote, and not how the library broadcasts.
+
+    Args:
+      library: whether what follows is the library's. With False, in a context of the first kind, the user's flags hold
+        again: for functions of the user's that the library calls.
+
+    >>> import phlox
+    >>> import phlox.numpy as jnp
+    >>> with phlox.numpy_rank_promotion("raise"), lenient_promotion():
+    ...     y = jnp.ones((2, 3)) + jnp.ones(3)
+    >>> y.shape
+    (2, 3)
+    """
+    users = _inside()
+    settings = config.current()
+    if users is None and (not library or not settings.strict):
+        yield
+        return
+    changes, now = users, None
+    if library:
+        changes, now = _LENIENT, users or {name: getattr(settings, name) for name in _LENIENT}
+    token = _users.set(now)
+    try:
+        with config.scope(**changes or {}):
+            yield
     finally:
         _users.reset(token)
 

@@ -4,6 +4,7 @@
   `lowered_as` makes a lowering rule out of other operations. Rules meet `ShapedArray`, `Zero`, `Linear` and
   `BatchAxis`, and write text with `Function` and `Value`.
 - Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`, `warn`.
+- Flags of promotion that concern the user's expressions and not a library's: `lenient_promotion`.
 - Programs as units: `closed_call` calls a Jaxpr.
 - ``phlox.extend.core``: JAX's names for those who port code.
 """
@@ -11,6 +12,7 @@
 from .._api.closed_call import closed_call
 from .._base.pytree import Difference, tree_error
 from .._base.source import Location, hide_frames, user_location, warn
+from .._base.strictness import lenient_promotion
 from .._ir.avals import ShapedArray
 from .._ir.primitive import Primitive, primitive, primitives
 from .._ops.families import ANY, COMPLEX, FLOAT, INEXACT, INTEGER, LINEAR, NUMBER, ZERO, binary, lowered_as, unary
@@ -45,6 +47,7 @@ __all__ = [
     "insert_axis",
     "instantiate",
     "is_linear",
+    "lenient_promotion",
     "lowered_as",
     "move_axis",
     "primitive",
