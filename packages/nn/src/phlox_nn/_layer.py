@@ -524,7 +524,7 @@ def _fold(key: Any, path: Path) -> Any:
 def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
     """A ``__call__`` whose operations bear the layer's name in profiles, and whose errors tell its path."""
 
-    ours = method.__module__.startswith(_PACKAGE)
+    ours = (method.__module__ or "").startswith(_PACKAGE)
 
     @functools.wraps(method)
     def __call__(self: Layer, *args: Any, **kwargs: Any) -> Any:
