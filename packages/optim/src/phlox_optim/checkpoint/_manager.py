@@ -30,8 +30,8 @@ _Agreed = Callable[[bool], list[bool]]
 class CheckpointManager:
     """Saves trees as numbered steps in a folder, and restores them.
 
-    A tree is any pytree of arrays, PRNG keys (old and new style), Python numbers and None: parameters, an optimizer's
-    state, the step and the key together. Saving copies the arrays to the host and writes in the background; a step
+    A tree is any pytree of arrays, PRNG keys (old and new style), Python numbers, text and None: parameters, an
+    optimizer's state, the step and the key together. Saving copies the arrays to the host and writes in the background; a step
     appears in the folder when it is complete, so that an interrupted save leaves the earlier ones as they were, and it
     disappears at once when it is removed. Arrays that lie on several devices are gathered.
 
@@ -145,8 +145,8 @@ class CheckpointManager:
 
         Raises:
           StepError: a step as high exists.
-          CheckpointError: a leaf is neither an array nor a number, or orbax cannot store its element type; or another
-            process failed.
+          CheckpointError: a leaf is neither an array nor a number nor text, or orbax cannot store its element type; or
+            another process failed.
           OSError: the folder cannot be written. What goes wrong in the background is raised by the next call.
         """
         number, latest = operator.index(step), self.latest_step()
@@ -237,9 +237,9 @@ class CheckpointManager:
         Args:
           step: its number; None: the highest.
           like: a tree of the same structure and types. Where it has a phlox array (or a `ShapeDtypeStruct`, as from
-            `phlox.eval_shape`), the result has one, on the devices of that one; where it has a NumPy array or a Python
-            number, the result has such. Without it the result has dicts for all containers with names, lists for all
-            others, numbers, and arrays on the default device.
+            `phlox.eval_shape`), the result has one, on the devices of that one; where it has a NumPy array, a Python
+            number or text, the result has such. Without it the result has dicts for all containers with names, lists
+            for all others, numbers, text, and arrays on the default device.
 
         Raises:
           StepError: there is no such step.

@@ -1,8 +1,9 @@
 """From a tree of phlox to what orbax saves: dicts, lists, tuples, named tuples and None, with NumPy arrays and numbers.
 
 Orbax knows neither phlox's arrays nor the containers that are registered with phlox alone. What has no form of its own
-there is told in notes beside the tree: which arrays are PRNG keys (their words are saved), arrays without elements
-(orbax refuses them), where parts of an array that several processes file belong, and a checksum of each leaf.
+there is told in notes beside the tree: which arrays are PRNG keys (their words are saved), which are text or numbers
+written as text (orbax refuses those, so their UTF-8 bytes are saved), arrays without elements (refused as well), where
+parts of an array that several processes file belong, and a checksum of each leaf.
 
 Arrays are known by their names: the keys, indices and fields that lead to them, as text. That is how orbax files them.
 """
@@ -28,6 +29,10 @@ STORABLE = {
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
     *("float4_e2m1fn", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
 }
+
+
+#: The types of Python that are saved as text: orbax has no form for them, and none for integers above 64 bits.
+WRITTEN: dict[str, type] = {"str": str, "int": int, "complex": complex}
 
 
 class Packed(NamedTuple):
@@ -59,12 +64,12 @@ def _is_elsewhere(leaf: Any) -> bool:
 
 
 def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packed:
-    """`tree` in the form that orbax saves. Raises `CheckpointError` for leaves that are neither arrays nor numbers.
+    """`tree` in the form that orbax saves. Raises `CheckpointError` for leaves other than arrays, numbers and text.
 
     Of the leaves `spread`, which the first process cannot read, this process files the parts that it holds, each part
     once over all processes. The `first` process files everything else.
     """
-    notes: dict[str, Any] = {"format": 1, "keys": [], "empty": [], "shares": [], "sums": []}
+    notes: dict[str, Any] = {"format": 1, "keys": [], "written": [], "empty": [], "shares": [], "sums": []}
     filed: dict[str, KeyPath] = {}
 
     def walk(path: KeyPath, node: Any) -> Any:
@@ -81,7 +86,7 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
     if not filed:
         raise CheckpointError("the tree to save has no leaves")
     if not first:
-        notes |= {"keys": [], "empty": []}  # the first process tells them
+        notes |= {"keys": [], "written": [], "empty": []}  # the first process tells them
         if not any(places for *_, places in notes["shares"]):
             packed = {"nothing": np.zeros(1, np.int8)}  # orbax does not save an empty tree
     notes["sums"] = [[names, checksum(leaf)] for names, leaf in by_name(packed).items() if leaf is not None]
@@ -134,15 +139,16 @@ def _container(node: Any, children: list[tuple[Any, Any]]) -> Any:
 def _leaf(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
     if type(leaf) in (bool, float):
         return leaf
-    if type(leaf) is int:
-        if not -(1 << 63) <= leaf < 1 << 63:
-            raise CheckpointError(f"leaf {keystr(path)} is {leaf}, which does not fit into 64 bits", path=path)
+    if type(leaf) is int and -(1 << 63) <= leaf < 1 << 63:
         return leaf
+    if type(leaf) in WRITTEN.values():
+        notes["written"].append([names_of(path), type(leaf).__name__])
+        leaf = np.frombuffer(str(leaf).encode("utf-8", "surrogatepass"), np.uint8)
     leaf = _words(path, leaf, notes)
     if not hasattr(leaf, "__array__"):
         raise CheckpointError(
             f"leaf {keystr(path)} is {leaf!r} of type {type(leaf).__name__}",
-            instead="arrays and numbers; other things belong into a file of their own, or into the program",
+            instead="arrays, numbers and text; other things belong into a file of their own, or into the program",
             path=path,
         )
     array = np.asarray(leaf)

@@ -10,7 +10,7 @@ import numpy as np
 import phlox
 
 from ..errors import CheckpointError
-from ._pack import Names, by_name, checksum
+from ._pack import WRITTEN, Names, by_name, checksum
 
 #: Python's numbers, by the kind of the dtype that orbax gives them.
 NUMBERS: dict[str, type] = {"b": bool, "i": int, "f": float}
@@ -23,10 +23,13 @@ class Stored(NamedTuple):
     dtype: np.dtype
     number: bool = False  # a Python number, not an array
     impl: str | None = None  # the generator, if these are the words of PRNG keys
+    written: str | None = None  # the type of Python, if these are the bytes of text that tells a value of it
 
     def __str__(self) -> str:
         if self.number:
             return NUMBERS[self.dtype.kind].__name__
+        if self.written is not None:
+            return self.written
         if self.impl is not None:
             return keys_text(self.impl, self.shape[:-1])
         return array_text(self.shape, self.dtype)
@@ -70,6 +73,8 @@ class Contents:
             self.leaves[names] = Stored(tuple(shape), np.dtype(dtype))
         for names, impl in notes.get("keys", ()):
             self.leaves[tuple(names)] = self.leaves[tuple(names)]._replace(impl=impl)
+        for names, kind in notes.get("written", ()):
+            self.leaves[tuple(names)] = self.leaves[tuple(names)]._replace(written=kind)
 
     def values(self, restored: Any) -> dict[Names, Any]:
         """The leaves by name, given what orbax restored for `target`; of shares the parts, see `join`.
@@ -96,6 +101,11 @@ class Contents:
             return type(tree)([self._target(child) for child in tree])
         leaf = self._stored(tree)
         return NUMBERS[leaf.dtype.kind]() if leaf.number else np.empty(leaf.shape, leaf.dtype)
+
+
+def value_of(kind: str, written: Any) -> Any:
+    """The value of Python whose text has these bytes."""
+    return WRITTEN[kind](np.asarray(written).tobytes().decode("utf-8", "surrogatepass"))
 
 
 def join(parts: Sequence[tuple[Contents, dict[Names, Any]]]) -> dict[Names, Any]:

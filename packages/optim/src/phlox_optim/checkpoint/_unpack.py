@@ -14,8 +14,11 @@ from phlox.errors import DtypeError, ShapeError
 from phlox.extend import Difference, tree_error
 from phlox.tree_util import DictKey, keystr, tree_flatten_with_path
 
-from ._pack import Names, is_key, names_of
-from ._stored import NUMBERS, Contents, Stored, array_text, keys_text
+from ._pack import WRITTEN, Names, is_key, names_of
+from ._stored import NUMBERS, Contents, Stored, array_text, keys_text, value_of
+
+#: the leaves that are values of Python
+_PLAIN = {*NUMBERS.values(), *WRITTEN.values()}
 
 
 def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
@@ -58,8 +61,8 @@ def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
 def check_like(like: Any) -> None:
     """Raises a `TreeError` for leaves of `like` that have no type."""
     for path, leaf in tree_flatten_with_path(like)[0]:
-        if type(leaf) not in (bool, int, float) and not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
-            found = Difference(path, "an array, a number or a ShapeDtypeStruct", f"a {type(leaf).__name__}")
+        if type(leaf) not in _PLAIN and not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            found = Difference(path, "an array, a number, text or a ShapeDtypeStruct", f"a {type(leaf).__name__}")
             raise tree_error("restore: like= has a leaf without a type", [found])
 
 
@@ -69,7 +72,9 @@ class _Fit(NamedTuple):
 
 
 def _fit(leaf: Any, stored: Stored) -> _Fit:
-    if type(leaf) in (bool, int, float):
+    if stored.written is not None:
+        return _Fit(True, stored.written == type(leaf).__name__)
+    if type(leaf) in _PLAIN:
         kind = "i" if stored.dtype.kind == "u" else stored.dtype.kind
         return _Fit(stored.shape == (), stored.impl is None and NUMBERS.get(kind) is type(leaf))
     if is_key(leaf.dtype):
@@ -83,7 +88,7 @@ def _fit(leaf: Any, stored: Stored) -> _Fit:
 
 
 def _describe(leaf: Any) -> str:
-    if type(leaf) in (bool, int, float):
+    if type(leaf) in _PLAIN:
         return type(leaf).__name__
     if is_key(leaf.dtype):
         return keys_text(leaf.dtype.impl.name, leaf.shape)
@@ -97,8 +102,9 @@ def rebuild(like: Any, values: dict[Names, Any]) -> Any:
 
 
 def _restore(leaf: Any, value: Any) -> Any:
-    if type(leaf) in (bool, int, float):
-        return type(leaf)(value)
+    if type(leaf) in _PLAIN:
+        is_bytes = isinstance(value, np.ndarray) and type(leaf) in WRITTEN.values()
+        return value_of(type(leaf).__name__, value) if is_bytes and value.ndim else type(leaf)(value)
     if isinstance(leaf, np.ndarray | np.generic):
         return np.asarray(value)
     place = _place(leaf)
@@ -134,6 +140,8 @@ def restored_alone(target: Any, contents: Contents, values: dict[Names, Any]) ->
 
 
 def _alone(stored: Stored, value: Any) -> Any:
+    if stored.written is not None:
+        return value_of(stored.written, value)
     if stored.number:
         return NUMBERS[stored.dtype.kind](value)
     array = phlox.numpy.asarray(value)
