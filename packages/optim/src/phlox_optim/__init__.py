@@ -12,7 +12,8 @@ what optax documents holds here. ``import optax`` and ``import jax`` stay what t
 tested against optax on jax. Every other name of optax is here as well, as ``phlox_optim.name``: it works as far as
 phlox has what it needs, and says what is missing otherwise.
 
-`phlox_optim.checkpoint` saves and restores trees with orbax.
+`make_step` makes a training step of a loss and an optimizer, `fit` runs it over epochs; `phlox_optim.metrics` has the
+figures, `phlox_optim.logging` the files they go to. `phlox_optim.checkpoint` saves and restores trees with orbax.
 """
 
 import os as _os
@@ -20,7 +21,10 @@ from typing import Any as _Any
 
 from phlox.extend import hide_frames as _hide_frames
 
-from . import checkpoint as checkpoint, errors as errors
+from . import checkpoint as checkpoint, errors as errors, logging as logging, metrics as metrics
+from ._fit import EarlyStopping as EarlyStopping, Fitted as Fitted, fit as fit, make_evaluation as make_evaluation
+from ._state import TrainState as TrainState
+from ._step import LossScale as LossScale, Step as Step, make_step as make_step
 
 _TESTED = [
     # optimizers
@@ -40,7 +44,9 @@ _TESTED = [
     *("apply_updates", "global_norm", "incremental_update"),
 ]
 
-__all__ = ["checkpoint", "errors", *_TESTED]
+_TRAINING = ["EarlyStopping", "Fitted", "LossScale", "Step", "TrainState", "fit", "make_evaluation", "make_step"]
+
+__all__ = ["checkpoint", "errors", "logging", "metrics", *_TRAINING, *_TESTED]
 
 
 def __getattr__(name: str) -> _Any:
@@ -54,7 +60,9 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from ._guard import names
+
+    return sorted({*__all__, *names()})
 
 
 # Errors point at the line of the user who called an optimizer.

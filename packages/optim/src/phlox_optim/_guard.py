@@ -29,6 +29,11 @@ def public(name: str) -> Any:
     return _guarded(name, found) if inspect.isfunction(found) else found
 
 
+def names() -> list[str]:
+    """All public names of the copy."""
+    return [name for name in dir(importlib.import_module(COPY)) if not name.startswith("_")]
+
+
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,244 @@
+"""`fit`: the loop over epochs and batches, with figures, evaluation, checkpoints and an end.
+
+It is one function, to be read, and to be written again of the same parts where a program needs another loop.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+import phlox
+from phlox.errors import ArgumentError
+
+from . import metrics
+from ._interrupts import remembered
+from ._progress import shown
+from ._state import TrainState
+
+Figures = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlyStopping:
+    """Ends training when a figure has not become better for `patience` epochs. A function of the history.
+
+    Args:
+      figure: its name in the history.
+      patience: how many epochs without a better value are borne.
+      min_delta: by how much a value must be better to count.
+      mode: which values are better, lower ("min") or higher ones ("max").
+
+    >>> stops = EarlyStopping("eval_loss", patience=2)
+    >>> (
+    ...     stops([{"eval_loss": 1.0}, {"eval_loss": 1.2}]),
+    ...     stops([{"eval_loss": 1.0}, {"eval_loss": 1.2}, {"eval_loss": 1.1}]),
+    ... )
+    (False, True)
+    """
+
+    figure: str
+    patience: int = 5
+    min_delta: float = 0.0
+    mode: Literal["min", "max"] = "min"
+
+    def __call__(self, history: Sequence[Mapping[str, Any]]) -> bool:
+        best, waited = math.inf, 0
+        for row in history:
+            if self.figure not in row:
+                raise ArgumentError(
+                    f"EarlyStopping watches {self.figure!r}, which is not among the figures of an epoch",
+                    instead="one of " + ", ".join(row),
+                    argument=self.figure,
+                )
+            value = row[self.figure] if self.mode == "min" else -row[self.figure]
+            # nan is never better
+            best, waited = (
+                (value, 0) if value < best - self.min_delta or best == math.inf > value else (best, waited + 1)
+            )
+        return waited >= self.patience
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """What `fit` gives: the last state, the figures of each epoch, and why it ended."""
+
+    state: TrainState
+    history: list[Figures]
+    ended: Literal["all epochs", "early stopping", "interrupted"]
+
+
+def make_evaluation(
+    measure: Callable[..., Mapping[str, Any]], batches: Any, *, prefix: str = "eval_"
+) -> Callable[[TrainState], Figures]:
+    """An evaluation: a function from a `TrainState` to figures over all of `batches`, as Python numbers.
+
+    Args:
+      measure: ``measure(params, batch)``, and ``state`` if it has a parameter of this name. It is jitted, and gets the
+        averaged parameters where the step keeps them (``ema``). It returns a dict of metrics of `phlox_optim.metrics`,
+        or of scalars, which are averaged over batches.
+      batches: an iterable that can be iterated again for each evaluation.
+      prefix: stands before the names of the figures.
+
+    >>> import phlox.numpy as jnp, phlox_optim as optim
+    >>> step = optim.make_step(lambda params, batch: jnp.mean((params - batch) ** 2), optim.sgd(0.1))
+    >>> evaluate = optim.make_evaluation(lambda params, batch: {"error": jnp.abs(params - batch).mean()}, [jnp.ones(4)])
+    >>> evaluate(step.init(jnp.zeros(4)))
+    {'eval_error': 1.0}
+    """
+    takes_state = "state" in inspect.signature(measure).parameters
+
+    @phlox.jit
+    def part(params: Any, state: Any, batch: Any) -> Figures:
+        figures = measure(params, batch, state=state) if takes_state else measure(params, batch)
+        return {name: metrics.as_metric(name, figure) for name, figure in figures.items()}
+
+    def evaluate(train: TrainState) -> Figures:
+        params = train.params if train.ema is None else train.ema
+        total = None
+        for batch in batches:
+            figures = part(params, train.state, batch)
+            total = figures if total is None else _merge(total, figures)
+        if total is None:
+            raise ArgumentError("there were no batches to evaluate", instead="batches that can be iterated again")
+        return {prefix + name: figure for name, figure in metrics.values(total).items()}
+
+    return evaluate
+
+
+def fit(
+    state: TrainState,
+    step: Callable[[TrainState, Any], tuple[TrainState, Figures]],
+    batches: Any,
+    *,
+    epochs: int,
+    evaluate: Callable[[TrainState], Mapping[str, Any]] | None = None,
+    early_stopping: Callable[[Sequence[Figures]], bool] | None = None,
+    checkpoints: Any = None,
+    save_every: int | None = None,
+    log: Iterable[Callable[[int, Figures], Any]] = (),
+    progress: bool = True,
+) -> Fitted:
+    """Trains for `epochs` epochs, or goes on with a training that stopped.
+
+    Args:
+      state: where to begin, from ``step.init(...)``. Its memory is used again; `Fitted` has the last one.
+      step: from `make_step`, or any function of this form.
+      batches: what an epoch consists of: an iterable; or a function of the epoch's number that returns one; or an
+        object with ``epoch(number, start=batches to leave out)``, as the loaders of phlox_data.
+      evaluate: called after each epoch; its figures join those of the epoch. See `make_evaluation`.
+      early_stopping: called with the history before each epoch but the first; see `EarlyStopping`.
+      checkpoints: a `CheckpointManager`. If it has a step, training goes on from the latest one, to the bit as if it
+        had not stopped, provided that `batches` are the same again. `epochs` counts from the beginning of all, and may
+        be higher than before. Saved after each epoch, and when training ends.
+      save_every: saves after every so many steps as well.
+      log: functions of a step's number and figures, called after each epoch; see `phlox_optim.logging`.
+      progress: whether figures are printed, and a bar is shown in a terminal.
+
+    Ctrl-C finishes the step that runs, saves, and returns; pressed again it interrupts at once.
+
+    Raises:
+      ArgumentError: an epoch without batches.
+
+    >>> import phlox.numpy as jnp, phlox_optim as optim
+    >>> step = optim.make_step(lambda params, batch: jnp.mean((params - batch) ** 2), optim.sgd(0.5))
+    >>> done = optim.fit(step.init(jnp.zeros(2)), step, [jnp.ones(2)] * 4, epochs=2, progress=False)
+    >>> done.ended, len(done.history), round(done.history[-1]["loss"], 3)
+    ('all epochs', 2, 0.036)
+    """
+    place = _Place()
+    if checkpoints is not None and checkpoints.latest_step() is not None:
+        found = checkpoints.restore(like={"train": state, "fit": ""})
+        state, place = found["train"], _Place.read(found["fit"])
+
+    def save() -> None:
+        if checkpoints is not None and int(state.step) not in checkpoints.all_steps():
+            checkpoints.save(int(state.step), {"train": state, "fit": place.text()})
+
+    with remembered() as interrupted, shown(progress) as display:
+        while place.epoch < epochs:
+            if early_stopping is not None and place.history and not place.batch and early_stopping(place.history):
+                return Fitted(state, place.history, "early stopping")
+            title = f"epoch {place.epoch + 1} of {epochs}"
+            for batch in display.counted(_epoch(batches, place), title, place.batch, _length(batches)):
+                state, figures = step(state, batch)
+                place.add(figures)
+                if interrupted():
+                    save()
+                    return Fitted(state, place.history, "interrupted")
+                if save_every and place.batch % save_every == 0:
+                    save()
+            row = place.end_epoch(int(state.step), evaluate(state) if evaluate is not None else {})
+            display.row(row)
+            for write in log:
+                write(row["step"], row)
+            save()
+    return Fitted(state, place.history, "all epochs")
+
+
+@dataclasses.dataclass
+class _Place:
+    """How far training is: what a checkpoint has beside the state. Figures of a part of an epoch are kept exactly."""
+
+    epoch: int = 0
+    #: batches of this epoch that were taken
+    batch: int = 0
+    history: list[Figures] = dataclasses.field(default_factory=list)
+    #: the figures of those batches; or their leaves, after `read`
+    total: Any = None
+
+    def add(self, figures: Figures) -> None:
+        self.batch += 1
+        if isinstance(self.total, list):
+            leaves, structure = phlox.tree.flatten(figures)
+            self.total = structure.unflatten([np.asarray(x, y.dtype) for x, y in zip(self.total, leaves, strict=True)])
+        if self.total is None:
+            self.total = figures
+        else:
+            phlox.block_until_ready(self.total)  # one step computes and one waits: batches in flight need memory
+            self.total = _merge(self.total, figures)
+
+    def end_epoch(self, step: int, more: Mapping[str, Any]) -> Figures:
+        """Ends the epoch; its figures, which join the history."""
+        if self.total is None:
+            raise ArgumentError(
+                f"epoch {self.epoch + 1} had no batches",
+                instead="batches that can be iterated again, or a function of the epoch",
+            )
+        row = {"epoch": self.epoch + 1, "step": step, **metrics.values(self.total), **more}
+        self.history.append(row)
+        self.epoch, self.batch, self.total = self.epoch + 1, 0, None
+        return row
+
+    def text(self) -> str:
+        total = self.total if isinstance(self.total, list) else phlox.tree.leaves(self.total)
+        fields = {**vars(self), "total": [np.asarray(leaf).tolist() for leaf in total] or None}
+        return json.dumps(fields, default=lambda array: np.asarray(array).tolist())
+
+    @classmethod
+    def read(cls, text: str) -> _Place:
+        return cls(**json.loads(text))
+
+
+_merge = phlox.jit(metrics.merge)
+
+
+def _epoch(batches: Any, place: _Place) -> Iterable[Any]:
+    """What is left of the epoch."""
+    if hasattr(batches, "epoch"):
+        return batches.epoch(place.epoch, start=place.batch)
+    return itertools.islice(iter(batches(place.epoch) if callable(batches) else batches), place.batch, None)
+
+
+def _length(batches: Any) -> int | None:
+    try:
+        return len(batches)
+    except TypeError:
+        return None

@@ -1,0 +1,184 @@
+"""Figures of training and evaluation, taken batch by batch: ``from phlox_optim import metrics``.
+
+A metric is a pytree whose leaves are sums over examples. So metrics of two batches are merged by adding their leaves,
+those of several devices by `phlox.lax.psum`, and only `Metric.value` divides. They are made inside of jitted functions.
+
+    batch = metrics.accuracy(scores, labels)
+    total = metrics.merge(total, batch)
+    print(total.value())
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import phlox
+import phlox.numpy as jnp
+from phlox.errors import ArgumentError, ShapeError
+
+__all__ = ["Confusion", "Mean", "Metric", "Perplexity"]
+__all__ += ["accuracy", "confusion", "mean", "merge", "perplexity", "top_k", "values"]
+
+
+class Metric:
+    """The base of metrics: pytrees of sums. A subclass says in `value` what the sums amount to."""
+
+    def value(self) -> Any:
+        """The figure, an array."""
+        raise NotImplementedError
+
+
+@phlox.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Mean(Metric):
+    """A mean over examples: `total` is the sum of their values, `count` their number. nan where nothing was counted."""
+
+    total: Any
+    count: Any
+
+    def value(self) -> Any:
+        return self.total / self.count
+
+
+@phlox.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Perplexity(Mean):
+    """The exponential of a mean of losses (in nats)."""
+
+    def value(self) -> Any:
+        return jnp.exp(self.total / self.count)
+
+
+@phlox.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Confusion(Metric):
+    """How often each class was taken for each: `matrix[label, prediction]`, i32[classes, classes]."""
+
+    matrix: Any
+
+    def value(self) -> Any:
+        return self.matrix
+
+
+def _summed(kind: type[Mean], values: Any, mask: Any) -> Mean:
+    values = jnp.asarray(values, jnp.float32)
+    if mask is None:
+        return kind(values.sum(), jnp.float32(values.size))
+    mask = jnp.asarray(mask)
+    if mask.shape != values.shape:
+        raise ShapeError(
+            f"the mask has shape {mask.shape}, the examples {values.shape}",
+            instead="a mask with an element for each example",
+            expected=values.shape,
+            got=mask.shape,
+        )
+    weights = mask.astype(jnp.float32)
+    # What is masked may be nan: it is left out, not multiplied by nought.
+    return kind(jnp.where(mask != 0, values * weights, 0).sum(), weights.sum())
+
+
+def mean(values: Any, mask: Any = None) -> Mean:
+    """The mean of `values`, of any shape. `mask`, of the same shape, says which count, or how much each counts.
+
+    >>> mean(jnp.array([1.0, 2.0, 6.0]), mask=jnp.array([True, True, False])).value()
+    Array(1.5, dtype=float32)
+    """
+    return _summed(Mean, values, mask)
+
+
+def perplexity(losses: Any, mask: Any = None) -> Perplexity:
+    """The perplexity of `losses`: cross entropies in nats, one a token.
+
+    >>> perplexity(jnp.log(jnp.array([2.0, 8.0]))).value()
+    Array(4., dtype=float32)
+    """
+    found = _summed(Perplexity, losses, mask)
+    assert isinstance(found, Perplexity)
+    return found
+
+
+def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
+    """How often the highest score is that of the label.
+
+    Args:
+      scores: ``[..., classes]``.
+      labels: integers ``[...]``.
+      mask: ``[...]``: which examples count.
+
+    >>> accuracy(jnp.array([[0.1, 0.9], [0.8, 0.2]]), jnp.array([1, 1])).value()
+    Array(0.5, dtype=float32)
+    """
+    return mean(_predictions("accuracy", scores, labels) == labels, mask)
+
+
+def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
+    """How often the label is among those of the `k` highest scores. Arguments as for `accuracy`.
+
+    >>> top_k(jnp.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]]), jnp.array([2, 2]), k=2).value()
+    Array(0.5, dtype=float32)
+    """
+    _predictions("top_k", scores, labels)
+    _, best = phlox.lax.top_k(jnp.asarray(scores), k)
+    return mean((best == jnp.asarray(labels)[..., None]).any(-1), mask)
+
+
+def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
+    """How often examples of each class get the highest score for each class. Arguments as for `accuracy`.
+
+    >>> confusion(jnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]]), jnp.array([1, 1, 1])).value()
+    Array([[0, 0],
+           [1, 2]], dtype=int32)
+    """
+    found = _predictions("confusion", scores, labels)
+    classes = jnp.shape(scores)[-1]
+    counts = jnp.ones(found.shape, jnp.int32) if mask is None else jnp.asarray(mask).astype(jnp.int32)
+    return Confusion(jnp.zeros((classes, classes), jnp.int32).at[jnp.asarray(labels), found].add(counts, mode="drop"))
+
+
+def _predictions(name: str, scores: Any, labels: Any) -> Any:
+    scores, labels = jnp.asarray(scores), jnp.asarray(labels)
+    if scores.ndim == 0 or scores.shape[:-1] != labels.shape or not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise ShapeError(
+            f"{name} got scores {phlox.typeof(scores)} and labels {phlox.typeof(labels)}",
+            instead="scores [..., classes] and integer labels [...], without the axis of the classes",
+            expected=scores.shape[:-1],
+            got=labels.shape,
+        )
+    return scores.argmax(-1)
+
+
+def as_metric(name: str, figure: Any) -> Metric:
+    """`figure`, or for a scalar its mean over batches. Raises `ArgumentError` for anything else."""
+    if isinstance(figure, Metric):
+        return figure
+    if (not hasattr(figure, "shape") and not isinstance(figure, int | float)) or jnp.shape(figure) != ():
+        what = phlox.typeof(figure) if hasattr(figure, "shape") else f"a {type(figure).__name__}"
+        raise ArgumentError(
+            f"the figure {name!r} is {what}",
+            instead="a scalar, or a metric of phlox_optim.metrics, such as metrics.mean(values)",
+            argument=figure,
+        )
+    return mean(figure)
+
+
+def merge(first: Any, second: Any) -> Any:
+    """Two metrics, or two trees of metrics of one structure, of different examples: the metrics of them all.
+
+    >>> merge({"loss": mean(jnp.array([1.0]))}, {"loss": mean(jnp.array([4.0, 7.0]))})["loss"].value()
+    Array(4., dtype=float32)
+    """
+    return phlox.tree.map(jnp.add, first, second)
+
+
+def values(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures as Python numbers, or NumPy arrays where they are not scalars. Waits for their computation.
+
+    >>> values({"loss": mean(jnp.array([1.0, 2.0]))})
+    {'loss': 1.5}
+    """
+    found = {name: np.asarray(as_metric(name, figure).value()) for name, figure in figures.items()}
+    return {name: array if array.ndim else array.item() for name, array in found.items()}
