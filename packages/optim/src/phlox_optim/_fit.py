@@ -151,7 +151,7 @@ def fit(
     >>> step = optim.make_step(lambda params, batch: jnp.mean((params - batch) ** 2), optim.sgd(0.5))
     >>> done = optim.fit(step.init(jnp.zeros(2)), step, [jnp.ones(2)] * 4, epochs=2, progress=False)
     >>> done.ended, len(done.history), round(done.history[-1]["loss"], 3)
-    ('all epochs', 2, 0.036)
+    ('all epochs', 2, 0.001)
     """
     place = _Place()
     if checkpoints is not None and checkpoints.latest_step() is not None:
@@ -191,8 +191,10 @@ class _Place:
     #: batches of this epoch that were taken
     batch: int = 0
     history: list[Figures] = dataclasses.field(default_factory=list)
-    #: the figures of those batches; or their leaves, after `read`
+    #: the metrics of those batches; or their leaves, after `read`
     total: Any = None
+    #: what they amounted to when `text` was made
+    figures: Figures = dataclasses.field(default_factory=dict)
 
     def add(self, figures: Figures) -> None:
         self.batch += 1
@@ -212,19 +214,27 @@ class _Place:
                 f"epoch {self.epoch + 1} had no batches",
                 instead="batches that can be iterated again, or a function of the epoch",
             )
-        row = {"epoch": self.epoch + 1, "step": step, **metrics.values(self.total), **more}
+        # No batch may have been left after `read`.
+        figures = self.figures if isinstance(self.total, list) else metrics.values(self.total)
+        in_order = sorted(figures, key=lambda name: name != "loss")
+        row = {"epoch": self.epoch + 1, "step": step, **{name: figures[name] for name in in_order}, **more}
         self.history.append(row)
         self.epoch, self.batch, self.total = self.epoch + 1, 0, None
         return row
 
     def text(self) -> str:
-        total = self.total if isinstance(self.total, list) else phlox.tree.leaves(self.total)
-        fields = {**vars(self), "total": [np.asarray(leaf).tolist() for leaf in total] or None}
+        fields = dict(vars(self))
+        if self.total is not None and not isinstance(self.total, list):
+            fields["figures"] = metrics.values(self.total)
+            fields["total"] = [np.asarray(leaf).tolist() for leaf in phlox.tree.leaves(self.total)]
         return json.dumps(fields, default=lambda array: np.asarray(array).tolist())
 
     @classmethod
     def read(cls, text: str) -> _Place:
-        return cls(**json.loads(text))
+        place = cls(**json.loads(text))
+        for row in (*place.history, place.figures):
+            row.update({name: np.asarray(figure) for name, figure in row.items() if isinstance(figure, list)})
+        return place
 
 
 _merge = phlox.jit(metrics.merge)

@@ -244,7 +244,10 @@ class Step:
             state = figures.pop("state")
         if jnp.shape(loss) != ():
             raise ShapeError(
-                f"the loss is {phlox.typeof(loss)}, not a scalar", instead="its mean", expected=(), got=jnp.shape(loss)
+                f"the loss is {phlox.typeof(loss).short}, not a scalar",
+                instead="its mean",
+                expected=(),
+                got=jnp.shape(loss),
             )
         if taken := sorted(figures.keys() & {*_OWN, "state"}):
             raise ArgumentError(
@@ -268,8 +271,8 @@ def _cut(batch: Any, number: int) -> Any:
     for path, leaf in pairs:
         if jnp.ndim(leaf) == 0 or len(leaf) % number:
             raise ShapeError(
-                f"accumulate={number}: the batch's leaf {keystr(path) or 'itself'} is {phlox.typeof(leaf)}, whose "
-                f"first axis cannot be cut into {number} equal parts",
+                f"accumulate={number}: the batch's leaf {keystr(path) or 'itself'} is {phlox.typeof(leaf).short}, "
+                f"whose first axis cannot be cut into {number} equal parts",
                 instead=f"batches of a multiple of {number} examples",
                 path=path,
                 got=jnp.shape(leaf),

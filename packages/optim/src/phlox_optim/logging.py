@@ -55,7 +55,7 @@ def _finite(figure: Any) -> Any:
 class TensorBoard:
     """Writes scalars to event files in a folder, which TensorBoard shows. Figures that are not scalars are left out.
 
-    Needs tensorboardX: ``pip install "phlox-optim[tensorboard]"``. Use it in a ``with`` block, or call `close` at the end.
+    Needs tensorboardX: ``pip install "phlox-optim[tensorboard]"``. Use it in a ``with`` block, or call `close`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):

@@ -143,7 +143,7 @@ def _predictions(name: str, scores: Any, labels: Any) -> Any:
     scores, labels = jnp.asarray(scores), jnp.asarray(labels)
     if scores.ndim == 0 or scores.shape[:-1] != labels.shape or not jnp.issubdtype(labels.dtype, jnp.integer):
         raise ShapeError(
-            f"{name} got scores {phlox.typeof(scores)} and labels {phlox.typeof(labels)}",
+            f"{name} got scores {phlox.typeof(scores).short} and labels {phlox.typeof(labels).short}",
             instead="scores [..., classes] and integer labels [...], without the axis of the classes",
             expected=scores.shape[:-1],
             got=labels.shape,
@@ -156,7 +156,7 @@ def as_metric(name: str, figure: Any) -> Metric:
     if isinstance(figure, Metric):
         return figure
     if (not hasattr(figure, "shape") and not isinstance(figure, int | float)) or jnp.shape(figure) != ():
-        what = phlox.typeof(figure) if hasattr(figure, "shape") else f"a {type(figure).__name__}"
+        what = phlox.typeof(figure).short if hasattr(figure, "shape") else f"a {type(figure).__name__}"
         raise ArgumentError(
             f"the figure {name!r} is {what}",
             instead="a scalar, or a metric of phlox_optim.metrics, such as metrics.mean(values)",

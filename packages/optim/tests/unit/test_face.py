@@ -18,7 +18,12 @@ def test_the_listed_names_are_there():
     assert {"adam", "adamw", "lion", "sgd", "chain", "clip_by_global_norm", "apply_updates"} <= set(phlox_optim.__all__)
     for name in phlox_optim.__all__:
         assert getattr(phlox_optim, name) is getattr(phlox_optim, name)
-    assert set(dir(phlox_optim)) == set(phlox_optim.__all__)
+
+
+def test_dir_lists_what_is_ours_and_all_of_optax():
+    public = {name for name in dir(optax) if not name.startswith("_")}
+    assert set(dir(phlox_optim)) == public | set(phlox_optim.__all__)
+    assert len(public) > 200
 
 
 def test_names_are_the_private_copys():
