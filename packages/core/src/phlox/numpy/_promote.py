@@ -118,7 +118,7 @@ def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
         distinct = {n for n in lengths if n != 1}
         if len(distinct) > 1:
             raise ShapeError(
-                f"{function}: incompatible shapes for broadcasting: {', '.join(map(str, shapes))}",
+                f"Incompatible shapes for broadcasting: {', '.join(map(str, shapes))} (in {function})",
                 instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
                 shapes=list(shapes),
             )

@@ -328,7 +328,7 @@ def broadcast_to(array: Any, shape: Shape) -> Any:
     offset = len(new) - len(old)
     if offset < 0 or any(n not in (1, m) for n, m in zip(old, new[offset:], strict=True)):
         raise ShapeError(
-            f"broadcast_to: incompatible shapes for broadcasting: {old} and requested shape {new}", shapes=[old, new]
+            f"broadcast_to: Incompatible shapes for broadcasting: {old} and requested shape {new}", shapes=[old, new]
         )
     return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
 
