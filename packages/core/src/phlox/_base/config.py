@@ -98,6 +98,12 @@ class Flag(NamedTuple):
 
 
 _PRECISIONS = (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32")
+#: what stands for an algorithm in place of a precision: the names of `phlox.lax.DotAlgorithmPreset`
+ALGORITHMS = (
+    *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"),
+    *("F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6"),
+    *("BF16_BF16_F32_X9", "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
+)
 _GUARD = _or_none(_one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit"))
 
 FLAGS: dict[str, Flag] = {
@@ -108,7 +114,9 @@ FLAGS: dict[str, Flag] = {
     "numpy_rank_promotion": Flag(
         _one_of("allow", "warn", "raise"), "allow", True, "What to do when arrays of different rank broadcast."
     ),
-    "default_matmul_precision": Flag(_one_of(*_PRECISIONS), None, True, "Precision of matrix products."),
+    "default_matmul_precision": Flag(
+        _one_of(*_PRECISIONS, *ALGORITHMS), None, True, "Precision of matrix products, or an algorithm."
+    ),
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
     "mesh": Flag(_anything, None, True, "The mesh that PartitionSpecs without one speak of; see phlox.set_mesh."),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),

@@ -6,6 +6,8 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
+
 from .. import numpy as jnp
 from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
@@ -73,11 +75,13 @@ def empty(shape: Any, dtype: Any) -> Any:
 
 
 def dtype(x: Any) -> Any:
-    """The element type of `x`, as an array (as ``jax.lax.dtype``).
+    """The element type of `x`, as an array; or the one that a type or its name stands for (as ``jax.lax.dtype``).
 
-    >>> dtype(1.0)
-    dtype('float32')
+    >>> dtype(1.0), dtype("int8")
+    (dtype('float32'), dtype('int8'))
     """
+    if isinstance(x, type | str | np.dtype):
+        return dtypes.user_dtype(x, "dtype")
     return type_of(*check("dtype", x)).dtype
 
 

@@ -39,10 +39,10 @@ def place(device: Any) -> Sharding | None:
 def array(
     object: Any,
     dtype: Any = None,
-    *,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
+    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:

@@ -45,7 +45,7 @@ def _scalar_type(name: str, dtype: Any) -> Any:
     return _ScalarType(name, (), {"dtype": found, "__doc__": doc, "__module__": "phlox.numpy"})
 
 
-bool_ = _scalar_type("bool_", np.bool_)
+bool_ = _scalar_type("bool", np.bool_)
 int4, uint4 = _scalar_type("int4", ml_dtypes.int4), _scalar_type("uint4", ml_dtypes.uint4)
 int8, int16 = _scalar_type("int8", np.int8), _scalar_type("int16", np.int16)
 int32, int64 = _scalar_type("int32", np.int32), _scalar_type("int64", np.int64)

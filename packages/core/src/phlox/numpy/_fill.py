@@ -175,12 +175,15 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         aval = typeof_value(value)
         if aval is None:
             raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
+        if aval.shape != ():
+            raise ShapeError(f"arange: arguments must be scalars; got {name}={aval.short}", shapes=[aval.shape])
         if dtypes.kind(aval.dtype) == "c":
             raise DtypeError(f"arange: {name} is {value!r}, which is no real number", instead="an int or a float")
     given = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
-    step = 1 if step is None else step
+    step_given = step is not None
+    step = step if step_given else 1
     parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
     if dtype is None:
         wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in given))  # type: ignore[union-attr]
@@ -193,7 +196,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         host = _sooner_from_host((n,), wanted)
         made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)
     else:
-        made = asarray(np.arange(*parts, dtype=wanted)[:n])
+        # start + step * number, rounded after each operation: np.arange differs in the last place.
+        narrow = step_given and dtypes.kind(wanted) == "f" and wanted.itemsize < 4
+        working = np.dtype(np.float32) if narrow else wanted
+        first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))
+        made = asarray((first + by * np.arange(n).astype(working)).astype(wanted))
     return _placed(made, device)
 
 
@@ -275,16 +282,24 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
            [0., 1.]], dtype=float32)
     """
     rows, columns = _lengths("eye", (N, N if M is None else M))
-    wanted, k = _default(dtype, "eye"), integer("eye", "k", k)
-    if _sooner_from_host((rows, columns), wanted):
+    wanted, k = _default(dtype, "eye"), _diagonal("eye", k)
+    if not isinstance(k, Tracer) and _sooner_from_host((rows, columns), wanted):
         made = put(np.eye(rows, columns, k, wanted), shaped((rows, columns), wanted))
     else:
         made = _eye(rows=rows, columns=columns, k=k, dtype=wanted)
     return _placed(made, device)
 
 
-@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))
-def _eye(rows: int, columns: int, k: int, dtype: Any) -> Any:
+def _diagonal(function: str, k: Any) -> Any:
+    """The number of a diagonal, which may be traced."""
+    aval = typeof_value(k) if isinstance(k, Tracer) else None
+    if aval is not None and aval.shape == () and dtypes.kind(aval.dtype) in "iu":
+        return k
+    return integer(function, "k", k)
+
+
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
+def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
     i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return to_dtype((i + k) == j, dtype)
@@ -308,11 +323,11 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """
     rows, columns = _lengths("tri", (N, N if M is None else M))
     wanted = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
-    return _tri(rows=rows, columns=columns, k=integer("tri", "k", k), dtype=wanted)
+    return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=wanted)
 
 
-@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "k", "dtype"))
-def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
+def _tri(rows: int, columns: int, k: Any, dtype: Any) -> Any:
     i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return to_dtype((i + k) >= j, dtype)

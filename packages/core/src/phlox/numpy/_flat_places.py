@@ -33,7 +33,8 @@ def ravel_multi_index(
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)
     """
-    parts = multi_index if isinstance(multi_index, tuple | list) else unstack_rows(multi_index)
+    listed = isinstance(multi_index, tuple | list)
+    parts = multi_index if listed else unstack_rows(*check("ravel_multi_index", multi_index))
     parts = check("ravel_multi_index", *parts)
     shape = as_shape(dims, "ravel_multi_index")
     if len(parts) != len(shape):

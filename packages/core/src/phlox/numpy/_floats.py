@@ -36,7 +36,8 @@ def _with_sign(x: Any, y: Any) -> Any:
 
 def _step(x: Any, middle: Any) -> Any:
     zero, one = literal(x, 0), literal(x, 1)
-    return where(logic.lt(x, zero), zero, where(logic.gt(x, zero), one, middle))
+    beside = where(logic.eq(x, zero), middle, x)  # nan stays
+    return where(logic.lt(x, zero), zero, where(logic.gt(x, zero), one, beside))
 
 
 def _to_neighbour(x: Any) -> Any:

@@ -348,7 +348,11 @@ def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, 
     """The axis, the indices repeated along all others as `arr` has them, and the shape they have then."""
     rank = type_of(arr).ndim
     if type_of(indices).ndim != rank:
-        raise ShapeError(f"{function}: {type_of(indices).short} needs as many axes as {type_of(arr).short}")
+        raise ShapeError(
+            f"{function}: indices and arr must have the same number of dimensions, got {type_of(indices).short} and "
+            f"{type_of(arr).short}",
+            shapes=[type_of(indices).shape, type_of(arr).shape],
+        )
     at = canonical_axis(axis, rank, function)
     others = broadcast_shapes(*[(*s[:at], 1, *s[at + 1 :]) for s in (type_of(arr).shape, type_of(indices).shape)])
     shape = (*others[:at], type_of(indices).shape[at], *others[at + 1 :])

@@ -244,7 +244,7 @@ def hashable(axis: Any) -> Any:
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
     given = axis.tolist() if hasattr(axis, "tolist") else axis
-    return tuple(given) if isinstance(given, list) else given
+    return tuple(given) if isinstance(given, list | range) else given
 
 
 def several(axis: Any) -> tuple[Any, ...]:

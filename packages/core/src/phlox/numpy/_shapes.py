@@ -13,7 +13,8 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError, TracerIntegerConversionError
-from .._ir.avals import ShapedArray
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, shaped
 from .._ops import shape as ops, slicing
 from .._ops.slicing import along
 from ._promote import (
@@ -51,7 +52,9 @@ def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
 
 
 def _measured(function: str, a: Any) -> ShapedArray:
-    """The type of `a`, which may be nested lists here."""
+    """The type of `a`, which may be nested lists here, or None, which NumPy takes for an object without axes."""
+    if a is None:
+        return shaped((), dtypes.float32)
     return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
 
 
@@ -180,8 +183,9 @@ def matrix_transpose(x: Any, /) -> Any:
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
+    (x,) = check("matrix_transpose", x)
     if ndim(x) < 2:
-        raise ShapeError(f"matrix_transpose: needs at least 2 axes, got {type_of(x).short}")
+        raise ShapeError(f"matrix_transpose: x must be at least two-dimensional, got {type_of(x).short}")
     return swapaxes(x, -1, -2)
 
 

@@ -43,7 +43,7 @@ def sort(
     if axis is None:
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "sort")
-    (out,) = sort_op(a, dimension=at, is_stable=stable, num_keys=1)
+    (out,) = sort_op(a, dimension=at, is_stable=bool(stable), num_keys=1)
     return flip(out, at) if descending else out
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.vmap import vmap
-from .._base.errors import OptionError, ShapeError
+from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.wrapping import wraps
 from .._ops.shape import own
 from ._promote import check, type_of
@@ -19,10 +19,44 @@ _CORE = r"\((?:\w+(?:,\w+)*)?,?\)"
 def _parse(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     text = signature.replace(" ", "")
     if not re.fullmatch(rf"(?:{_CORE}(?:,{_CORE})*)?->{_CORE}(?:,{_CORE})*", text):
-        raise OptionError(f"vectorize: {signature!r} is no signature", instead="for example '(m,n),(n)->(m)'")
+        raise OptionError(
+            f"vectorize: not a valid gufunc signature: {signature!r}", instead="for example '(m,n),(n)->(m)'"
+        )
     left, right = text.split("->")
     sides = [[tuple(re.findall(r"\w+", core)) for core in re.findall(_CORE, side)] for side in (left, right)]
     return sides[0], sides[1]
+
+
+def _bind(lengths: dict[str, int], core: tuple[str, ...], shape: tuple[int, ...], where: str) -> None:
+    """Notes the lengths of core axes, by name. Raises `ShapeError` where one has another length already."""
+    for name, n in zip(core, shape, strict=True):
+        if lengths.setdefault(name, n) != n:
+            raise ShapeError(
+                f"vectorize: inconsistent size for core dimension {name!r}: {n} vs {lengths[name]} {where}",
+                shapes=[shape],
+            )
+
+
+def _check_results(result: Any, outs: list[tuple[str, ...]] | None, lengths: dict[str, int], where: str) -> None:
+    """Raises unless the results of one example are what the signature says; without one, they are scalars."""
+    results = result if isinstance(result, tuple) else (result,)
+    if outs is None:
+        outs = [()] * len(results)
+    elif len(outs) > 1 and not isinstance(result, tuple):
+        raise ArgumentError(
+            f"vectorize: output must be a tuple when multiple outputs are expected, got: {result} {where}"
+        )
+    if len(outs) != len(results):
+        raise ArgumentError(
+            f"vectorize: wrong number of output arguments: expected {len(outs)}, got {len(results)} {where}"
+        )
+    for x, core in zip(results, outs, strict=True):
+        shape = type_of(x).shape
+        if len(shape) != len(core):
+            raise ShapeError(
+                f"vectorize: output shape {shape} does not match core dimensions {core} {where}", shapes=[shape]
+            )
+        _bind(lengths, core, shape, where)
 
 
 def vectorize(
@@ -39,27 +73,44 @@ def vectorize(
     (2, 3)
     """
 
+    where = f"on vectorized function with excluded={set(excluded) or '{}'} and signature={signature!r}"
+
     @wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        positions = [i for i in range(len(args)) if i not in excluded]
-        named = {k: v for k, v in kwargs.items() if k in excluded}
-        keywords = [k for k in kwargs if k not in excluded]
+        missing = {i for i, x in enumerate(args) if x is None and i not in excluded}
+        if signature and missing:
+            raise ArgumentError(
+                f"vectorize: Cannot pass None at locations {missing} with {signature=}", instead=f"excluded={missing}"
+            )
+        positions = [i for i, x in enumerate(args) if i not in excluded and x is not None]
+        named = {k: v for k, v in kwargs.items() if k in excluded or v is None}
+        keywords = [k for k in kwargs if k not in named]
         arrays = check("vectorize", *[args[i] for i in positions], *[kwargs[k] for k in keywords])
-        cores = _parse(signature)[0] if signature else [()] * len(arrays)
+        cores, outs = _parse(signature) if signature else ([()] * len(arrays), None)
         if len(cores) != len(arrays):
-            raise ShapeError(f"vectorize: signature {signature!r} for {len(arrays)} arguments")
+            raise ArgumentError(
+                f"vectorize: wrong number of positional arguments: expected {len(cores)}, got {len(arrays)} {where}"
+            )
+        lengths: dict[str, int] = {}
 
         def call(*examples: Any) -> Any:
             filled = list(args)
             for i, x in zip(positions, examples, strict=False):
                 filled[i] = x
-            return pyfunc(*filled, **named, **dict(zip(keywords, examples[len(positions) :], strict=True)))
+            result = pyfunc(*filled, **named, **dict(zip(keywords, examples[len(positions) :], strict=True)))
+            _check_results(result, outs, dict(lengths), where)
+            return result
 
         loops = []
         for x, core in zip(arrays, cores, strict=True):
             shape = type_of(x).shape
             if len(shape) < len(core):
-                raise ShapeError(f"vectorize: {type_of(x).short} has fewer axes than its core {core}")
+                raise ShapeError(
+                    f"vectorize: input {type_of(x).short} does not have enough dimensions for all core dimensions "
+                    f"{core} {where}",
+                    shapes=[shape],
+                )
+            _bind(lengths, core, shape[len(shape) - len(core) :], where)
             loops.append(shape[: len(shape) - len(core)])
         outer = broadcast_shapes(*loops)
         mapped = call

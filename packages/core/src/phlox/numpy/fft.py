@@ -291,7 +291,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     _plain_number("fftfreq", n, d)
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "fftfreq")
     inexact = dtypes.to_inexact(wanted)
-    places = (arange(n, dtype=inexact, device=device) + n // 2) % n - n // 2
+    places = (arange(n, dtype=dtypes.real_part(inexact), device=device) + n // 2) % n - n // 2
     return (places.astype(inexact) / asarray(d * n, inexact)).astype(wanted)
 
 

@@ -1,0 +1,132 @@
+"""Arguments that few programs give to functions of phlox.numpy, and whose answers jax decides: bits, dtypes, words."""
+
+import itertools
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import phlox
+
+
+def both(call):
+    """What a call gives with each library: a value, or the kind of error and its words."""
+    found = []
+    for library in (jax, phlox):
+        try:
+            found.append(call(library.numpy, library))
+        except (TypeError, ValueError) as error:
+            found.append(error)
+    return found
+
+
+def assert_same(mine, theirs):
+    assert not isinstance(mine, Exception), mine
+    for x, y in zip(*(jax.tree.leaves(v, is_leaf=lambda x: x is None) for v in (mine, theirs)), strict=True):
+        if hasattr(y, "dtype"):
+            assert (x.dtype, x.shape) == (y.dtype, y.shape)
+            np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+        else:
+            assert x == y
+
+
+VALUES = {
+    "shape of None": lambda n, m: (n.shape(None), n.ndim(None), n.size(None)),
+    "range as axes": lambda n, m: (n.sum(n.ones((2, 3)), axis=range(2)), n.flip(n.arange(4).reshape(2, 2), range(1, 2))),
+    "array by position": lambda n, m: n.array([1], None, False, "K", 2),
+    "dtypes of types": lambda n, m: [m.lax.dtype(x) for x in (np.float32, float, int, "int8", np.dtype("uint8"), 1.0)],
+    "the name of bool": lambda n, m: (n.bool_.__name__, n.bool_ is n.bool),
+    "vectorize with None": lambda n, m: n.vectorize(lambda a, b, c: a + c if b is None else 0)(n.arange(3), None, c=n.ones(3)),
+    "frequencies in complex": lambda n, m: (n.fft.fftfreq(5, dtype=n.complex64), n.fft.rfftfreq(5, dtype=n.complex64)),
+    "diagonals that are traced": lambda n, m: m.jit(lambda k: (n.eye(3, k=k), n.tri(3, 4, k=k), n.eye(2, 3, k, int)))(1),
+    "heaviside of nan": lambda n, m: n.heaviside(n.array([n.nan, 0, 1, -1, 0]), n.array([1, n.nan, 2, 3.0, 7])),
+    "precisions that are algorithms": lambda n, m: m.jit(lambda x: x @ x)(n.ones((2, 2)))
+    if m.config.update("jax_default_matmul_precision", "F32_F32_F32") is None
+    else None,
+    "grids of floats": lambda n, m: (n.mgrid[1.3:4.2:0.3], n.ogrid[0.1:1:0.3, 0:3:1.7]),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    before = jax.config.jax_default_matmul_precision
+    yield
+    jax.config.update("jax_default_matmul_precision", before)
+
+
+@pytest.mark.filterwarnings("ignore:.*NoneType.*:DeprecationWarning")
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    theirs, mine = both(VALUES[name])
+    assert not isinstance(theirs, Exception), theirs
+    assert_same(mine, theirs)
+
+
+#: calls that both refuse, and what both messages say
+REFUSED = {
+    "inconsistent size for core dimension 'n': 2 vs 3": lambda n, m: n.vectorize(
+        lambda x: (x, x[:2]), signature="(n)->(n),(n)"
+    )(n.arange(3)),
+    "inconsistent size for core dimension 'n': 3 vs 2": lambda n, m: n.vectorize(lambda x: x, signature="(n,n)->(n)")(
+        n.ones((2, 3))
+    ),
+    "output shape (1, 3) does not match core dimensions ('n',)": lambda n, m: n.vectorize(
+        lambda x: x[None], signature="(n)->(n)"
+    )(n.arange(3)),
+    "output must be a tuple": lambda n, m: n.vectorize(lambda x: x, signature="(n)->(n),(n)")(n.arange(3)),
+    "wrong number of positional arguments: expected 1, got 2": lambda n, m: n.vectorize(
+        lambda x: x, signature="(n)->(n)"
+    )(n.arange(3), n.arange(3)),
+    "wrong number of output arguments: expected 1, got 2": lambda n, m: n.vectorize(
+        lambda x: (x, x), signature="(n)->(n)"
+    )(n.arange(3)),
+    "does not have enough dimensions": lambda n, m: n.vectorize(lambda x: x, signature="(n)->(n)")(1.0),
+    "does not match core dimensions ()": lambda n, m: n.vectorize(lambda x: n.ones(2) * x)(n.arange(3)),
+    "not a valid gufunc signature": lambda n, m: n.vectorize(lambda x: x, signature="n->n")(n.arange(3)),
+    "Cannot pass None at locations {1} with signature='(n),(n)->(n)'": lambda n, m: n.vectorize(
+        lambda a, b: a, signature="(n),(n)->(n)"
+    )(n.ones(3), None),
+    "matrix_transpose": lambda n, m: n.matrix_transpose([0]),
+    "x must be at least two-dimensional": lambda n, m: n.matrix_transpose(n.ones(3)),
+    "must have the same number of dimensions": lambda n, m: n.take_along_axis(n.arange(3.0), n.ones((1, 1), int), 0),
+    "arguments must be scalars; got": lambda n, m: n.arange(n.arange(3)),
+    "Incompatible shapes for broadcasting": lambda n, m: n.broadcast_shapes((2,), (3,)),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_refused(words):
+    theirs, mine = both(REFUSED[words])
+    for error in (theirs, mine):
+        assert isinstance(error, Exception) and re.search(re.escape(words), str(error)), repr(error)
+
+
+def test_the_function_is_named():
+    for call, name in [
+        (lambda: phlox.numpy.ravel_multi_index(None, -1), "ravel_multi_index"),
+        (lambda: phlox.numpy.matrix_transpose(None), "matrix_transpose"),
+    ]:
+        with pytest.raises(phlox.errors.ArgumentError, match=name):
+            call()
+
+
+DTYPES = [None, "float32", "float16", "bfloat16", "int8", "uint8", "int32"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_arange_has_the_bits_of_jax(seed):
+    rng = np.random.default_rng(seed)
+    for dtype, whole in itertools.product(DTYPES, (True, False)):
+        start, step = (int(v) for v in rng.integers(-9, 9, 2)) if whole else rng.normal(size=2)
+        step = step or 2
+        stop = start + step * int(rng.integers(0, 30))
+        for args in ((start, stop, step), (start, stop), (abs(stop),)):
+            theirs, mine = both(lambda n, m, args=args, dtype=dtype: n.arange(*args, dtype=dtype))
+            assert_same(mine, theirs)
+
+
+def test_flags_name_the_algorithms():
+    from phlox._base import config
+
+    assert {"DEFAULT", *config.ALGORITHMS} == set(phlox.lax.DotAlgorithmPreset.__members__)
