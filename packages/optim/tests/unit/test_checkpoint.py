@@ -400,3 +400,23 @@ def test_damaged_files(tmp_path, how):
                 damaged += 1
             same(checkpoints.restore(2, like=tree), tree)
     assert damaged
+
+
+@pytest.mark.parametrize(("saved", "restored"), [(8, 2), (2, 8), (1, 4), (4, 1)])
+def test_other_shardings_and_device_counts(manager, saved, restored):
+    def placed(count, *axes):
+        mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:count]), ("data",))
+        return phlox.sharding.NamedSharding(mesh, phlox.sharding.PartitionSpec(*axes))
+
+    values = {"w": np.arange(64.0, dtype="f4").reshape(8, 8), "key": phlox.random.split(phlox.random.key(0), 8)}
+    manager.save(0, phlox.device_put(values, placed(saved, "data")))
+    like = {
+        "w": phlox.device_put(jnp.zeros((8, 8)), placed(restored, None, "data")),
+        "key": phlox.device_put(phlox.random.split(phlox.random.key(1), 8), placed(restored)),
+    }
+    found = manager.restore(like=like)
+    assert found["w"].sharding == like["w"].sharding
+    assert len(found["w"].addressable_shards) == restored
+    np.testing.assert_array_equal(found["w"], values["w"])
+    np.testing.assert_array_equal(phlox.random.key_data(found["key"]), phlox.random.key_data(values["key"]))
+    assert found["key"].sharding == like["key"].sharding

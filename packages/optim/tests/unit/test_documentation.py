@@ -57,3 +57,12 @@ def test_snippets_of_the_readme(tmp_path, monkeypatch):
     names = {}
     for snippet in snippets:
         exec(compile(snippet, str(README), "exec"), names)
+
+
+def test_the_page_of_optax_lists_every_name():
+    """docs/optax.md has every name of `dir(phlox_optim)` that is optax's, and no other."""
+    page = (README.parents[2] / "docs" / "optax.md").read_text()
+    listed = page[page.index("## Names") : page.index("### Modules")]
+    modules = set(re.findall(r"^`(\w+)`:$", page, re.MULTILINE))
+    ours = {*phlox_optim._TRAINING, "checkpoint", "errors", "logging", "metrics"}
+    assert set(re.findall(r"`(\w+)`", listed)) | modules == set(dir(phlox_optim)) - ours
