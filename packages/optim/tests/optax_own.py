@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -62,8 +63,8 @@ class Outcomes(unittest.TestResult):
 
 
 def _name(test):
-    """Class and method of a test, without the module, so that both libraries have the same names."""
-    return ".".join(test.id().split(".")[-2:])
+    """Class and method of a test, without module and addresses, so that both libraries have the same names."""
+    return ".".join(re.sub(r" at 0x[0-9a-f]+", "", test.id()).split(".")[-2:])
 
 
 def run(file, on="phlox"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 import phlox.numpy as jnp
 from phlox import lax
 from phlox.errors import ArgumentError
@@ -54,7 +56,7 @@ class MaxPool(_Pool):
 
     def __call__(self, x: Any) -> Any:
         least = -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min
-        return self._reduce(x, jnp.asarray(least, x.dtype), lax.max)
+        return self._reduce(x, np.asarray(least, x.dtype), lax.max)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("MaxPool", "max_pool")
@@ -67,7 +69,10 @@ class AvgPool(_Pool):
 
     def __call__(self, x: Any) -> Any:
         (x,) = self.cast(x)
-        sums = self._reduce(x, jnp.zeros((), x.dtype), lax.add)
+        zero = np.zeros(
+            (), x.dtype
+        )  # NumPy's: under jit an array would be traced, and sums of unknown starts have no vjp
+        sums = self._reduce(x, zero, lax.add)
         if self.count_padding:
             window = _checks.lengths(self, "window", self.window, self._count())
             size = 1
@@ -75,7 +80,7 @@ class AvgPool(_Pool):
                 size *= n
             return sums / size
         ones = jnp.ones((*(1,) * (x.ndim - self._count() - 1), *x.shape[-self._count() - 1 : -1], 1), x.dtype)
-        return sums / self._reduce(ones, jnp.zeros((), x.dtype), lax.add)
+        return sums / self._reduce(ones, zero, lax.add)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("AvgPool", "avg_pool")

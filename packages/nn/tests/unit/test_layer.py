@@ -415,3 +415,16 @@ def test_sequential_says_what_is_no_layer():
     message(excinfo)
     with pytest.raises(ArgumentError, match="layer 0 is Linear"):
         nn.Sequential(nn.Linear)
+
+
+@pytest.mark.parametrize("pool", [nn.max_pool((2, 2)), nn.avg_pool((2, 2)), nn.avg_pool(2, 1, "SAME")])
+def test_pooling_is_differentiated_under_jit(pool):
+    x = phlox.random.normal(KEY, (2, 4, 4, 3))
+
+    def loss(x):
+        return (pool.apply({}, x) ** 2).sum()
+
+    got = phlox.jit(phlox.grad(loss))(x)
+    step = 1e-3
+    slope = (loss(x + step * got) - loss(x - step * got)) / (2 * step)
+    np.testing.assert_allclose(slope, (got**2).sum(), rtol=1e-3)

@@ -31,6 +31,9 @@ class Metric:
         """The figure, an array."""
         raise NotImplementedError
 
+    def __float__(self) -> float:
+        return float(self.value())
+
 
 @phlox.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
