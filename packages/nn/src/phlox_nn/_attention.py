@@ -158,7 +158,7 @@ class MultiHeadAttention(Layer):
           mask: bools: where false, a place is not looked at; of shape (length, other length), (examples, length, other
             length) or (examples, heads, length, other length), where lengths may be 1.
         """
-        _checks.rank(self, x, 2, "(..., length, features)")
+        _checks.rank(self, x, (..., "length", self.features))
         source = x if context is None else context
         q, k, v = (self._heads(f(a)) for f, a in ((self.query, x), (self.key, source), (self.value, source)))
         if self.rotary_base is not None:
@@ -190,7 +190,7 @@ class MultiHeadAttention(Layer):
             raise ArgumentError(
                 f"{self._name()}: decode needs a cache", instead="MultiHeadAttention(..., cache_length=256)"
             )
-        _checks.rank(self, x, 2, "(..., length, features)")
+        _checks.rank(self, x, (..., "length", self.features))
         q, k, v = (self._heads(f(x)) for f in (self.query, self.key, self.value))
         length, index = x.shape[-2], self.index
         positions = index + jnp.arange(length)
@@ -217,7 +217,7 @@ class MultiHeadAttention(Layer):
                 layer=self.path,
             )
         new = jnp.asarray(new.reshape((examples, *new.shape[-3:])), cache.dtype)
-        return lax.dynamic_update_slice(cache, new, (0, self.index, 0, 0))
+        return lax.dynamic_update_slice_in_dim(cache, new, self.index, axis=1)
 
     def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:
         """Attention of queries (..., t, n, size) to keys and values (..., s, kv_heads, size)."""

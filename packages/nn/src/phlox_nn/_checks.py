@@ -45,12 +45,15 @@ def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> Non
         )
 
 
-def rank(layer: Any, x: Any, least: int, axes: str) -> None:
-    """Raises `ShapeError` unless `x` has so many axes at least; `axes` names them."""
+def rank(layer: Any, x: Any, axes: tuple[Any, ...]) -> None:
+    """Raises `ShapeError` unless `x` has at least these axes: names, lengths, an ellipsis for any number."""
     aval = typeof(x)
-    if len(aval.shape) < least:
+    if len(aval.shape) < len(axes) - 1:
+        text = ", ".join("..." if axis is ... else str(axis) for axis in axes)
         raise ShapeError(
-            f"{layer._name()}: inputs need the axes {axes}, got {aval.short}", shapes=[aval.shape], layer=layer.path
+            f"{layer._name()}: inputs need the shape ({text}), got {aval.short}",
+            shapes=[aval.shape, axes],
+            layer=layer.path,
         )
 
 

@@ -94,7 +94,7 @@ class _Convolution(Layer):
 
     def __call__(self, x: Any) -> Any:
         count = len(self._each("kernel_size"))
-        _checks.rank(self, x, count + 1, f"(..., {', '.join(_AXES[-count:])}, features)")
+        _checks.rank(self, x, (..., *AXES[-count:], self.in_features))
         _checks.features(self, x, self.in_features)
         x, weight = _checks.one_dtype(*self.cast(x), self.weight)
         lead = x.shape[: -count - 1]
@@ -103,7 +103,7 @@ class _Convolution(Layer):
         return y + self.bias if self.use_bias else y
 
 
-_AXES = ("depth", "height", "width")
+AXES = ("depth", "height", "width")
 _NUMBERS = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
 
 

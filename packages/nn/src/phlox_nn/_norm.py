@@ -191,7 +191,7 @@ class GroupNorm(_Norm):
             )
 
     def __call__(self, x: Any) -> Any:
-        _checks.rank(self, x, 2, "(examples, ..., features)")
+        _checks.rank(self, x, ("examples", ..., self.features))
         _checks.features(self, x, self.features)
         (x,) = self.cast(x)
         grouped = x.reshape((*x.shape[:-1], self.groups, -1))
@@ -221,7 +221,7 @@ class InstanceNorm(_Norm):
     """
 
     def __call__(self, x: Any) -> Any:
-        _checks.rank(self, x, 3, "(examples, ..., features)")
+        _checks.rank(self, x, ("examples", "length", ..., self.features))
         _checks.features(self, x, self.features)
         (x,) = self.cast(x)
         return self._scaled(x, *self._statistics(x, tuple(range(1, x.ndim - 1))))

@@ -12,7 +12,7 @@ from phlox import lax
 from phlox.errors import ArgumentError
 
 from . import _checks
-from ._conv import Lengths, Padding, padding_pairs
+from ._conv import AXES, Lengths, Padding, padding_pairs
 from ._layer import Layer
 
 
@@ -41,7 +41,7 @@ class _Pool(Layer):
 
     def _reduce(self, x: Any, first: Any, function: Any) -> Any:
         count = self._count()
-        _checks.rank(self, x, count + 1, f"{count} axes of space, and features")
+        _checks.rank(self, x, (..., *AXES[-count:], "features"))
         window = _checks.lengths(self, "window", self.window, count)
         strides = window if self.strides is None else _checks.lengths(self, "strides", self.strides, count)
         padding = padding_pairs(self, self.padding, count)

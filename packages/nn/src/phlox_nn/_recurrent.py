@@ -193,7 +193,7 @@ class _Recurrent(Layer):
             the carry is that of the last one that counts.
           return_carry: whether to return (outputs, last carry).
         """
-        _checks.rank(self, x, 2, "(..., length, features)")
+        _checks.rank(self, x, (..., "length", self.in_features))
         if lengths is not None and jnp.shape(lengths) != x.shape[:-2]:
             raise ShapeError(
                 f"{self._name()}: lengths must be {x.shape[:-2]}, one for each sequence, got {jnp.shape(lengths)}",
