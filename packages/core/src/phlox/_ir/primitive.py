@@ -69,10 +69,12 @@ class Primitive:
 
     `remembers` says that types need not be worked out again for the same parameters, which are all small and hashable;
     where there are no parameters that is always so. `nan_checked` says whether `checkify` looks for nan in the results:
-    it is true of arithmetic, and false of what only moves, chooses or compares elements.
+    it is true of arithmetic, and false of what only moves, chooses or compares elements. `light` says that results are
+    cheaper to compute again than to store: it is true of simple arithmetic on elements and of changes of shape. Of a
+    primitive that runs a program it is a function of the parameters.
     """
 
-    __slots__ = ("cache", "multiple_results", "name", "nan_checked", "remembers", "typed", *_RULES)
+    __slots__ = ("cache", "light", "multiple_results", "name", "nan_checked", "remembers", "typed", *_RULES)
 
     types: Any
     lower: Any
@@ -97,6 +99,7 @@ class Primitive:
         multiple_results: bool = False,
         remembers: bool = False,
         nan_checked: bool | None = None,
+        light: bool | Callable[[dict[str, Any]], bool] = False,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -106,6 +109,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.remembers = remembers
         self.nan_checked = nan_checked
+        self.light = light
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled one-operation programs, by argument types and parameters

@@ -16,6 +16,7 @@ from .._ir.primitive import Primitive
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
 from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from .._transform.residuals import is_light
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill
 from .._xla.hosts import operand
@@ -145,4 +146,5 @@ jit_p = Primitive(
     effects=effects_inside,
     show=_jit_show,
     checked=_jit_checked,
+    light=lambda params: all(map(is_light, params["jaxpr"].jaxpr.eqns)),
 )

@@ -38,7 +38,13 @@ from .logic import eq, ge, select
 # --- arithmetic -----------------------------------------------------------------------------------------
 
 neg = unary(
-    "neg", "stablehlo.negate", accepts=NUMBER, derivative=LINEAR, transpose=lambda ct, x: neg(ct), nan_checked=False
+    "neg",
+    "stablehlo.negate",
+    accepts=NUMBER,
+    derivative=LINEAR,
+    transpose=lambda ct, x: neg(ct),
+    nan_checked=False,
+    light=True,
 )
 
 add = binary(
@@ -47,6 +53,7 @@ add = binary(
     accepts=NUMBER,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    light=True,
 )
 
 #: the sum of tangents or cotangents: `add` by another name, so that printed programs show who added
@@ -56,6 +63,7 @@ add_any = binary(
     accepts=NUMBER,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    light=True,
 )
 
 sub = binary(
@@ -64,6 +72,7 @@ sub = binary(
     accepts=NUMBER,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: neg(t)),
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
+    light=True,
 )
 
 mul = binary(
@@ -72,6 +81,7 @@ mul = binary(
     accepts=NUMBER,
     tangents=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
+    light=True,
 )
 
 div = binary(
@@ -81,6 +91,7 @@ div = binary(
     tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, y=-2))),
     transpose=(lambda ct, x, y: div(ct, y), None),
     requires=lambda checks, x, y: checks.nonzero(y),
+    light=True,
 )
 
 rem = binary(
@@ -121,6 +132,7 @@ max_ = binary(
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
+    light=True,
 )
 
 min_ = binary(
@@ -129,6 +141,7 @@ min_ = binary(
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
+    light=True,
 )
 
 nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False)
@@ -156,10 +169,10 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     return real(mul(t, div(conj(x), safe)))
 
 
-sign = unary("sign", _sign_text, accepts=NUMBER, derivative=ZERO)
-floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False)
-ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False)
-round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO, nan_checked=False)
+sign = unary("sign", _sign_text, accepts=NUMBER, derivative=ZERO, light=True)
+floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
 abs_ = unary(
     "abs",
     "stablehlo.abs",
@@ -167,6 +180,7 @@ abs_ = unary(
     tangent=_abs_tangent,
     result=lambda dtype: dtypes.real_part(dtype),
     nan_checked=False,
+    light=True,
 )
 is_finite = unary(
     "is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_, nan_checked=False
@@ -194,7 +208,9 @@ reduce_precision = unary(
 )
 
 #: the identity, which lets no derivative through
-stop_gradient = unary("stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array, nan_checked=False)
+stop_gradient = unary(
+    "stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array, nan_checked=False, light=True
+)
 
 # --- powers and roots -----------------------------------------------------------------------------------
 
@@ -223,15 +239,22 @@ def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
     return mul(literal(x, y), x if y == 2 else integer_pow(x, y=y - 1))
 
 
-integer_pow = unary("integer_pow", _integer_pow_text, accepts=NUMBER, derivative=_integer_pow_derivative)
+integer_pow = unary("integer_pow", _integer_pow_text, accepts=NUMBER, derivative=_integer_pow_derivative, light=True)
 square = unary(
     "square",
     lambda f, x: f.same("stablehlo.multiply", x, x),
     accepts=NUMBER,
     derivative=lambda x, out: mul(literal(x, 2), x),
+    light=True,
 )
-sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out))
-rsqrt = unary("rsqrt", "stablehlo.rsqrt", accepts=INEXACT, derivative=lambda x, out: mul(literal(x, -0.5), div(out, x)))
+sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out), light=True)
+rsqrt = unary(
+    "rsqrt",
+    "stablehlo.rsqrt",
+    accepts=INEXACT,
+    derivative=lambda x, out: mul(literal(x, -0.5), div(out, x)),
+    light=True,
+)
 cbrt = unary(
     "cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), integer_pow(out, y=-2))
 )

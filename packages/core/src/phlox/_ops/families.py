@@ -181,6 +181,7 @@ def unary(
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
+    light: bool = False,
 ) -> Primitive:
     """An elementwise function of one operand.
 
@@ -218,6 +219,7 @@ def unary(
         show=show,
         eager=eager,
         nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
+        light=light,
     )
     return made
 
@@ -233,6 +235,7 @@ def binary(
     dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
     requires: Callable[..., None] | None = None,
     nan_checked: bool | None = None,
+    light: bool = False,
 ) -> Primitive:
     """An elementwise function of two operands, of one dtype unless `dtype_of` has another rule.
 
@@ -291,6 +294,7 @@ def binary(
         batch=elementwise_batch(lambda: made),
         requires=requires,
         nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
+        light=light,
     )
     return made
 

@@ -39,6 +39,7 @@ def _comparison(name: str, direction: str, accepts: str, total: bool = False) ->
         tangents=ZERO,
         result=lambda _: dtypes.bool_,
         nan_checked=False,
+        light=True,
     )
 
 
@@ -59,10 +60,10 @@ def is_negative(x: Any) -> Any:
     return lt(x, literal(x, 0))
 
 
-and_ = binary("and", "stablehlo.and", accepts=BITS, tangents=ZERO)
-or_ = binary("or", "stablehlo.or", accepts=BITS, tangents=ZERO)
-xor = binary("xor", "stablehlo.xor", accepts=BITS, tangents=ZERO)
-not_ = unary("not", "stablehlo.not", accepts=BITS, derivative=ZERO)
+and_ = binary("and", "stablehlo.and", accepts=BITS, tangents=ZERO, light=True)
+or_ = binary("or", "stablehlo.or", accepts=BITS, tangents=ZERO, light=True)
+xor = binary("xor", "stablehlo.xor", accepts=BITS, tangents=ZERO, light=True)
+not_ = unary("not", "stablehlo.not", accepts=BITS, derivative=ZERO, light=True)
 shift_left = binary("shift_left", "stablehlo.shift_left", accepts=INTEGER, tangents=ZERO)
 shift_right_logical = binary("shift_right_logical", "stablehlo.shift_right_logical", accepts=INTEGER, tangents=ZERO)
 shift_right_arithmetic = binary(
@@ -165,6 +166,7 @@ select_n = Primitive(
     batch=_select_batch,
     extend=lambda params, trailing, *avals: params,
     nan_checked=False,
+    light=True,
 )
 
 

@@ -24,6 +24,7 @@ from .._trace.staging import stage
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim, place_axis
 from .._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
+from .._transform.residuals import recomputed
 from .._transform.transpose import Linear, backward_pass, is_linear
 from .._transform.words import Zero, add, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
@@ -302,24 +303,23 @@ def _split(
             row.append(var)
         return row.index(var)
 
-    for kind, i in s.residuals:
-        if kind == "in" and i < nconst:
-            keep(fixed, ("const", i))
-        elif kind == "in" and i >= nconst + ncarry:
-            keep(moving, ("xs", i - nconst - ncarry))
-        elif kind == "in":
-            keep(moving, ("left", position(left_vars, inner.invars[i])))
-        elif ncarry <= i < outputs:
-            keep(moving, ("ys", i - ncarry))
-        elif inner.outvars[i] in steady:
-            keep(fixed, ("invariant", position(invariant_vars, inner.outvars[i])))
+    there: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(inner.invars[:nconst])}
+    there |= {v: ("xs", i) for i, v in enumerate(inner.invars[nconst + ncarry :])}
+    there |= {v: ("ys", i) for i, v in enumerate(inner.outvars[ncarry:outputs]) if type(v) is Var and v not in there}
+    residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
+    again = recomputed(s.primal, residuals, [*there, *(v for v in steady if v not in there)])
+    for v in again.leaves:
+        if v in there:
+            keep(fixed if there[v][0] == "const" else moving, there[v])
+        elif v in steady:
+            keep(fixed, ("invariant", position(invariant_vars, v)))
         else:
-            keep(moving, ("left", position(left_vars, inner.outvars[i])))
+            keep(moving, ("left", position(left_vars, v)))
 
     invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady.eqns))
     primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
     nonzero = (*carry_has, *s.nonzero[ncarry:])
-    linear = _linear_step(jaxpr, s, places, fixed, moving, const_has, carry_has, xs_has)
+    linear = _linear_step(jaxpr, s, again.program, places, fixed, moving, const_has, carry_has, xs_has)
     return _Halves(
         ClosedJaxpr(invariant, s.primal.consts),
         ClosedJaxpr(primal, s.primal.consts),
@@ -349,6 +349,7 @@ def _steady(jaxpr: Jaxpr, count: int) -> _Steady:
 def _linear_step(
     jaxpr: ClosedJaxpr,
     s: LinearizedJaxpr,
+    again: ClosedJaxpr,
     places: Sequence[tuple[bool, int]],
     fixed: Sequence[Any],
     moving: Sequence[Any],
@@ -357,16 +358,17 @@ def _linear_step(
     xs_has: tuple[bool, ...],
 ) -> ClosedJaxpr:
     """The derivative of a step, its inputs in the order of a scan: fixed residuals, tangents of constants, tangents of
-    the carry, moving residuals, tangents of slices."""
+    the carry, moving residuals, tangents of slices. `again` computes from those residuals the ones that `s` takes."""
     ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
     avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
-    for (is_fixed, i), aval in zip(places, s.linear.in_avals, strict=False):
+    for (is_fixed, i), aval in zip(places, again.in_avals, strict=True):
         avals[is_fixed][i] = aval
-    tangent_avals = s.linear.in_avals[len(places) :]
+    tangent_avals = s.linear.in_avals[len(again.out_avals) :]
 
     def fun(*args: Any) -> list[Any]:
         rows = [args[: len(fixed)], args[len(fixed) + nconst_t + ncarry_t :]]
-        residuals = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in places]
+        kept = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in places]
+        residuals = eval_jaxpr(again.jaxpr, again.consts, *kept)
         given = [*args[len(fixed) : len(fixed) + nconst_t + ncarry_t], *rows[1][len(moving) :]]
         found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *given)
         outs = fill(found, s.nonzero, jaxpr.out_avals)

@@ -66,6 +66,7 @@ def structural(
         extend=extend,
         show=show,
         nan_checked=nan_checked,
+        light=True,
     )
     return made
 
@@ -120,6 +121,7 @@ convert_element_type = Primitive(
     transpose=_convert_transpose,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
     nan_checked=False,
+    light=True,
 )
 
 
@@ -557,4 +559,5 @@ iota = Primitive(
     lower=_iota_text,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
     nan_checked=False,
+    light=True,
 )

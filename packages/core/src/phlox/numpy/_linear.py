@@ -98,7 +98,7 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
             instead="transpose one of them",
             shapes=[sa, sb],
         )
-    if len(sa) <= 2 and len(sb) <= 2:
+    if len(sb) <= 2:
         return contract(a, b, ((len(sa) - 1,), (max(len(sb) - 2, 0),)), ((), ()), precision, preferred_element_type)
     # Axes in front are batches: those that both have in full become batch axes, others free axes of one factor.
     batch = broadcast_shapes(sa[:-2], sb[:-2])

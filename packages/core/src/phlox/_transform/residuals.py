@@ -1,0 +1,111 @@
+"""What a step of a loop leaves behind for its derivative: fewer bytes than all residuals, where some are cheap.
+
+The residuals of a loop are stored for every step, and read again on the way back. Where one is a light function of
+others (see `Primitive.light`), to compute it again costs less than to store it. Knows Jaxprs and primitives, no loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
+
+#: Longer chains of light primitives are cut: the way back must not become a second way forward.
+_LONGEST = 16
+
+
+class Recomputed(NamedTuple):
+    """Variables of a program, and the program that computes its residuals from them."""
+
+    leaves: list[Var]
+    program: ClosedJaxpr
+
+
+def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Var]) -> Recomputed:
+    """Chooses variables from which light primitives compute the `residuals` of a program.
+
+    Args:
+      closed: the program.
+      residuals: variables of it, or literals.
+      free: variables that cost nothing, as they are stored anyway.
+
+    Residuals that have something in common that they are computed from are replaced together, if that takes less
+    memory, and stay otherwise.
+    """
+    roots = _roots(closed, set(free))
+    chosen: set[Var] = {*free}
+    for members in _groups(dict.fromkeys(v for v in residuals if type(v) is Var), roots):
+        needed = dict.fromkeys(v for member in members for v in roots[member])
+        stored = [v for v in members if v not in chosen]
+        chosen.update(needed if _bytes(needed) < _bytes(stored) else stored)
+    return _program(closed, residuals, chosen)
+
+
+def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
+    """What each variable is a light function of, beside the free ones."""
+    jaxpr = closed.jaxpr
+    roots: dict[Var, tuple[Var, ...]] = dict.fromkeys((*free, *jaxpr.constvars), ())
+    roots |= {v: (v,) for v in jaxpr.invars if v not in free}
+    lengths: dict[Var, int] = {}
+    for eqn in jaxpr.eqns:
+        read = [v for v in eqn.invars if type(v) is Var]
+        length = 1 + max((lengths.get(v, 0) for v in read), default=0)
+        if is_light(eqn) and length <= _LONGEST:
+            found = tuple(dict.fromkeys(root for v in read for root in roots[v]))
+            for out in eqn.outvars:
+                roots.setdefault(out, found)
+                lengths[out] = 0 if out in free else length
+        else:
+            for out in eqn.outvars:
+                roots.setdefault(out, (out,))
+    return roots
+
+
+def is_light(eqn: JaxprEqn) -> bool:
+    """Whether results of this equation are cheaper to compute again than to store."""
+    light = eqn.primitive.light
+    return light if type(light) is bool else light(eqn.params)
+
+
+def _groups(residuals: Iterable[Var], roots: dict[Var, tuple[Var, ...]]) -> list[list[Var]]:
+    """The residuals, those together that share a root, or a root with one that shares another, and so on."""
+    leader: dict[Var, Var] = {}
+
+    def lead(v: Var) -> Var:
+        while leader.setdefault(v, v) is not v:
+            v = leader[v]
+        return v
+
+    residuals = list(residuals)
+    for v in residuals:
+        for root in roots[v]:
+            leader[lead(root)] = lead(roots[v][0])
+    groups: dict[Var, list[Var]] = {}
+    for v in residuals:
+        groups.setdefault(lead(roots[v][0]) if roots[v] else v, []).append(v)
+    return list(groups.values())
+
+
+def _bytes(variables: Iterable[Var]) -> int:
+    return sum(v.aval.size * v.aval.dtype.itemsize for v in variables)
+
+
+def _program(closed: ClosedJaxpr, residuals: Sequence[Atom], chosen: set[Var]) -> Recomputed:
+    """The part of the program that leads from the chosen variables to the residuals."""
+    jaxpr = closed.jaxpr
+    wanted: set[Atom] = {v for v in residuals if v not in chosen}
+    eqns: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if not wanted.isdisjoint(eqn.outvars):
+            eqns.append(eqn)
+            wanted.update(v for v in eqn.invars if type(v) is Var and v not in chosen)
+    read = {v for eqn in eqns for v in eqn.invars}.union(residuals)
+    leaves = [v for v in _defined(closed) if v in chosen and v in read]
+    program = jaxpr.replace(invars=leaves, outvars=list(residuals), eqns=eqns[::-1])
+    return Recomputed(leaves, ClosedJaxpr(program, closed.consts))
+
+
+def _defined(closed: ClosedJaxpr) -> list[Var]:
+    """All variables of a program but its constants, in order."""
+    return [*closed.jaxpr.invars, *(v for eqn in closed.jaxpr.eqns for v in eqn.outvars)]
