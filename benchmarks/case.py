@@ -23,6 +23,7 @@ class Case:
       process: measured in a process of its own each time; `make` is then the text of a program with the library as
         ``LIBRARY``, which prints what it measured.
       unit: of what is printed, seconds or bytes.
+      needs: modules without which it is left out.
       environment: variables of such a process; ``FOLDER`` stands for a folder that its runs share.
     """
 
@@ -33,6 +34,7 @@ class Case:
     quick: bool = True
     process: bool = False
     unit: str = "s"
+    needs: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -63,7 +65,7 @@ def started(name: str, program: str, **options: Any) -> None:
 
 def load() -> dict[str, Case]:
     """All cases, in the order in which they are reported."""
-    from .cases import compiled, devices, dispatch, eager, growth, staging, starting
+    from .cases import compiled, devices, dispatch, eager, growth, networks, staging, starting
 
-    assert all((starting, staging, dispatch, eager, compiled, devices, growth))
+    assert all((starting, staging, dispatch, eager, compiled, devices, growth, networks))
     return CASES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -25,7 +26,9 @@ _ENVIRONMENT = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    paths = [str(ROOT), str(ROOT / "packages" / "core" / "src")]
+    packages = ROOT / "packages"
+    sources = [str(packages / name / "src") for name in ("core", "nn", "optim")]
+    paths = [str(ROOT), *sources, str(packages / "examples" / "tests")]
     found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
     # Installed libraries come with their bytecode; phlox's sources write theirs when they first run.
     found.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -61,6 +64,7 @@ class Worker:
         self.process.wait()
 
 
+@functools.cache
 def has(python: str, library: str) -> bool:
     """Whether this Python can import the library."""
     found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({library!r}) is None)"
@@ -111,6 +115,8 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
     workers: dict[str, Worker] = {}
     try:
         for case in cases:
+            if not all(has(python, module) for module in case.needs):
+                continue
             result = Measurement(case)
             wanted = [x for x in case.libraries if x in libraries]
             with tempfile.TemporaryDirectory() as folder:
