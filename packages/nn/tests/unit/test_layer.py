@@ -428,3 +428,13 @@ def test_pooling_is_differentiated_under_jit(pool):
     step = 1e-3
     slope = (loss(x + step * got) - loss(x - step * got)) / (2 * step)
     np.testing.assert_allclose(slope, (got**2).sum(), rtol=1e-3)
+
+
+def test_a_stack_of_eighty_is_a_program_as_long_as_one_of_eight():
+    def text(count):
+        model = nn.Stack(nn.Residual(nn.MLP((4, 8, 4))), count)
+        params = phlox.eval_shape(model.init, KEY)
+        loss = phlox.grad(lambda params, x: (model.apply(params, x) ** 2).sum())
+        return phlox.jit(loss).lower(params, jnp.ones((2, 4))).as_text()
+
+    assert len(text(80).splitlines()) == len(text(8).splitlines())
