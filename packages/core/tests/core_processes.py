@@ -52,8 +52,11 @@ def start(program, arguments=(), **changes):
 
 
 #: What processes that work together begin with: each has two devices, and knows its number and how many there are.
+#: Threads of Gloo print their connections on file descriptor 1, in pieces: they go to the error stream.
 TOGETHER = """
-import sys
+import os, sys
+sys.stdout = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 import numpy as np
 import phlox, phlox.numpy as jnp
 from phlox import P, lax
@@ -86,5 +89,4 @@ def together(program, count=2, arguments=(), **changes):
             process.kill()
     for process, (out, err) in zip(processes, ends, strict=True):
         assert process.returncode == 0, f"exit status {process.returncode}\n{out[-3000:]}\n{err[-3000:]}"
-    # Gloo reports its connections on the same stream.
-    return ["\n".join(line for line in out.splitlines() if not line.startswith("[Gloo]")) for out, _ in ends]
+    return [out.rstrip("\n") for out, _ in ends]
