@@ -179,6 +179,39 @@ def test_names_are_those_of_jax(name):
     assert written and written <= mine
 
 
+def compiled_names(m, f, *args):
+    """The names of operations in the compiled program, which profilers show."""
+    return set(re.findall(r'op_name="([^"]*)"', m.jit(f).lower(*args).compile().as_text()))
+
+
+def loops_and_functions(m):
+    def f(x):
+        with m.named_scope("layer"):
+            y = m.numpy.sin(x) * m.lax.scan(lambda c, _: (m.numpy.cos(c), None), x, None, length=3)[0]
+        return m.lax.cond(y > 0, m.numpy.sin, m.numpy.exp, y)
+
+    return f
+
+
+COMPILED = {
+    "plain": lambda m: loops_and_functions(m),
+    "jvp of jit": lambda m: lambda x: m.jvp(m.jit(loops_and_functions(m)), (x,), (x,)),
+    "grad of jit": lambda m: m.grad(m.jit(loops_and_functions(m))),
+    "grad": lambda m: m.grad(loops_and_functions(m)),
+    "jit inside of a loop": lambda m: lambda x: m.lax.fori_loop(0, 3, lambda i, c: m.jit(m.numpy.sin)(c) * i, x),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_names_in_compiled_programs_are_those_of_jax(name):
+    with phlox.config.scope(enable_compilation_cache=False):  # which knows programs without their names
+        mine, theirs = (compiled_names(m, COMPILED[name](m), 0.5) for m in (phlox, jax))
+    # jax calls the body of a scan once more, by a name of its own.
+    theirs = {n.replace("closed_call/", "") for n in theirs}
+    written = {n for n in theirs if n.rsplit("/", 1)[-1] in ("sin", "cos", "mul", "neg", "exp") and ";" not in n}
+    assert written and written <= mine, written - mine
+
+
 def test_name_stacks_in_printed_programs():
     texts = [m.make_jaxpr(scoped(m))(W[0]).pretty_print(name_stack=True) for m in (phlox, jax)]
     stacks = [re.findall(r"# \[(.*?)\]", text) for text in texts]

@@ -15,9 +15,10 @@ from . import arguments
 def named_scope(name: str) -> AbstractContextManager[None]:
     """Gives what is traced inside of a ``with`` block (or of a function that it decorates) a name.
 
-    Scopes nest. They appear where programs are shown to people: in ``jit(f).lower(x).as_text(debug_info=True)``, with
-    the transformations that the operations went through, and in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
-    Compiled programs do not depend on them.
+    Scopes nest. They appear where programs are shown to people, with the transformations that the operations went
+    through: in profiles, ``jit(f).lower(x).as_text(debug_info=True)``, ``jit(f).lower(x).compile().as_text()`` and
+    ``make_jaxpr(f)(x).pretty_print(name_stack=True)``. Programs that differ only in names are one program: the cache on
+    disk gives the one that was compiled first, with its names.
 
     Raises `ArgumentError` when `name` is no string.
 

@@ -188,7 +188,7 @@ class Lowered(Stage):
         With `debug_info` each operation says where it comes from: the names it stands in (`named_scope`), and the
         user's line.
         """
-        text = self._lowering.located() if debug_info else self._lowering.text
+        text = self._lowering.located()[0] if debug_info else self._lowering.text
         return inspection.hlo_text(text, metadata=debug_info) if _dialect(dialect) == "hlo" else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:

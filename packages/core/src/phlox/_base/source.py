@@ -29,6 +29,8 @@ _is_hidden: dict[str, bool] = {}
 _here: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
 _replaying: set[int] = set()  # by address: code objects are hashed by all they contain
 _F = TypeVar("_F", bound=Callable[..., Any])
+#: the positions of all instructions of code objects, by address: for those who ask for many places at once
+Positions = dict[int, list[tuple[int | None, int | None, int | None, int | None]]]
 
 
 def replays(function: _F) -> _F:
@@ -154,6 +156,15 @@ class Location:
     def column(self) -> int:
         """Where on the line, counted from 1."""
         return (self._position()[2] or 0) + 1
+
+    def place(self, positions: Positions) -> tuple[int, int]:
+        """Line and column; `positions` keeps what was found of the code, as long as the caller keeps the location."""
+        found = positions.get(id(self.code))
+        if found is None:
+            found = positions[id(self.code)] = list(self.code.co_positions())
+        index = self.offset // 2
+        line, _, column, _ = found[index] if 0 <= index < len(found) else (None, None, None, None)
+        return line or self.code.co_firstlineno, (column or 0) + 1
 
     def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
         for index, position in enumerate(self.code.co_positions()):

@@ -65,7 +65,10 @@ def _text(f: Function, index: Value, *operands: Value, branches: Branches) -> li
         results = lower_jaxpr(g, branch.jaxpr, operands)
         return [*results, g.order()] if in_order else results
 
-    regions = [f.region([], lambda g, b=branch: run(g, b)) for branch in branches]
+    regions = [
+        f.region([], lambda g, b=branch: run(g, b), names=("cond", f"branch_{i}_fun"))
+        for i, branch in enumerate(branches)
+    ]
     if not in_order:
         return f.op("stablehlo.case", [index], outs, "", regions)
     *results, f.token = f.op("stablehlo.case", [index], [*outs, TOKEN], "", regions)

@@ -190,12 +190,12 @@ def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
     name = f.fresh()
     symbol = f.module.mesh(tuple((str(axis), size) for axis, size in f.axes))
     rest = ", ".join(quoted(str(axis)) for axis in f.free)
-    f.line(
+    begin = (
         f"{name} = sdy.manual_computation() in_shardings=[] out_shardings=[<@{symbol}, []>] "
         f"manual_axes={{{rest}}} () {{"
     )
-    f.lines += [*inner.lines, f"{inner.indent}sdy.return {index} : {index.aval.text}"]
-    f.line(f"}} : () -> {index.aval.text}")
+    end = [f"{inner.indent}sdy.return {index} : {index.aval.text}", f"{f.indent}}} : () -> {index.aval.text}"]
+    f.line("\n".join([begin, *inner.lines, *end]))  # one operation is one line
     return Value(name, index.aval)
 
 

@@ -52,8 +52,12 @@ def _text(
     if not carry:  # nothing goes round: either it never turns, or forever
         return []
     avals = [x.aval for x in carry]
-    go_on = f.region(avals, lambda g, *xs: lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs]))
-    turn = f.region(avals, lambda g, *xs: lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs]))
+    go_on = f.region(
+        avals, lambda g, *xs: lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs]), names=("while", "cond")
+    )
+    turn = f.region(
+        avals, lambda g, *xs: lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs]), names=("while", "body")
+    )
     return f.op("stablehlo.while", carry, avals, "", [go_on, turn])
 
 
@@ -79,7 +83,7 @@ def _text_in_order(
     first = goes_on(f, carry)
     start = [first, f.order(), *carry]
     avals = [x.aval for x in start]
-    regions = [f.region(avals, lambda g, again, *_: [again]), f.region(avals, turn)]
+    regions = [f.region(avals, lambda g, again, *_: [again]), f.region(avals, turn, names=("while", "body"))]
     _, f.token, *outs = f.op("stablehlo.while", start, avals, "", regions)
     return outs
 

@@ -46,6 +46,7 @@ def compile_text(
     text: str,
     devices: tuple[Device, ...],
     *,
+    located: Callable[[], str] | None = None,
     shardy: bool = True,
     outputs: int = 0,
     overrides: Overrides = (),
@@ -55,9 +56,10 @@ def compile_text(
 ) -> Any:
     """The loaded executable of a module, from the disk cache when it is there.
 
-    `overrides` are options of XLA for this program, and `advice` such as are left out where it does not know them.
-    `callbacks` are the Python functions that it calls, by number. A
-    `private` program means something in this process alone, and is not kept on disk.
+    `located` writes the text with the names and lines that profiles show; XLA gets that one, and programs are known by
+    `text` alone. `overrides` are options of XLA for this program, and `advice` such as are left out where it does not
+    know them. `callbacks` are the Python functions that it calls, by number. A `private` program means something in
+    this process alone, and is not kept on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
@@ -84,12 +86,13 @@ def compile_text(
             disk.discard(key)  # written by something that this jaxlib does not understand
     monitoring.record_event(monitoring.CACHE_MISS)
     try:
-        executable = _compiled(client, text, device_list, settings, text=text, overrides=(*advice, *overrides))
+        shown = text if located is None else located()
+        executable = _compiled(client, shown, device_list, settings, text=text, overrides=(*advice, *overrides))
     except CompilerOptionError:
         if not advice:
             raise
         _refused.update(name for name, _ in advice)
-        return compile_text(text, devices, shardy=shardy, outputs=outputs, overrides=overrides)
+        return compile_text(text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides)
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable

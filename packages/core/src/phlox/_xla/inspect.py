@@ -11,10 +11,10 @@ from .text import Function, Value
 
 
 def inspect_text(f: Function, x: Value, callback: Callable[[Any], None]) -> list[Value]:
-    """Tells `callback` the sharding of `x`: now on one device, otherwise when the program is compiled."""
+    """Tells `callback` the sharding of `x` when the program is compiled."""
     module = f.module
     if module.partitions == 1:
-        callback(single_device(module.devices[0]))
+        module.when_compiled.append(lambda: callback(single_device(module.devices[0])))
         return []
     ndim = x.aval.ndim
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import PhloxError
-from .._base.source import Location, scope_text
+from .._base.source import scope_text
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
@@ -36,7 +36,7 @@ def lower_module(
     """
     module = module or Module()
     module.names["main"] = 1
-    main = Function(module, label=f"jit({jaxpr.name})")
+    main = Function(module, label=(f"jit({jaxpr.name})",))
     inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     outputs = lower_jaxpr(main, jaxpr, inputs)
     head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
@@ -75,9 +75,11 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         params = eqn.params if primitive.extend is None else _physical_params(eqn)
         if locate:
             around = f.label
-            f.label = _path(around, eqn)
+            f.source = eqn.source_info
+            if f.source is not None:
+                f.label = (*around, *f.source.scope)
             results = _written(f, eqn, rule, operands, params)
-            f.locate(_location(f.label, eqn.source_info))
+            f.locate(scope_text(f.label), primitive.name)
             f.label = around
         else:
             results = _written(f, eqn, rule, operands, params)
@@ -100,19 +102,6 @@ def _written(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], p
         raise refused_parameters(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
 
 
-def _path(around: str, eqn: JaxprEqn) -> str:
-    """The names that an equation stands in, with its own: ``jit(f)/layer/sin``."""
-    scope = eqn.source_info.scope if eqn.source_info is not None else ()
-    return "/".join(filter(None, [around, scope_text(scope), eqn.primitive.name]))
-
-
-def _location(path: str, where: Location | None) -> str:
-    """Where an equation comes from, as MLIR writes it: its names, and the user's line."""
-    if where is None:
-        return f"loc({quoted(path)})"
-    return f"loc({quoted(path)}({quoted(where.file)}:{where.line}:{where.column}))"
-
-
 def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
     """Parameters for the arrays as they lie in memory: key arrays have trailing axes there."""
     for v in (*eqn.invars, *eqn.outvars):
@@ -128,9 +117,12 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
     avals = [aval.physical for aval in closed.in_avals]
     outs = [aval.physical for aval in closed.out_avals]
     symbol = _function(f, closed, avals, name, in_order)
-    if not in_order:
-        return f.call(symbol, args, outs)
-    *results, f.token = f.call(symbol, [*args, f.order()], [*outs, TOKEN])
+    results = f.call(symbol, [*args, f.order()], [*outs, TOKEN]) if in_order else f.call(symbol, args, outs)
+    if f.module.locations:
+        # Where XLA takes the call apart, it writes this name in front of those inside of the function.
+        f.locate(scope_text((*f.label, f"jit({name})")))
+    if in_order:
+        f.token = results.pop()
     return results
 
 
@@ -141,7 +133,7 @@ def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], na
     symbol = module.known.get(key)
     if symbol is None:
         symbol = module.known[key] = module.fresh_name(name)
-        inner = Function(module, f.axes, label=f"jit({closed.jaxpr.name or name})", free=f.free)
+        inner = Function(module, f.axes, free=f.free)
         inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
         if in_order:
             inner.token = Value("%token", TOKEN)

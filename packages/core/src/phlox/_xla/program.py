@@ -220,7 +220,7 @@ class Lowering(NamedTuple):
     module: Module
     effects: Effects
     #: writes the text once more, with the user's names and lines
-    located: Callable[[], str]
+    located: Callable[[], tuple[str, Module]]
     name: str
     watch: Watch | None
     #: options of XLA that suit it
@@ -228,19 +228,25 @@ class Lowering(NamedTuple):
 
     def compile(self, overrides: Overrides = ()) -> Program:
         """The program as an executable, from the disk cache when it is there; `overrides` are options of XLA."""
-        module = self.module
+        text, module = self.text, self.module
+        private = bool(module.callbacks or module.kept)
+        if private:  # what the text refers to belongs to the module that it was written with
+            text, module = self.located()
         say("Compiling %s for arguments of types %s", self.name, ", ".join(aval_of(key).short for key in self.keys))
         with timed(COMPILE, "compilation", self.name):
             executable = compile_text(
-                self.text,
+                text,
                 self.where.devices,
+                located=lambda: self.located()[0],
                 shardy=module.shardy,
                 outputs=len(self.out_avals),
                 overrides=overrides,
                 advice=self.advice,
                 callbacks=module.callbacks,
-                private=bool(module.callbacks or module.kept),
+                private=private,
             )
+        for tell in module.when_compiled:
+            tell()
         program = Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings, self.watch)
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
@@ -269,7 +275,7 @@ def lower(
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings)
     with timed(LOWER, "lowering", name):
         text, module = write()
-    located = lambda: write(locations=True)[0]  # noqa: E731
+    located = functools.partial(write, locations=True)
     avals = [v.aval for v in jaxpr.outvars]
     advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
     return Lowering(

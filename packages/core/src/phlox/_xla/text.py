@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.source import Location, Positions, scope_text
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 
@@ -68,8 +69,9 @@ class Module:
       mesh_of_arguments: the mesh that arguments are split over, or None.
       callbacks: Python functions that the program calls, by number.
       kept: objects that the compiler or the program refers to by address.
-      locations: whether lines say where they come from; only texts for people do, so that equal programs have equal
-        texts.
+      locations: whether lines say where they come from: in texts for people and for the compiler, whose programs have
+        these names in profiles; not in the text that a program is known by, so that equal programs have equal texts.
+      when_compiled: functions to call when the program is compiled.
     """
 
     __slots__ = (
@@ -83,7 +85,9 @@ class Module:
         "mesh_of_arguments",
         "meshes",
         "names",
+        "positions",
         "shardy",
+        "when_compiled",
     )
 
     def __init__(
@@ -100,6 +104,8 @@ class Module:
         self.channels = 0
         self.callbacks: list[Callable[..., Any]] = []
         self.kept: list[Any] = []
+        self.when_compiled: list[Callable[[], None]] = []
+        self.positions: Positions = {}
 
     @property
     def partitions(self) -> int:
@@ -158,7 +164,8 @@ class Function:
     """
 
     __slots__ = (
-        "axes", "counter", "free", "indent", "label", "lines", "located", "module", "numbers", "outs", "token",
+        "axes", "counter", "free", "indent", "label", "lines", "located", "module", "numbers", "outs", "source",
+        "token",
     )  # fmt: skip
 
     def __init__(
@@ -167,7 +174,7 @@ class Function:
         axes: Any = None,
         counter: Counter | None = None,
         indent: str = "    ",
-        label: str = "",
+        label: tuple[str, ...] = (),
         free: tuple[Any, ...] = (),
     ):
         self.module = module
@@ -176,8 +183,9 @@ class Function:
         self.counter = counter or Counter()
         self.indent = indent
         self.lines: list[str] = []
-        #: for locations: the names around the lines that come next, and how many lines have theirs
+        #: for locations: the names around the lines that come next, the user's line, and how many lines have theirs
         self.label = label
+        self.source: Location | None = None
         self.located = 0
         self.outs: Sequence[ShapedArray] = ()
         self.token: Value | None = None
@@ -199,8 +207,13 @@ class Function:
         """Adds one line."""
         self.lines.append(self.indent + text)
 
-    def locate(self, location: str) -> None:
-        """Writes a location behind all lines that have none yet."""
+    def locate(self, *names: str) -> None:
+        """Writes behind all lines that have no location yet where they come from: these names, and the user's line."""
+        location = quoted("/".join(filter(None, [*names])))
+        if self.source is not None:
+            line, column = self.source.place(self.module.positions)
+            location += f"({quoted(self.source.file)}:{line}:{column})"
+        location = f"loc({location})"
         self.lines[self.located :] = [f"{line} {location}" for line in self.lines[self.located :]]
         self.located = len(self.lines)
 
@@ -335,10 +348,19 @@ class Function:
         return Value(name, yes.aval)
 
     def region(
-        self, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]], end: str = "stablehlo.return"
+        self,
+        in_avals: Sequence[ShapedArray],
+        body: Callable[..., Sequence[Value]],
+        end: str = "stablehlo.return",
+        names: tuple[str, ...] = (),
     ) -> str:
-        """The text of a region whose block takes `in_avals`; `body(g, *arguments)` fills it and returns results."""
-        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", self.label, self.free)
+        """The text of a region whose block takes `in_avals`; `body(g, *arguments)` fills it and returns results.
+
+        `names` are what locations and profiles call it.
+        """
+        # Transformations are written around the names that users give, and not around these.
+        label = tuple(filter(None, [scope_text(self.label), *names])) if names else self.label
+        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.free)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
         results = body(inner, *arguments)
         head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)
