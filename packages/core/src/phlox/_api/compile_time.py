@@ -27,5 +27,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
     if current_trace.get() is None:
         yield
         return
-    with FoldingTrace().current():
+    token = current_trace.set(FoldingTrace())
+    try:
         yield
+    finally:
+        current_trace.reset(token)

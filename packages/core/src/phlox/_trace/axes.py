@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from .._base.errors import AxisNameError
 
 AxisName = Any
+_T = TypeVar("_T")
 #: name and size of each mapped axis in scope, outermost first; a tuple, so that caches can key on it
 axis_env: ContextVar[tuple[tuple[AxisName, int], ...]] = ContextVar("phlox_axes", default=())
 
 
-@contextmanager
-def named_axis(name: AxisName | None, size: int) -> Iterator[None]:
-    """Puts axis `name` of this `size` in scope (nothing happens when it has no name)."""
-    if name is None:
-        yield
-        return
+def run_with_axis(name: AxisName, size: int, fun: Callable[[], _T]) -> _T:
+    """What `fun` returns, with axis `name` of this `size` in scope. A function for the reason of `Trace.run`."""
     token = axis_env.set((*axis_env.get(), (name, size)))
     try:
-        yield
+        return fun()
     finally:
         axis_env.reset(token)
 

@@ -156,8 +156,6 @@ def stage(
     # A program is used at many places: its scopes begin anew, those around it are noted where it is called.
     token = source.scope.set(())
     try:
-        with trace.current():
-            outputs = fun(*tracers)
-            return trace.jaxpr(outputs)
+        return trace.run(lambda: trace.jaxpr(fun(*tracers)))
     finally:
         source.scope.reset(token)

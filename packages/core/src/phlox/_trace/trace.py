@@ -8,10 +8,9 @@ it. Every operation reaches `Trace.process` through `Primitive.bind`. The trace 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from .._base import errors
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import Primitive, current_trace
 
+_T = TypeVar("_T")
 #: Where traces that have ended are noted, while somebody looks for their tracers; see `leaks.py`.
 ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("phlox_ended_traces", default=None)
 
@@ -54,12 +54,15 @@ class Trace:
         """Writes to a reference from outside."""
         ref.write(self.parent, value)
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Makes this the trace that operations go to; at the end its tracers are dead."""
+    def run(self, fun: Callable[[], _T]) -> _T:
+        """What `fun` returns, with this as the trace that operations go to; at the end its tracers are dead.
+
+        No context manager: Ctrl-C may come as its `__exit__` begins, and the trace would stay current for ever. Before
+        the first call behind `finally`, Python looks for no signals.
+        """
         token = current_trace.set(self)
         try:
-            yield
+            return fun()
         finally:
             current_trace.reset(token)
             self.live = False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .._base.errors import AxisSizeError, RefError
 from .._ir.avals import shaped
 from .._ir.primitive import Primitive, current_trace
-from .._trace.axes import AxisName, named_axis
+from .._trace.axes import AxisName, run_with_axis
 from .._trace.trace import Trace, Tracer, typeof
 from .words import insert_axis, move_axis
 
@@ -94,9 +94,12 @@ def run_batched(
 ) -> tuple[list[Any], list[Dim]]:
     """Runs flat `fun` on batched `args`; returns the outputs and where each carries the axis."""
     trace = BatchTrace(axis)
-    with trace.current(), named_axis(axis.name, axis.size):
+
+    def run() -> list[tuple[Any, Dim]]:
         tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
-        pairs = [trace.split(out) for out in fun(*tracers)]
+        return [trace.split(out) for out in fun(*tracers)]
+
+    pairs = trace.run(run if axis.name is None else lambda: run_with_axis(axis.name, axis.size, run))
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 

@@ -245,10 +245,13 @@ def jet(
 ) -> tuple[list[Any], list[list[Any]]]:
     """Results of flat `fun`, and their coefficients 1 … `order`, for arguments that are polynomials."""
     trace = JetTrace(order)
-    with trace.current():
+
+    def run() -> tuple[list[Any], list[list[Any]]]:
         outs = fun(*[JetTracer(trace, p, lambda k, cs=cs: cs[k - 1]) for p, cs in zip(primals, series, strict=True)])  # type: ignore[misc]
         values = [trace.coefficient(out, 0) for out in outs]
-        found = [[trace.coefficient(out, k) for k in range(1, order + 1)] for out in outs]
+        return values, [[trace.coefficient(out, k) for k in range(1, order + 1)] for out in outs]
+
+    values, found = trace.run(run)
     return values, [
         [zeros(typeof(value)) if c is None else c for c in cs] for value, cs in zip(values, found, strict=True)
     ]

@@ -94,9 +94,12 @@ def push_forward(
     trace: JVPTrace, fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Runs flat `fun` under `trace`; returns its outputs and their tangents (which may be `Zero`)."""
-    with trace.current():
+
+    def run() -> list[tuple[Any, Any]]:
         tracers = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
-        pairs = [trace.split(out) for out in fun(*tracers)]
+        return [trace.split(out) for out in fun(*tracers)]
+
+    pairs = trace.run(run)
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

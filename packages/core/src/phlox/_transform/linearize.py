@@ -71,10 +71,13 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], wanted:
     for i, primal in enumerate(primals):
         aval = typeof(primal).tangent()
         tangents.append(recorder.argument(aval) if wanted[i] else Zero(aval))
-    with recorder.current():
+
+    def run() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]
-        jaxpr, consts = recorder.jaxpr([t for t in out_tangents if type(t) is not Zero])
+        return outputs, nonzero, *recorder.jaxpr([t for t in out_tangents if type(t) is not Zero])
+
+    outputs, nonzero, jaxpr, consts = recorder.run(run)
     if outer := len(scope.get()):  # the scopes of the derivative begin here; it may be used elsewhere
         for eqn in jaxpr.eqns:
             if eqn.source_info is not None:
