@@ -57,7 +57,10 @@ def assert_close(found, expected, tolerance=1e-5):
         np.testing.assert_allclose(found[name], value, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("options", [{}, {"clip": 0.5}, {"accumulate": 4}, {"accumulate": 2, "clip": 0.1}])
+@pytest.mark.parametrize(
+    "options",
+    [{"grad_norm": True}, {"clip": 0.5}, {"accumulate": 4, "grad_norm": True}, {"accumulate": 2, "clip": 0.1}],
+)
 def test_against_optax_on_jax(options):
     params, batches = draw()
     train, rows = run(optim.make_step(loss, optim.adamw(0.05), **options), params, batches)
@@ -66,6 +69,8 @@ def test_against_optax_on_jax(options):
     np.testing.assert_allclose([(row["loss"], row["grad_norm"]) for row in rows], figures, rtol=1e-5)
     assert train.step == len(batches)
     assert set(rows[0]) == {"loss", "grad_norm", "size"}
+    _, rows = run(optim.make_step(loss, optim.adamw(0.05)), params, batches[:1])
+    assert set(rows[0]) == {"loss", "size"}
 
 
 def test_ema():
