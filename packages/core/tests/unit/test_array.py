@@ -62,7 +62,8 @@ def test_printing():
     assert repr(jnp.zeros((0, 2))) == "Array([], shape=(0, 2), dtype=float32)"
     assert repr(jnp.ones((2, 2), "bfloat16")) == "Array([[1, 1],\n       [1, 1]], dtype=bfloat16)"
     assert str(jnp.arange(3)) == "[0 1 2]"
-    assert repr(phlox.random.key(1)) == "Array((), dtype=key<fry>) overlaying:\n[0 1]"
+    key = phlox.random.key(1)
+    assert repr(key) == str(key) == f"{key}" == "Array((), dtype=key<fry>) overlaying:\n[0 1]"
     long = repr(jnp.arange(30) * 1000)
     assert all(len(line) <= 80 for line in long.split("\n"))
 

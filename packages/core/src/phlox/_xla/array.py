@@ -132,13 +132,17 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:
-        return format(np.asarray(physical(self))[()], spec) if self._is_shown() else repr(self)
+        return format(np.asarray(self)[()], spec) if self._has_numbers() else repr(self)
 
     def __str__(self) -> str:
-        return str(np.asarray(physical(self))) if self._is_shown() else repr(self)
+        return str(np.asarray(self)) if self._has_numbers() else repr(self)
 
     def __repr__(self) -> str:
         return _repr(self)
+
+    def _has_numbers(self) -> bool:
+        """Whether it can be shown as NumPy shows an array: keys have no numbers of their own."""
+        return not isinstance(self.aval.dtype, ExtendedDtype) and self._is_shown()
 
     def _is_shown(self) -> bool:
         """Whether every process that holds a part of the array can show its elements, and so its text has them."""
