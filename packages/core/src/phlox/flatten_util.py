@@ -26,9 +26,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """
     leaves, tree = flatten(pytree)
     if not leaves:
-        return jnp.zeros(0), lambda _flat: tree.unflatten([])
+        return jnp.zeros(0, jnp.float32), lambda _flat: tree.unflatten([])
     avals = [typeof(x) for x in leaves]
-    dtype, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))
+    dtype, _ = promote(tuple((a.dtype, False) for a in avals))
     flat = jnp.concatenate([jnp.ravel(to_dtype(x, dtype)) for x in leaves])
     mixed = any(a.dtype != dtype for a in avals)
 

@@ -16,7 +16,7 @@ def both(call):
     for library in (jax, phlox):
         try:
             found.append(call(library.numpy, library))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             found.append(error)
     return found
 
@@ -130,3 +130,40 @@ def test_flags_name_the_algorithms():
     from phlox._base import config
 
     assert {"DEFAULT", *config.ALGORITHMS} == set(phlox.lax.DotAlgorithmPreset.__members__)
+
+
+# Narrow arrays beside the wide numbers that are the default with 64-bit types.
+WIDE = {
+    "histogram": lambda n, m: n.histogram(n.arange(5, dtype="int32"), np.array([-2.0, 0.0, 1.0])),
+    "histogram of float16": lambda n, m: n.histogram(n.arange(5, dtype="float16"), np.array([-2.0, 0.0, 1.0])),
+    "histogram2d": lambda n, m: n.histogram2d(*[n.arange(5, dtype="int32")] * 2, np.array([-2.0, 0.0, 1.0])),
+    "histogramdd": lambda n, m: n.histogramdd(n.ones((5, 2), "int32"), [np.array([-2.0, 0.0, 1.0]), 4], density=True),
+    "ravel_pytree": lambda n, m: m.flatten_util.ravel_pytree({"a": np.ones(2, np.float32), "b": 3.0})[0],
+    "ravel_pytree of nothing": lambda n, m: m.flatten_util.ravel_pytree({})[0],
+    "l2_norm": lambda n, m: m.example_libraries.optimizers.l2_norm([np.ones(2, np.float32)]),
+    "set beyond": lambda n, m: n.ones(3, "uint32").at[0].set(2**40 + 3),
+    "full_like beyond": lambda n, m: m.lax.full_like(n.ones(3, "uint32"), 2**40 + 3),
+    "full beyond": lambda n, m: m.lax.full((2,), 2**32 - 1, np.dtype("uint8")),
+    "strict quantile": lambda n, m: m.numpy_dtype_promotion("strict")(n.quantile)(n.arange(6, dtype="float32"), 0.3),
+    "strict percentile": lambda n, m: m.numpy_dtype_promotion("strict")(n.percentile)(
+        n.ones(6, "float32"), n.array(0.3)
+    ),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("name", WIDE)
+def test_numbers_wider_than_arrays(name, x64):
+    import jax.example_libraries.optimizers
+    import jax.flatten_util
+
+    import phlox.example_libraries.optimizers
+    import phlox.flatten_util
+
+    with jax.enable_x64(x64), phlox.enable_x64(x64):
+        theirs, mine = both(WIDE[name])
+    if isinstance(theirs, Exception):
+        assert isinstance(mine, (type(theirs), TypeError, ValueError, OverflowError))
+    else:
+        assert_same(mine, theirs)

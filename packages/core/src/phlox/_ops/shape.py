@@ -156,7 +156,9 @@ def literal_of(x: Any, dtype: Any) -> Any:
         value = value.real
     if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
         info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
-        if info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0):
+        default = np.iinfo(dtypes.canonical(dtypes.int64))  # a number of this type is converted, and wraps
+        outside = info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0)
+        if outside and not default.min <= x <= default.max:
             raise dtypes.too_large(x, dtype)
     with np.errstate(all="ignore"):
         return value.astype(dtype)[()]

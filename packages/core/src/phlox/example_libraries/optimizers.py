@@ -266,7 +266,7 @@ def l2_norm(tree: Any) -> Any:
     Array(5., dtype=float32)
     """
     leaves = pytree.tree_leaves(tree)
-    return jnp.sqrt(sum((jnp.vdot(x, x) for x in leaves), start=jnp.zeros(())))
+    return jnp.sqrt(sum(jnp.vdot(x, x) for x in leaves))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:

@@ -34,10 +34,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     Array([1., 3., 5.], dtype=float32)
     """
     a, bins = check("histogram_bin_edges", a, bins)
-    if type_of(bins).ndim == 1:
-        return own(promote_inexact(a, bins)[1])
     (a,) = promote_inexact(a)
     dtype = type_of(a).dtype
+    if type_of(bins).ndim == 1:
+        return own(to_dtype(bins, dtype))
     low, high = (r.min(a), r.max(a)) if range is None else [to_dtype(x, dtype) for x in check("histogram", *range)]
     flat = equal(low, high)
     half = to_dtype(0.5, dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
+from .._base.strictness import composed
 from .._ir import dtypes
 from . import _reductions as r
 from ._binary import add, divide, equal, greater, greater_equal, less_equal, multiply, subtract
@@ -70,6 +71,7 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     return take_along_axis(a, r.argmax(enough, -1), -1)
 
 
+@composed
 def _quantile(
     a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
 ) -> Any:
