@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import DerivativeError, PhloxError, TreeError
+from .._base.errors import DerivativeError, PhloxError
 from .._base.partial import Partial
 from .._base.pytree import PyTreeDef, flatten
 from .._base.wrapping import wraps
@@ -157,6 +157,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     leaves, tree = operands_of("linear_transpose", fun, tuple(pytree.tree_map(as_struct, primals)))
     avals = [typeof(x) for x in leaves]
     program = Staged("linear_transpose", "fun", fun, tree, avals)
+    kinds = [dtypes.kind(a.dtype) for a in [*avals, *program.closed.out_avals]]
+    if not (all(k in "fc" for k in kinds) or all(k in "iu" for k in kinds)):
+        types = ", ".join(a.short for a in avals), ", ".join(a.short for a in program.closed.out_avals)
+        raise DerivativeError(
+            "linear_transpose only supports functions of floats and complex numbers to the same, and of integers to "
+            f"integers, but {program.name} maps ({types[0]}) to ({types[1]})",
+            instead="x.astype(float) for integers that are to be multiplied by floats",
+        )
 
     @user_call
     def transposed(consts: Any, cotangent: Any) -> Any:
@@ -168,8 +176,17 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
 
 def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], consts: Any, cotangent: Any) -> Any:
     given, ct_tree = flatten(cotangent)
-    if ct_tree != program.out_tree:
-        raise TreeError(f"linear_transpose: a cotangent of structure {program.out_tree} is needed, got {ct_tree}")
+    pytree.check_same(
+        program.out_tree, ct_tree, f"linear_transpose: the cotangent tree does not match the output of {program.name}"
+    )
+    for i, (ct, aval) in enumerate(zip(given, program.closed.out_avals, strict=True)):
+        have = typeof(ct)
+        if have.shape != aval.shape or have.dtype != aval.dtype:
+            raise DerivativeError(
+                f"linear_transpose: a cotangent type does not match the output of {program.name}: leaf {i} has type "
+                f"{have.short}, and the output {aval.short}",
+                instead=f"a cotangent of type {aval.short}",
+            )
     linear = [Linear(a) for a in avals]
     try:
         found = backward_pass(program.closed.jaxpr, [], [*consts, *linear], given)

@@ -46,28 +46,50 @@ def _check_args(
     return arguments.check_arrays(function, fun, args, {}, leaves)
 
 
-def _as_tangent(x: Any, aval: ShapedArray, name: str, what: str, of: str) -> Any:
+class _Given(NamedTuple):
+    """How errors speak of tangents that users give: what they are, of what, and how an error about one begins."""
+
+    what: str
+    of: str
+    other_shape: str
+    other_dtype: str
+
+
+_OF_JVP = _Given(
+    "tangent",
+    "primal",
+    "jvp called with different primal and tangent shapes",
+    "primal and tangent arguments to jvp do not match",
+)
+_INCONSISTENT = "linearized function called on tangent values inconsistent with the original primal values"
+_OF_LINEARIZED = _Given("tangent", "primal", _INCONSISTENT, _INCONSISTENT)
+_OF_PULLBACK = _Given("cotangent", "result", "unexpected JAX type", "unexpected JAX type")
+
+
+def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
     """A user's tangent (or cotangent) for a value of type `aval`, checked; zeros of float0 become `Zero`."""
+    what, of = given.what, given.of
     wanted = aval.tangent()
     have = typeof_value(x)
     if have is None:
         raise ArgumentError(f"{what} {name} is {x!r}, which is no array", argument=name)
     if have.shape != wanted.shape:
         raise ShapeError(
-            f"unexpected JAX type: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            f"{given.other_shape}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
             instead=f"a {what} of type {wanted.short}",
             shapes=[have.shape, wanted.shape],
         )
     if wanted.dtype == dtypes.float0:
         if have.dtype != dtypes.float0:
             raise DtypeError(
-                f"{what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have type float0",
+                f"{given.other_dtype}: {what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have "
+                "type float0",
                 instead="numpy.zeros(x.shape, phlox.dtypes.float0)",
             )
         return Zero(wanted)
     if have.dtype != wanted.dtype:
         raise DtypeError(
-            f"unexpected JAX type: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            f"{given.other_dtype}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
             instead=f"a {what} of dtype {wanted.dtype.name}",
         )
     return x
@@ -108,7 +130,7 @@ def jvp(
     pytree.check_same(*structures, "primal and tangent arguments to jvp must have the same tree structure")
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
-    checked = [_as_tangent(t, a, name, "tangent", "primal") for t, a, name in zip(given, avals, names, strict=True)]
+    checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(given, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun)):
         outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
@@ -135,7 +157,7 @@ def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: An
     given, tree = flatten(tangents)
     pytree.check_same(in_tree, tree, f"the linear function of {form.name} got tangents of another structure")
     checked = [
-        _as_tangent(t, a, f"number {i}", "tangent", "primal")
+        _as_tangent(t, a, f"number {i}", _OF_LINEARIZED)
         for i, (t, a) in enumerate(zip(given, form.in_avals, strict=True))
     ]
     present = [t for t in checked if type(t) is not Zero]
@@ -265,7 +287,7 @@ class Pullback:
             instead=f"a cotangent of structure {self.out_tree}, got {tree}",
         )
         checked = [
-            _as_tangent(ct, a, f"number {i}", "cotangent", "result")
+            _as_tangent(ct, a, f"number {i}", _OF_PULLBACK)
             for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
         ]
         return self.in_tree.unflatten(self.flat(checked))
@@ -342,7 +364,7 @@ def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
     """Raises `UnsupportedError` unless empty: JAX had this option once, and only the name is left of it."""
     if reduce_axes:
         raise UnsupportedError(
-            f"{function}: reduce_axes={reduce_axes!r}", instead="lax.psum of the result over these axes"
+            f"{function}: reduce_axes={reduce_axes!r}", instead="phlox.lax.psum of the result over these axes"
         )
 
 

@@ -13,6 +13,8 @@ from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._ops.shape import converted, reshape
+from .._trace.trace import typeof
 from . import arguments
 from .differentiate import jvp, ones_like_output, pull_back, refuse_reduce_axes, vjp
 from .flat import user_call
@@ -26,8 +28,10 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
     """`fun` as a function of the chosen arguments alone, and those arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(-len(args) <= n < len(args) for n in numbers):
+        needed = max(n + 1 if n >= 0 else -n for n in numbers)
         raise ArgumentError(
-            f"argnums={argnums}, but {arguments.fun_name(fun)} was called with {len(args)} positional arguments",
+            f"differentiating with respect to argnums={argnums} requires at least {needed} positional arguments to be "
+            f"passed by the caller, but got only {len(args)} positional arguments (of {arguments.fun_name(fun)})",
             instead="positional arguments for everything that is differentiated",
         )
     numbers = tuple(n % len(args) for n in numbers)
@@ -93,17 +97,16 @@ def _check_output(function: str, fun: Any, avals: Sequence[Any], holomorphic: bo
         kind = dtypes.kind(aval.dtype)
         if holomorphic and kind != "c":
             raise DerivativeError(
-                f"{function} with holomorphic=True requires complex outputs, but {arguments.fun_name(fun)} "
-                f"returned {aval.short}"
+                f"{function} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name} "
+                f"from {arguments.fun_name(fun)}, which returned {aval.short}"
             )
-        if not holomorphic and kind == "c":
+        if not holomorphic and kind != "f":
             raise DerivativeError(
-                f"{function} requires real-valued outputs, but {arguments.fun_name(fun)} returned {aval.short}",
-                instead="holomorphic=True for a holomorphic function; else a real loss such as abs(z) ** 2",
-            )
-        if kind not in "fc":
-            raise DerivativeError(
-                f"{function} requires outputs of a floating dtype, but {arguments.fun_name(fun)} returned {aval.short}"
+                f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+                f"{aval.dtype.name} from {arguments.fun_name(fun)}, which returned {aval.short}",
+                instead="holomorphic=True for a holomorphic function; else a real loss such as abs(z) ** 2"
+                if kind == "c"
+                else "a loss of floats, for example with .astype(float); or vjp, which takes any output",
             )
 
 
@@ -222,7 +225,7 @@ def fwd_and_bwd(
 # --- Jacobians ------------------------------------------------------------------------------------------
 
 
-def _basis(leaves: Sequence[Any]) -> list[np.ndarray]:
+def _basis(leaves: Sequence[Any]) -> list[Any]:
     """All unit vectors of the space of `leaves` together: for each leaf an array with the vectors stacked in front."""
     avals = [typeof_value(x) for x in leaves]
     total = sum(a.size for a in avals if a is not None)
@@ -231,17 +234,22 @@ def _basis(leaves: Sequence[Any]) -> list[np.ndarray]:
         assert aval is not None
         block = np.zeros((total, aval.size), aval.dtype)
         block[start : start + aval.size] = np.eye(aval.size, dtype=np.int8).astype(aval.dtype)
-        result.append(block.reshape(total, *aval.shape))
+        vectors = block.reshape(total, *aval.shape)
+        result.append(converted(vectors, aval.dtype, True) if aval.weak_type else vectors)
         start += aval.size
     return result
 
 
-def _split(x: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
-    """Cuts the stacked axis of `x` (in front or at the end) into the shapes of `leaves`."""
-    from .._ops.shape import reshape
+def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
+    """Cuts the stacked axis of `x` (in front or at the end) into the shapes of `leaves`; `x` is weakly typed as the
+    value `of` that it is the derivative of, or with respect to.
+    """
     from .._ops.slicing import along
 
-    shape = typeof_value(x).shape  # type: ignore[union-attr]
+    whole, weak_type = typeof(x), typeof(of).weak_type
+    if whole.weak_type != weak_type:
+        x = converted(x, whole.dtype, weak_type)
+    shape = whole.shape
     at = axis % len(shape)
     result, start = [], 0
     for leaf in leaves:
@@ -278,17 +286,17 @@ def jacfwd(
 
         def push(*tangents: Any) -> Any:
             found = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
-            return (found[1], found[2]) if has_aux else (found[1], None)
+            return found if has_aux else (*found, None)
 
-        columns, aux = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+        out, columns, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
         if holomorphic:
             _check_output("jacfwd", fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
 
-        def rows(x: Any) -> Any:
-            blocks = tree.unflatten(_split(x, leaves, -1))
+        def rows(x: Any, of: Any) -> Any:
+            blocks = tree.unflatten(_split(x, leaves, -1, of))
             return blocks[0] if isinstance(argnums, int) else blocks
 
-        result = pytree.tree_map(rows, columns)
+        result = pytree.tree_map(rows, columns, out)
         return (result, aux) if has_aux else result
 
     return jacobian
@@ -322,8 +330,8 @@ def jacrev(
         pullback = found[1]
         _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
         stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
-        chosen_tree = pytree.tree_structure(tuple(chosen))
-        blocks = [_split(x, leaves, 0) for x in pytree.tree_leaves(stacked)]
+        inputs, chosen_tree = flatten(tuple(chosen))
+        blocks = [_split(x, leaves, 0, of) for x, of in zip(pytree.tree_leaves(stacked), inputs, strict=True)]
         result = tree.unflatten(
             [
                 b[0] if isinstance(argnums, int) else b
