@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._base import pytree
-from .._base.errors import AxisSizeError, DeviceError, OptionError
+from .._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
@@ -30,7 +30,7 @@ from .calling import function_of
 from .flat import FlatFunction, user_call
 from .jit import JitFunction
 from .options import Options, Prefix
-from .vmap import flat_axes
+from .vmap import check_axes, flat_axes
 
 _NO_NAME = "pmap"  # the axis of a pmap that no collective refers to
 
@@ -73,6 +73,7 @@ def pmap(
     given = None if devices is None else tuple(devices)
     name = _NO_NAME if axis_name is None else axis_name
     axes_in = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    check_axes("pmap", in_axes, out_axes)
     if any(a < 0 for a in pytree.tree_leaves(axes_in)):
         raise OptionError(f"pmap: in_axes={in_axes!r} counts from the end", instead="axes counted from the front")
     compiled: dict[int, Any] = {}
@@ -116,6 +117,13 @@ def pmap(
         return function_of(JitFunction(over_devices, options))
 
     def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if statics and max(statics) >= len(args):
+            raise ArgumentError(
+                f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
+                f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
+                "positionally.",
+                instead="the static arguments by position",
+            )
         size = size_of(args, kwargs)
         run = compiled.get(size)
         if run is None:
@@ -144,7 +152,7 @@ def _explained_size(
     """The length of the mapped axis, found with all checks and their messages."""
     leaves = flatten((args, kwargs))[0]
     avals = arguments.check_arrays("pmap", fun, args, kwargs, leaves)
-    names = arguments.leaf_names(fun, args, kwargs)
+    names = arguments.leaf_names(fun, args, {"kwargs": kwargs})
     described = [(n, a, aval) for n, a, aval in zip(names, axes, avals, strict=True) if a is not None]
     if not described:
         if axis_size is None:

@@ -57,9 +57,7 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     check_in_axes("vmap", in_axes)
-    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        if not all(_is_axis(a) for a in pytree.tree_leaves(axes)):
-            raise ArgumentError(f"vmap {what} must be an int, None, or a tree of them, got {axes!r}", argument=what)
+    check_axes("vmap", in_axes, out_axes)
 
     spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
 
@@ -75,16 +73,19 @@ def vmap(
         # What is not mapped is passed on as it is, whatever it is.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
-        names = arguments.leaf_names(fun, args, kwargs)
-        given = f"*args={args} and **kwargs={kwargs}"
-        size = _size(list(zip(names, axes, avals, strict=True)), axis_size, given)
+        size = _size(axes, avals, axis_size, lambda: arguments.leaf_names(fun, args, {"kwargs": kwargs}))
+        if size is None:
+            raise _nothing_mapped(args, kwargs, avals)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
         with within(_VMAP), no_leaks(arguments.fun_name(fun)):
             outs, out_dims = run_batched(flat, BatchAxis(size, axis_name, spmd), leaves, dims)
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
+        for i, (dim, want) in enumerate(zip(out_dims, wanted, strict=True)):
+            if dim is not None and want is None and not sum_match:
+                raise _unplaced(flat.out_tree, i, dim, axis_name, typeof(outs[i]).short)
         return flat.out_tree.unflatten(
-            [_place(x, d, want, size, sum_match) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
+            [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
         )
 
     return batched
@@ -123,6 +124,17 @@ def _is_axis(axis: Any) -> bool:
     return isinstance(axis, int) and not isinstance(axis, bool)
 
 
+def check_axes(function: str, in_axes: Axes, out_axes: Axes) -> None:
+    """Raises unless the leaves of both are axes."""
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not all(_is_axis(a) for a in pytree.tree_leaves(axes)):
+            raise ArgumentError(
+                f"{function} {what} must be an int, None, or a (nested) container with those types as leaves, but got "
+                f"{axes!r}.",
+                argument=what,
+            )
+
+
 def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> None:
     """Raises unless `in_axes` has the form that JAX asks for, for `count` arguments if they are known."""
     form = (
@@ -139,18 +151,30 @@ def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> Non
         )
 
 
-def _size(described: Sequence[tuple[str, Any, Any]], axis_size: int | None, given: str) -> int:
-    mapped = [(name, axis, aval) for name, axis, aval in described if axis is not None]
+def _size(
+    axes: Sequence[int | None], avals: Sequence[Any], axis_size: int | None, names: Callable[[], list[str]]
+) -> int | None:
+    """The length of the mapped axis; None where nothing is mapped. `names` of the leaves are asked for in errors."""
+    mapped = [(axis, aval) for axis, aval in zip(axes, avals, strict=True) if axis is not None]
+    if all(-aval.ndim <= axis < aval.ndim for axis, aval in mapped):
+        lengths = {aval.shape[axis] for axis, aval in mapped}
+        if len(lengths) == 1 and axis_size in (None, *lengths):
+            return lengths.pop()
     if not mapped:
-        if axis_size is None:
-            raise AxisSizeError(
-                "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
-                f"specified, got {'no array' if described else f'empty {given}'} that in_axes maps",
-                instead="an in_axes that is not None for some argument, or axis_size=...",
-                sizes=[],
-            )
         return axis_size
-    return check_sizes(mapped, expected=axis_size)
+    named = zip(names(), axes, avals, strict=True)
+    return check_sizes([(name, axis, aval) for name, axis, aval in named if axis is not None], expected=axis_size)
+
+
+def _nothing_mapped(args: tuple[Any, ...], kwargs: dict[str, Any], avals: Sequence[Any]) -> AxisSizeError:
+    return AxisSizeError(
+        "vmap must have at least one non-None value in in_axes or axis_size must be specified"
+        if avals
+        else "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+        f"specified, got empty *args={args} and **kwargs={kwargs}",
+        instead="an in_axes that is not None for some argument, or axis_size=...",
+        sizes=[],
+    )
 
 
 def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
@@ -169,16 +193,21 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
         ) from None
 
 
-def _place(x: Any, dim: int | None, wanted: int | None, size: int, sum_match: bool) -> Any:
+def _unplaced(tree: PyTreeDef, leaf: int, dim: int, axis_name: AxisName | None, short: str) -> OptionError:
+    """The error for a leaf of the results that depends on the example where `out_axes` is None."""
+    path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))[leaf]
+    place = f"at vmap out_axes{pytree.keystr(path)}, got axis spec None but output was batched on axis {dim}"
+    if axis_name is not None:
+        place = f"vmap has mapped output (axis_name={axis_name}) but out_axes is None"
+    return OptionError(
+        f"{place}: a result of type {short} that depends on the example",
+        instead="out_axes=0, or a reduction over the examples",
+    )
+
+
+def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
     if wanted is None:
-        if dim is not None and sum_match:
-            return sum_axes(x, (dim,))
-        if dim is not None:
-            raise OptionError(
-                f"vmap: out_axes is None for a result of type {typeof(x).short} that depends on the example",
-                instead="out_axes=0, or a reduction over the examples",
-            )
-        return x
+        return x if dim is None else sum_axes(x, (dim,))
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= wanted < ndim:
         raise ShapeError(f"vmap: out_axes={wanted} for a result with {ndim} axes")

@@ -166,6 +166,14 @@ class Location:
         line, _, column, _ = found[index] if 0 <= index < len(found) else (None, None, None, None)
         return line or self.code.co_firstlineno, (column or 0) + 1
 
+    @property
+    def span(self) -> tuple[int, int, int, int] | None:
+        """First and last line, first and last column (from 0) of the expression; None where that is not known."""
+        first, last, start, end = self._position()
+        if first is None or last is None or start is None or end is None:
+            return None
+        return first, last, start, end
+
     def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
         for index, position in enumerate(self.code.co_positions()):
             if index == self.offset // 2:

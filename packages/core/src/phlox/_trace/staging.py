@@ -129,6 +129,13 @@ class JaxprTrace(Trace):
         plural = "s" if len(names) > 1 else ""
         return f"traced in {self.name}; it depends on argument{plural} {', '.join(names)}"
 
+    def made(self, tracer: Tracer) -> source.Location | None:
+        if type(tracer) is JaxprTracer:
+            for eqn in self.eqns:
+                if tracer.variable in eqn.outvars:
+                    return eqn.source_info
+        return None
+
     def _depends_on(self, var: Atom) -> list[str]:
         needed = {var}
         for eqn in reversed(self.eqns):

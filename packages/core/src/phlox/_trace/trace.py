@@ -14,7 +14,8 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from .._base import errors
+from .._base import errors, source
+from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import Primitive, current_trace
 
@@ -41,6 +42,10 @@ class Trace:
     def explain(self, tracer: Tracer) -> str:
         """Where the value of `tracer` comes from, in the user's terms, for error messages."""
         return ""
+
+    def made(self, tracer: Tracer) -> source.Location | None:
+        """The user's line that made `tracer`, where it is known."""
+        return None
 
     def recorder(self) -> Any:
         """The trace that records operations on constants; None where they are done at once."""
@@ -145,40 +150,51 @@ class Tracer(ArrayLike):
     def _refuse(self, error: type[errors.ConcretizationTypeError], use: str, instead: str) -> NoReturn:
         check_live(self)
         origin = self.owner.explain(self)
+        use = use.format(type=self.aval.str_short(False))
         what = f"{use} needs the value of {self.aval.short}, which is traced and has none yet"
         raise error(what + (f" ({origin})" if origin else ""), instead=instead, aval=self.aval)
 
+    def _refuse_number(self, kind: str) -> NoReturn:
+        check_number(self.aval, f"{kind}()")
+        self._refuse(
+            errors.ConcretizationTypeError,
+            f"Abstract tracer value encountered where concrete value is expected: {kind}()",
+            f"try using `x.astype({kind})`; or mark the argument static",
+        )
+
     def __bool__(self) -> bool:
+        check_truth(self.aval)
+        from . import conditions  # which errors alone need
+
         self._refuse(
             errors.TracerBoolConversionError,
-            "Attempted boolean conversion of traced array: a Python condition (if, while, and, or, not)",
-            "numpy.where(condition, a, b) or lax.cond; or mark the argument static with static_argnums",
+            "Attempted boolean conversion of traced array with shape {type}. A Python condition (if, while, and, or, "
+            "not)",
+            conditions.instead_of(source.user_location(2)),
         )
 
     def __int__(self) -> int:
-        self._refuse(errors.ConcretizationTypeError, "int()", "try using `x.astype(int)`; or mark the argument static")
+        self._refuse_number("int")
 
     def __float__(self) -> float:
-        self._refuse(
-            errors.ConcretizationTypeError, "float()", "try using `x.astype(float)`; or mark the argument static"
-        )
+        self._refuse_number("float")
 
     def __complex__(self) -> complex:
-        self._refuse(
-            errors.ConcretizationTypeError, "complex()", "try using `x.astype(complex)`; or mark the argument static"
-        )
+        self._refuse_number("complex")
 
     def __index__(self) -> int:
+        check_index(self.aval)
         self._refuse(
             errors.TracerIntegerConversionError,
-            "The __index__() method was called on traced array: a Python index or range",
+            "The __index__() method was called on traced array with shape {type}. A Python index or range",
             "index an array, not a list; mark shape arguments static with static_argnums",
         )
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> np.ndarray:
         self._refuse(
             errors.TracerArrayConversionError,
-            "The numpy.ndarray conversion method __array__() was called on traced array: a NumPy function",
+            "The numpy.ndarray conversion method __array__() was called on traced array with shape {type}. A NumPy "
+            "function",
             "the function of the same name in phlox.numpy",
         )
 
@@ -199,6 +215,36 @@ class Tracer(ArrayLike):
 
     def __deepcopy__(self, _memo: Any) -> Tracer:
         return self
+
+
+def check_number(aval: ShapedArray, use: str) -> None:
+    """Raises unless an array of this type is one number, for Python's conversion `use`."""
+    if aval.shape:
+        raise errors.ShapeError(
+            f"Only scalar arrays can be converted to Python scalars: {use} of an array of type {aval.short}",
+            instead="x.item(), or an index",
+            shapes=[aval.shape],
+        )
+
+
+def check_truth(aval: ShapedArray) -> None:
+    """Raises unless an array of this type has one element, which is true or false."""
+    if aval.size != 1:
+        which = "an array with more than one element" if aval.size else "an empty array"
+        raise errors.ShapeError(
+            f"The truth value of {which} is ambiguous: an array of type {aval.short}",
+            instead="x.any() or x.all()" if aval.size else "x.size > 0",
+            shapes=[aval.shape],
+        )
+
+
+def check_index(aval: ShapedArray) -> None:
+    """Raises unless an array of this type is one integer."""
+    if aval.shape or dtypes.kind(aval.dtype) not in "iu":
+        raise errors.ArgumentError(
+            f"Only integer scalar arrays can be converted to a scalar index. This is one of type {aval.short}",
+            instead="an index of x, or x.astype(int)",
+        )
 
 
 def _of_buffers(name: str) -> Callable[..., NoReturn]:
@@ -232,7 +278,9 @@ def check_live(tracer: Tracer) -> None:
     if not tracer.owner.live:
         raise errors.UnexpectedTracerError(
             f"Encountered an unexpected tracer: a traced value of type {tracer.aval.str_short(False)} was used after "
-            "its transformation had ended" + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else ""),
+            "its transformation had ended"
+            + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else "")
+            + (f"; it was created on line {made}" if (made := tracer.owner.made(tracer)) is not None else ""),
             instead="return the value from the transformed function; do not store it in a global, a list or self",
             aval=tracer.aval,
         )

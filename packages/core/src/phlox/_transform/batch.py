@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import AxisSizeError, RefError
+from .._base.source import Location
 from .._ir.avals import shaped
 from .._ir.primitive import Primitive, current_trace
 from .._trace.axes import AxisName, run_with_axis
@@ -88,6 +89,10 @@ class BatchTrace(Trace):
         inner = tracer.value if type(tracer) is BatchTracer else None
         return inner.owner.explain(inner) if isinstance(inner, Tracer) else "mapped by vmap"
 
+    def made(self, tracer: Tracer) -> Location | None:
+        inner = tracer.value if type(tracer) is BatchTracer else None
+        return inner.owner.made(inner) if isinstance(inner, Tracer) else None
+
 
 def run_batched(
     fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
@@ -111,7 +116,7 @@ def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
 
 
 def _named(path: str) -> str:
-    return path if path.startswith("kwargs[") else f"argument {path}"
+    return path if path.startswith(("kwargs[", "argument ")) else f"argument {path}"
 
 
 def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap", expected: int | None = None) -> int:
@@ -122,9 +127,10 @@ def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap
     for path, axis, aval in described:
         if not -aval.ndim <= axis < aval.ndim:
             raise AxisSizeError(
-                f"{function} was requested to map its argument along axis {axis}, which {_named(path)} of type "
-                f"{aval.short} does not have",
-                instead=f"in_axes=None for {path}, or an axis below {aval.ndim}",
+                f"{function} was requested to map its argument along axis {axis}, which implies that its rank should "
+                f"be at least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape}): "
+                f"{_named(path)} of type {aval.short}",
+                instead=f"in_axes=None for {path}" + (f", or an axis below {aval.ndim}" if aval.ndim else ""),
                 path=path,
                 axis=axis,
                 sizes=list(described),

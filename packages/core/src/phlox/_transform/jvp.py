@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.errors import RefError
+from .._base.source import Location
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
 from .words import Zero, zero_tangent
@@ -67,13 +68,17 @@ class JVPTrace(Trace):
         if type(tangent) is not Zero:
             raise RefError(
                 f"a value that is differentiated was written to a reference of type {ref.aval} from outside",
-                instead="lax.stop_gradient(value); or new_ref in the differentiated function",
+                instead="phlox.lax.stop_gradient(value); or new_ref in the differentiated function",
             )
         ref.write(self.parent, primal)
 
     def explain(self, tracer: Tracer) -> str:
         inner = tracer.primal if type(tracer) is JVPTracer else None
         return inner.owner.explain(inner) if isinstance(inner, Tracer) else "being differentiated"
+
+    def made(self, tracer: Tracer) -> Location | None:
+        inner = tracer.primal if type(tracer) is JVPTracer else None
+        return inner.owner.made(inner) if isinstance(inner, Tracer) else None
 
 
 def by_rule(args: Sequence[Any], rule: Callable[..., tuple[Sequence[Any], Sequence[Any]]]) -> list[Any]:

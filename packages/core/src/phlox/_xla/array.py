@@ -17,7 +17,7 @@ from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import ExtendedDtype
-from .._trace.trace import ArrayLike, Tracer
+from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
 from . import transfer
 from .devices import Device, client, default_device
 from .placement import Key, is_committed, key_for, sharding_of
@@ -98,21 +98,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 
     def _scalar(self, what: str) -> np.ndarray:
-        if self.aval.shape:
-            raise errors.ShapeError(
-                f"{what} of an array of type {self.aval.short}: only arrays without axes are numbers",
-                instead="x.item(), or an index",
-                shapes=[self.aval.shape],
-            )
+        check_number(self.aval, what)
         return np.asarray(self)
 
     def __bool__(self) -> bool:
-        if self.aval.size != 1:
-            raise errors.ShapeError(
-                f"an array of type {self.aval.short} is neither true nor false",
-                instead="any() or all()",
-                shapes=[self.aval.shape],
-            )
+        check_truth(self.aval)
         return bool(np.asarray(self).reshape(()))
 
     def __int__(self) -> int:
@@ -125,10 +115,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return complex(self._scalar("complex()"))
 
     def __index__(self) -> int:
-        if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iu":
-            raise errors.ArgumentError(
-                f"Only integer scalar arrays can be converted to a scalar index, not {self.aval.short}"
-            )
+        check_index(self.aval)
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:

@@ -1,0 +1,84 @@
+"""What to write in place of a Python condition on a traced value: that depends on the statement it stands in."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+
+from .._base.source import Location
+
+_STATIC = "or mark the argument static with static_argnums"
+_CHOICE = "phlox.lax.cond(condition, f, g, x), or phlox.numpy.where(condition, a, b)"
+_OTHERWISE = f"phlox.numpy.where(condition, a, b) or phlox.lax.cond; {_STATIC}"
+#: functions of Python that compare their arguments
+_COMPARING = {
+    "all": "phlox.numpy.all(x)",
+    "any": "phlox.numpy.any(x)",
+    "bool": "x.astype(bool)",
+    "max": "phlox.numpy.max(x), or phlox.numpy.maximum(a, b)",
+    "min": "phlox.numpy.min(x), or phlox.numpy.minimum(a, b)",
+    "sorted": "phlox.numpy.sort(x)",
+}
+
+Span = tuple[int, int, int, int]
+
+
+def instead_of(where: Location | None) -> str:
+    """What the user can write for the condition at `where`, as far as its source can be read."""
+    span = None if where is None else where.span
+    if where is None or span is None:
+        return _OTHERWISE
+    try:
+        tree = ast.parse("".join(linecache.getlines(where.file)))
+    except (SyntaxError, ValueError):  # no text of Python: a notebook with magic, or changed since
+        return _OTHERWISE
+    written = _written_for(tree, span)
+    return f"{written}; {_STATIC}" if written else _OTHERWISE
+
+
+def _written_for(tree: ast.AST, span: Span) -> str:
+    """The same for the innermost condition that the source range `span` is a part of."""
+    found = ""
+    inside: list[ast.AST] = [tree]
+    while inside:
+        node = inside.pop()
+        for child in ast.iter_child_nodes(node):
+            if _holds(child, span):
+                found = _of(child, span) or found
+                inside = [child]
+                break
+            if not hasattr(child, "lineno"):  # as the generators of a comprehension, which have no place of their own
+                inside.append(child)
+    return found
+
+
+def _of(node: ast.AST, span: Span) -> str:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _span(node) == span:
+        return _COMPARING.get(node.func.id, "")
+    if isinstance(node, ast.While) and _holds(node.test, span):
+        return "phlox.lax.while_loop(condition, body, start)"
+    if isinstance(node, ast.If | ast.IfExp) and _holds(node.test, span):
+        return _CHOICE
+    if isinstance(node, ast.Assert) and _holds(node.test, span):
+        return "phlox.experimental.checkify.check(condition, message)"
+    if isinstance(node, ast.BoolOp):
+        return "a & b, a | b (phlox.numpy.logical_and, logical_or), and phlox.lax.cond for what follows from it"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return "~a (phlox.numpy.logical_not)"
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return "(a < b) & (b < c)"
+    return ""
+
+
+def _span(node: ast.AST) -> Span | None:
+    end = getattr(node, "end_lineno", None)
+    if end is None:
+        return None
+    return node.lineno, end, node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+
+
+def _holds(node: ast.AST, span: Span) -> bool:
+    own = _span(node)
+    if own is None:
+        return False
+    return (own[0], own[2]) <= (span[0], span[2]) and (span[1], span[3]) <= (own[1], own[3])
