@@ -123,6 +123,12 @@ def fun_name(fun: Callable[..., Any]) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
+def _described(fun: Callable[..., Any]) -> str:
+    """The name of `fun` and where it is written: ``f at model.py:12``."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    return fun_name(fun) if code is None else f"{fun_name(fun)} at {code.co_filename}:{code.co_firstlineno}"
+
+
 def leaf_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``."""
     signature = signature_of(fun)
@@ -141,7 +147,7 @@ def leaf_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         elif variadic is not None:
             head = f"{variadic}[{i - len(positional)}]"
         else:
-            head = f"argument {i}"
+            head = f"args[{i}]"
         names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(arg)]
     for name in sorted(kwargs):
         names += [name + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(kwargs[name])]
@@ -160,16 +166,36 @@ def check_arrays(
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."
             raise ArgumentError(
-                f"argument {name} of {fun_name(fun)}, given to {function}, is {text} of type {type(x)}, which is no "
-                "array: it is not a valid JAX type",
-                instead=_instead(function, fun, name),
+                f"Error interpreting argument to {fun_name(fun)}, given to {function}, as an abstract array. The "
+                f"problematic value is of type {type(x)} and was passed to the function at path {name}: {text} of type "
+                f"{type(x)} is not a valid JAX type" + _reads_itself(x),
+                instead=_instead(function, fun, name, x),
                 argument=name,
                 value=x,
             )
     return avals  # type: ignore[return-value]
 
 
-def _instead(function: str, fun: Callable[..., Any], name: str) -> str:
+def _reads_itself(x: Any) -> str:
+    if not hasattr(x, "__jax_array__"):
+        return ""
+    return ". Triggering __jax_array__() during abstractification is no longer supported."
+
+
+def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
+    if hasattr(x, "__jax_array__"):
+        return "x.__jax_array__(), or phlox.numpy.asarray(x)"
+    if hasattr(x, "__dict__") and not isinstance(x, type | types.ModuleType) and not callable(x):
+        # An object of a class of the user's, whose attributes may well be arrays.
+        register = "phlox.tree_util.register_dataclass"
+        return f"{register}({type(x).__name__}, data_fields=[...], meta_fields=[...]), once, if it holds arrays; " + (
+            _static(function, fun, name) or "or what it holds as arguments"
+        )
+    return _static(function, fun, name) or "numbers and arrays, or functools.partial, which binds the argument"
+
+
+def _static(function: str, fun: Callable[..., Any], name: str) -> str:
+    """How the argument is made static, where it can be."""
     head = name.split("[")[0].split(".")[0]
     signature = signature_of(fun)
     names = list(signature.parameters) if signature is not None else []
@@ -177,7 +203,7 @@ def _instead(function: str, fun: Callable[..., Any], name: str) -> str:
         return f"static_argnums={names.index(head)} (or static_argnames={head!r}) if it decides what is computed"
     if function == "pmap" and head in names:
         return f"static_broadcasted_argnums={names.index(head)} if it decides what is computed"
-    return "pass numbers and arrays, or bind the argument with functools.partial"
+    return ""
 
 
 def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
@@ -200,7 +226,7 @@ def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> N
         if typeof_value(leaf) is None:
             path, _ = pytree.tree_leaves_with_path(out)[i]
             raise ArgumentError(
-                f"function {fun_name(fun)} returned a value of type {type(leaf)} at output component "
+                f"function {_described(fun)} returned a value of type {type(leaf)} at output component "
                 f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",
                 instead="return arrays, numbers and containers of them",
                 argument="result" + pytree.keystr(path),

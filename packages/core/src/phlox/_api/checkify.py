@@ -105,7 +105,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     """
     function = "debug_check" if debug else "check"
     if not _is_truth_value(pred):
-        raise ArgumentError(f"{function} takes one truth value, got {pred!r}", instead="numpy.all(…)", argument="pred")
+        what = f"{function} takes one truth value, got {pred!r}"
+        raise ArgumentError(what, instead="phlox.numpy.all(…)", argument="pred")
     payload, tree = flatten((fmt_args, fmt_kwargs))
     for x in payload:
         if not isinstance(x, ArrayLike | np.ndarray):

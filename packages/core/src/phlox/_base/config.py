@@ -87,7 +87,8 @@ def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any]
 class Flag(NamedTuple):
     """One row of the table: how to read a value, its default, and what depends on it.
 
-    `traced`: programs come out otherwise when they are traced. `executed`: compiled programs are run otherwise.
+    `traced`: programs come out otherwise when they are traced. `executed`: compiled programs are run otherwise,
+    or operations refused.
     """
 
     parse: Callable[[Any], Any]
@@ -150,7 +151,7 @@ FLAGS: dict[str, Flag] = {
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
-    "allow_f16_reductions": Flag(_boolean, True, True, "False refuses sums of float16 and bfloat16."),
+    "allow_f16_reductions": Flag(_boolean, True, True, "False refuses sums of float16 and bfloat16.", True),
     # PRNG keys.
     "legacy_prng_key": Flag(_one_of("allow", "warn", "error"), "allow", True, "What to do with keys that are uint32."),
     "enable_custom_prng": Flag(_boolean, False, True, "PRNGKey returns new-style keys."),

@@ -49,6 +49,9 @@ complex64, complex128 = map(np.dtype, (np.complex64, np.complex128))
 bfloat16 = _ml["bfloat16"]
 #: The type of tangents of integers: it holds no numbers.
 float0 = np.dtype([("float0", np.void, 0)])
+#: what errors say of operations on such arrays, and what to do
+NO_FLOAT0 = "float0s do not support any operations by design, being the derivatives of integers"
+INSTEAD_OF_FLOAT0 = "numpy.zeros(x.shape) for zeros to compute with, or a derivative with respect to floats"
 
 SMALL_FLOATS = tuple(dtype for name, dtype in _ml.items() if name.startswith(("float4", "float6", "float8")))
 FLOATS = (*SMALL_FLOATS, bfloat16, float16, float32, float64)

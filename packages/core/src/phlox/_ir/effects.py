@@ -60,6 +60,6 @@ def refuse_io(effects: Effects, where: str, why: str) -> None:
     if any(isinstance(effect, IOEffect) for effect in effects):
         raise EffectError(
             f"an io_callback inside of {where}, {why}",
-            instead="pure_callback or debug.callback, or the callback outside",
+            instead="pure_callback or phlox.debug.callback, or the callback outside",
             effects=effects,
         )

@@ -117,9 +117,11 @@ def _join(nodes: frozenset[Node], strict: bool, x64: bool) -> Node:
 
 def _no_promotion(nodes: frozenset[Node], strict: bool = False) -> TypePromotionError:
     names = sorted(str(node) for node in nodes)
+    if dtypes.float0 in nodes:
+        return TypePromotionError(f"{dtypes.NO_FLOAT0}: {names}", instead=dtypes.INSTEAD_OF_FLOAT0, dtypes=names)
     return TypePromotionError(
         f"no implicit promotion between {' and '.join(names)}" + (" (strict dtype promotion is on)" if strict else ""),
-        instead="convert explicitly, for example x.astype(numpy.float32)",
+        instead="convert explicitly, for example x.astype(phlox.numpy.float32)",
         dtypes=names,
     )
 

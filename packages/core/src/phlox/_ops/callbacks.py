@@ -170,7 +170,7 @@ def _io_batch(axis: BatchAxis, args: Any, dims: Any, ordered: bool, **params: An
     if ordered:
         raise EffectError(
             f"vmap of the ordered io_callback {params['callback']}: examples have no order",
-            instead="ordered=False, or lax.map instead of vmap",
+            instead="ordered=False, or phlox.lax.map instead of vmap",
             effects=_io_effects({"ordered": True}),
         )
     return _each(io_callback, axis, args, dims, False, {**params, "ordered": False})

@@ -397,7 +397,7 @@ def _conj_text(f: Function, x: Value) -> Value:
 
 def _complex_of(dtype: Any) -> Any:
     if dtype not in (dtypes.float32, dtypes.float64):
-        raise DtypeError(f"complex takes float32 or float64, got {dtype.name}", instead="x.astype(numpy.float32)")
+        raise DtypeError(f"complex takes float32 or float64, got {dtype.name}", instead="x.astype(phlox.numpy.float32)")
     return dtypes.to_complex(dtype)
 
 

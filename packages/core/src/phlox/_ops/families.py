@@ -48,6 +48,9 @@ def literal(like: Any, value: Any) -> Any:
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:
     """Raises `DtypeError` when an operation does not take this element type."""
     if dtypes.kind(aval.dtype) not in accepts:
+        if aval.dtype == dtypes.float0:
+            what = f"{dtypes.NO_FLOAT0}: {name} got {aval.short}"
+            raise DtypeError(what, instead=dtypes.INSTEAD_OF_FLOAT0, primitive=name, aval=aval)
         which = "" if position is None else f" at position {position}"
         raise DtypeError(
             f"{name} does not accept dtype {aval.dtype.name}{which}, got {aval.short}: it takes "
@@ -69,7 +72,7 @@ def broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
         if all(size in (1, whole) for s in shapes for size, whole in zip(s, result, strict=True)):
             return result
     raise ShapeError(
-        f"{name} got incompatible shapes for broadcasting: {', '.join(a.short for a in avals)}",
+        f"{name} got incompatible shapes for broadcasting: {', '.join(str(a.shape) for a in avals)}.",
         instead="reshape, or add axes with x[:, None], so that lengths agree or are 1",
         shapes=[a.shape for a in avals],
     )

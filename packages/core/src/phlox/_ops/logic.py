@@ -84,13 +84,13 @@ def _select_types(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
         if case.shape != cases[0].shape:
             raise ShapeError(
                 f"select_n: cases must have one shape, got {', '.join(c.short for c in cases)}",
-                instead="numpy.where, which broadcasts",
+                instead="phlox.numpy.where, which broadcasts",
                 shapes=[c.shape for c in cases],
             )
         if case.dtype != cases[0].dtype:
             raise DtypeError(
                 f"select_n: cases must have one dtype, got {', '.join(c.short for c in cases)}",
-                instead="numpy.where, which promotes",
+                instead="phlox.numpy.where, which promotes",
             )
     if which.shape and which.shape != cases[0].shape:
         raise ShapeError(f"select_n: which is {which.short}, cases are {cases[0].short}", instead="equal shapes")
@@ -179,7 +179,7 @@ def _clamp_types(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedA
     if any(bound.shape not in ((), x.shape) for bound in (low, high)):
         raise ShapeError(
             f"clamp: bounds {low.short} and {high.short} fit {x.short} only with its shape, or without axes",
-            instead="numpy.clip, which broadcasts",
+            instead="phlox.numpy.clip, which broadcasts",
             shapes=[low.shape, x.shape, high.shape],
         )
     return shaped(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)

@@ -49,8 +49,8 @@ def _check_half(x: ShapedArray, axes: Axes) -> None:
         return
     if any(x.shape[a] != 1 for a in axes):
         raise DtypeError(
-            f"reduce_sum of {x.short} while the flag allow_f16_reductions is False",
-            instead="a sum in float32: x.astype(numpy.float32)",
+            f"reduce_sum on operand {x.short} is not allowed when the flag allow_f16_reductions is False",
+            instead="a sum in float32: x.astype(phlox.numpy.float32)",
             aval=x,
         )
 
@@ -70,7 +70,7 @@ def reducer(
     start: Callable[[Any], Any],
     *,
     accepts: str,
-    check: Callable[[ShapedArray, Axes], None] = lambda x, axes: None,
+    check: Callable[[ShapedArray, Axes], None] | None = None,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     nan_checked: bool = False,
@@ -78,13 +78,14 @@ def reducer(
     """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
 
     `jvp(reduce, t, x, axes)` returns the result and its derivative, `reduce` being the reduction itself;
-    `check(type, axes)` may refuse what `accepts` lets pass.
+    `check(type, axes)` may refuse what `accepts` lets pass, as flags say: it is asked each time.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
         check_kind(name, x, accepts)
         _check_axes(name, x, axes)
-        check(x, axes)
+        if check is not None:
+            check(x, axes)
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
 
     def lower(f: Function, x: Value, axes: Axes) -> Value:
@@ -105,7 +106,7 @@ def reducer(
 
     made = Primitive(
         name,
-        remembers=True,
+        remembers=check is None,
         types=types,
         lower=lower,
         jvp=None if jvp is None else differentiate,

@@ -40,7 +40,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     value = check_one("full", fill_value)
     aval = type_of(value)
     if aval.shape:
-        raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="numpy.full")
+        raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="phlox.numpy.full")
     lengths = as_shape(shape, "full")
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
     refuse_complex("full", value, wanted)

@@ -227,7 +227,7 @@ def integer_pow(x: Any, y: int) -> Any:
     """
     x = check_one("integer_pow", x)
     if not hasattr(y, "__index__"):
-        raise ArgumentError(f"integer_pow: y must be an integer, got {y!r}", instead="lax.pow")
+        raise ArgumentError(f"integer_pow: y must be an integer, got {y!r}", instead="phlox.lax.pow")
     power = integer("integer_pow", "y", y)
     if power < 0 and not dtypes.is_inexact(type_of(x).dtype):
         raise DtypeError(f"integer_pow: {type_of(x).short} to the negative power {power} is no integer")

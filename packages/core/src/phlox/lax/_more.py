@@ -76,7 +76,8 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
         if aval.shape != first.shape:
             raise ShapeError(f"stack: shapes must agree, got {first.short} and {aval.short}")
         if aval.dtype != first.dtype:
-            raise DtypeError(f"stack: dtypes must agree, got {first.short} and {aval.short}", instead="numpy.stack")
+            what = f"stack: dtypes must agree, got {first.short} and {aval.short}"
+            raise DtypeError(what, instead="phlox.numpy.stack")
     at = canonical_axis(axis, first.ndim + 1, "stack")
     shape = (*first.shape[:at], 1, *first.shape[at:])
     lined = [ops.reshape(x, new_sizes=shape, dimensions=None) for x in arrays]
@@ -107,7 +108,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     operand = check_one("tile", operand)
     aval = type_of(operand)
     if len(reps) != aval.ndim or any(n < 0 for n in reps):
-        raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="numpy.tile", shapes=[aval.shape])
+        raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="phlox.numpy.tile", shapes=[aval.shape])
     return jnp.tile(operand, tuple(reps))
 
 

@@ -476,7 +476,7 @@ def dot(
     if not (1 <= type_of(lhs).ndim <= 2 and 1 <= type_of(rhs).ndim <= 2):
         raise ShapeError(
             f"dot takes vectors and matrices, got {type_of(lhs).short} and {type_of(rhs).short}",
-            instead="dot_general, or numpy.dot",
+            instead="dot_general, or phlox.numpy.dot",
             shapes=[type_of(lhs).shape, type_of(rhs).shape],
         )
     numbers = (((type_of(lhs).ndim - 1,), (0,)), ((), ()))

@@ -315,7 +315,7 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
     if type_of(y).ndim > inner:
         raise ShapeError(
             f"x.at[mask].set(y) with a traced mask: y must fit one element of the mask, got {type_of(y).short}",
-            instead="numpy.where(mask, y, x) with a y of the shape of x",
+            instead="phlox.numpy.where(mask, y, x) with a y of the shape of x",
         )
     return to_dtype(where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x), type_of(x).dtype)
 

@@ -41,9 +41,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 
         return nonzero(*check("where", condition), size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ArgumentError("where needs one argument or three", instead="numpy.where(condition, x, y)")
+        raise ArgumentError("where needs one argument or three", instead="phlox.numpy.where(condition, x, y)")
     if size is not None or fill_value is not None:
-        raise ArgumentError("where: size and fill_value are for positions", instead="numpy.where(condition, size=...)")
+        what = "where: size and fill_value are for positions"
+        raise ArgumentError(what, instead="phlox.numpy.where(condition, size=...)")
     return _where(*check("where", condition, x, y))
 
 

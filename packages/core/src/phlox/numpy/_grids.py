@@ -85,7 +85,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if type_of(x).ndim != 1:
             raise ShapeError(f"ix_: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
         if is_kind(x, "b"):
-            raise UnsupportedError("ix_: bools as indices are not supported", instead="numpy.flatnonzero of them")
+            raise UnsupportedError("ix_: bools as indices are not supported", instead="phlox.numpy.flatnonzero of them")
         if type_of(x).shape == (0,):
             x = to_dtype(x, dtypes.canonical(dtypes.int64))
         vectors.append(asarray(x))

@@ -179,7 +179,7 @@ def _expand_mask(mask: Any) -> list[Any]:
     if isinstance(mask, Tracer):
         raise NonConcreteBooleanIndexError(
             f"a traced boolean array {mask.aval.short} as an index: the shape of the result would depend on its values",
-            instead="numpy.where(mask, x, fill), or x.at[mask].set(value) to write",
+            instead="phlox.numpy.where(mask, x, fill), or x.at[mask].set(value) to write",
             aval=mask.aval,
         )
     host = np.asarray(mask)
@@ -194,7 +194,7 @@ def _slice(s: slice, n: int) -> Slice:
         if isinstance(value, Tracer):
             raise IndexingError(
                 f"the {name} of a slice is {value.aval.short}, which is traced: the shape would depend on its value",
-                instead="lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
+                instead="phlox.lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
                 index=s,
             )
         if value is not None and not hasattr(value, "__index__"):

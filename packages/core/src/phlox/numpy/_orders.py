@@ -51,7 +51,7 @@ def _lexsort(keys: Sequence[Any], axis: int) -> Any:
 def _place(function: str, a: Any, kth: int, axis: int) -> tuple[int, int]:
     """The axis, and the place on it, counted from the front."""
     if is_kind(a, "c"):
-        raise UnsupportedError(f"{function} of complex numbers", instead="numpy.sort or numpy.argsort")
+        raise UnsupportedError(f"{function} of complex numbers", instead="phlox.numpy.sort or phlox.numpy.argsort")
     at = canonical_axis(axis, type_of(a).ndim, function)
     return at, canonical_axis(kth, type_of(a).shape[at], function)
 

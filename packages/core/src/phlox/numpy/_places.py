@@ -63,7 +63,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     a = check_one("nonzero", a)
     shape = type_of(a).shape
     if not shape:
-        raise ShapeError("nonzero of an array without axes", instead="numpy.nonzero(numpy.atleast_1d(x))")
+        raise ShapeError("nonzero of an array without axes", instead="phlox.numpy.nonzero(phlox.numpy.atleast_1d(x))")
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * len(shape)
     if len(fills) != len(shape) or any(np.ndim(f) for f in fills if typeof_value(f) is not None):
         raise ShapeError(f"nonzero: fill_value={fill_value!r}", instead=f"a number, or a tuple of {len(shape)}")

@@ -51,10 +51,10 @@ def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
     x = array_like(x)
     aval = typeof_value(x)
     if aval is None:
-        shown = "None" if x is None else f"{x!r} of type {type(x).__name__}"
+        shown = repr(x)
         raise ArgumentError(
-            f"{function} requires arrays or numbers, got {shown if len(shown) < 80 else type(x).__name__} "
-            f"as argument {position}",
+            f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
+            + (f": {shown}" if len(shown) < 80 else ""),
             instead="phlox.numpy.array(...) makes an array of a list or tuple",
             argument=position,
             value=x,
@@ -118,7 +118,7 @@ def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
         distinct = {n for n in lengths if n != 1}
         if len(distinct) > 1:
             raise ShapeError(
-                f"Incompatible shapes for broadcasting: {', '.join(map(str, shapes))} (in {function})",
+                f"{function} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}.",
                 instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
                 shapes=list(shapes),
             )

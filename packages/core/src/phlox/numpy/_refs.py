@@ -159,7 +159,7 @@ def _fitting(function: str, ref: Ref, there: Any, value: Any) -> Any:
     if given.shape != aval.shape:
         raise ShapeError(
             f"{function}: a value of type {given.short} for elements of type {aval.short} of {ref.aval}",
-            instead=f"a value of shape {list(aval.shape)}, by numpy.broadcast_to or numpy.full",
+            instead=f"a value of shape {list(aval.shape)}, by phlox.numpy.broadcast_to or phlox.numpy.full",
             expected=aval.shape,
             got=given.shape,
         )

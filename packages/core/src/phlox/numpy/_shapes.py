@@ -381,7 +381,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         checked, axis = [ravel(x) for x in checked], 0
     rank = type_of(checked[0]).ndim
     if rank == 0:
-        raise ShapeError("concatenate: arrays without axes cannot be joined", instead="numpy.stack")
+        raise ShapeError("concatenate: arrays without axes cannot be joined", instead="phlox.numpy.stack")
     joined = _concatenate(checked, axis=canonical_axis(axis, rank, "concatenate"))
     return joined if dtype is None else joined.astype(dtype)
 

@@ -111,7 +111,7 @@ def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
 
 def _real_absolute(x: Any) -> Any:
     if is_kind(x, "c"):
-        raise DtypeError(f"fabs does not accept {type_of(x).short}", instead="numpy.abs")
+        raise DtypeError(f"fabs does not accept {type_of(x).short}", instead="phlox.numpy.abs")
     return e.abs_(x)
 
 
