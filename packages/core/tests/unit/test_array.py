@@ -205,3 +205,54 @@ def test_shards():
         phlox.device_put(np.ones((3, 4)), phlox.NamedSharding(mesh, phlox.P("a")))
     with pytest.raises(phlox.errors.ShapeError):
         phlox.NamedSharding(mesh, phlox.P("c"))
+
+
+class Remote:
+    """What other libraries put into trees: it can wait, be copied and be read."""
+
+    def __init__(self):
+        self.asked = []
+
+    def block_until_ready(self):
+        self.asked.append("wait")
+
+    def copy_to_host_async(self):
+        self.asked.append("copy")
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(2)
+
+
+def test_other_leaves_are_asked_too():
+    leaf = Remote()
+    tree = [leaf, object(), 1.0, jnp.ones(1)]
+    assert phlox.copy_to_host_async(tree) is tree
+    assert phlox.block_until_ready(tree) is tree
+    assert leaf.asked == ["copy", "wait"]
+    got = phlox.device_get(tree)
+    assert got[0].tolist() == [0, 1]
+    assert got[1:3] == tree[1:3]
+    assert type(phlox.device_get(np.float32(1))) is np.ndarray
+
+    class Broken:
+        def copy_to_host_async(self):
+            raise AttributeError("inside")
+
+    with pytest.raises(AttributeError, match="inside"):
+        phlox.copy_to_host_async(Broken())
+
+
+def test_an_array_that_lies_there_already_is_put_nowhere():
+    sharding = phlox.NamedSharding(phlox.make_mesh((2,), ("x",), devices=phlox.devices()[:2]), phlox.P("x"))
+    there = phlox.device_put(jnp.arange(2), sharding)
+    assert phlox.device_put(there, sharding) is there
+    assert phlox.device_put(there) is there
+    assert phlox.device_put(there, sharding, may_alias=False) is not there
+
+
+def test_deleted_arrays_say_so_whatever_is_asked():
+    x = jnp.ones(2)
+    x.delete()
+    for use in (repr, str, np.asarray, lambda x: x + 1, lambda x: x.tolist(), lambda x: f"{x}"):
+        with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[2\]"):
+            use(x)

@@ -256,7 +256,7 @@ def test_environment_for_debugging():
     run = [sys.executable, "-c", DEBUGGING]
     out = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["log", "log", "allow", "True"]
-    assert "Compiling <lambda> for arguments of types f32[]" in out.stderr
+    assert "Compiling jit(<lambda>) with global shapes and types [f32[]]" in out.stderr
     environment["PHLOX_THREAD_GUARD"] = "1"
     out = subprocess.run(run, env=environment, capture_output=True, text=True)
     assert out.returncode != 0

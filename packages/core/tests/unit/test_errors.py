@@ -69,7 +69,7 @@ def test_donated_and_deleted_arrays():
     y.delete()
     error = refuse(errors.DeletedArrayError, lambda: phlox.jit(lambda d: d["a"] * 2)({"a": y}))
     assert "d['a']" in error.what
-    assert "deleted" in repr(y)
+    refuse(errors.DeletedArrayError, lambda: repr(y))
 
 
 def test_donation_that_no_output_can_use_is_announced_and_harmless():

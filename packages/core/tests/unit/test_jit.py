@@ -539,3 +539,33 @@ def test_stats_tell_what_a_function_has_cost(tmp_path):
     assert (again.entries, again.calls, again.loaded) == (1, 1, 1)
     assert again.load > 0
     assert "1 programs (1 from disk), 1 calls" in str(again)
+
+
+def test_derivatives_of_integers_leave_compiled_functions_as_arrays_of_numpy():
+    zero = np.zeros((), phlox.dtypes.float0)
+    _, pullback = phlox.vjp(lambda x, y: x + y, 2, 1)
+    for got in phlox.jit(pullback)(zero):
+        assert type(got) is np.ndarray
+        assert got == zero
+    of_x, of_i = phlox.jit(phlox.grad(lambda x, i: x[i], argnums=(0, 1), allow_int=True))(np.ones(2, np.float32), 1)
+    assert of_x.tolist() == [0, 1]
+    assert of_i == zero
+
+
+def test_types_stand_for_arrays_where_programs_are_only_looked_at():
+    inner = phlox.jit(lambda x: x + 1)
+    struct = phlox.ShapeDtypeStruct((2,), "float32")
+    assert phlox.eval_shape(lambda: inner(struct)) == struct
+    assert phlox.make_jaxpr(lambda: inner(struct))().out_avals[0] is struct.aval
+    for refused in (lambda: inner(struct), phlox.jit(lambda: inner(struct))):
+        with pytest.raises(phlox.errors.ArgumentError, match="ShapeDtypeStruct"):
+            refused()
+
+
+def test_the_shape_of_a_result_says_where_it_will_lie():
+    x = np.ones(3, np.float32)
+    place = phlox.sharding.SingleDeviceSharding(phlox.devices()[1])
+    f = phlox.jit(lambda y, n: {"a": y * n, "b": y}, static_argnums=1, out_shardings={"a": place, "b": None})
+    for got in (f.eval_shape(x, 2), phlox.eval_shape(f, X, 2), f.trace(x, 2).out_info, f.lower(x, 2).out_info):
+        assert (got["a"].sharding, got["b"].sharding) == (place, None)
+        assert got["a"].shape == x.shape

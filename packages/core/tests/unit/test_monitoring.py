@@ -99,12 +99,11 @@ def test_log_compiles(caplog):
         f = phlox.jit(scaled)
         f(X)
         told = messages(caplog)
-        assert told[0].startswith("Finished tracing of scaled in ")
-        assert "Compiling scaled for arguments of types f32[3]" in told
-        assert [text.split(" of ")[0] for text in told if text.startswith("Finished")] == [
-            "Finished tracing",
-            "Finished lowering",
-            "Finished compilation",
+        assert "Compiling jit(scaled) with global shapes and types [f32[3]]" in told
+        assert [text.split(" in ")[0] for text in told if text.startswith("Finished")] == [
+            "Finished tracing scaled for jit",
+            "Finished lowering of jit(scaled)",
+            "Finished XLA compilation of jit(scaled)",
         ]
         f(X)
         assert not messages(caplog)
@@ -122,11 +121,11 @@ def test_explain_cache_misses(caplog):
     g(x32, n=2)
     cases = [
         (lambda: f(x32), ["f at", "test_monitoring.py", "it has not been traced before"]),
-        (lambda: f(i32), ["argument leaf 0 has type i32[3], before f32[3] (different input types: another dtype)"]),
-        (lambda: f(square), ["argument leaf 0 has type f32[2,2], before", "(another shape)"]),
-        (lambda: f({"a": x32}), ["arguments of structure", "'a'"]),
-        (lambda: g(x32, n=3), ["static arguments n=3, before n=2"]),
-        (lambda: f(1.0), ["f32[] (weak)"]),
+        (lambda: f(i32), ["different input types: at x, now i32[3] and before f32[3] (another dtype)"]),
+        (lambda: f(square), ["at x, now f32[2,2] and before", "(another shape)"]),
+        (lambda: f({"a": x32}), ["different input pytree: now", "'a'"]),
+        (lambda: g(x32, n=3), ["different value of static arguments: now {n: 3} and before {n: 2}"]),
+        (lambda: f(1.0), ["now f32[]{weak_type=True}"]),
     ]
     with phlox.explain_cache_misses(True):
         for run, words in cases:
@@ -138,9 +137,9 @@ def test_explain_cache_misses(caplog):
             assert not messages(caplog)
         with phlox.default_matmul_precision("highest"):
             f(x32)
-        assert "flag default_matmul_precision is 'highest', before None" in messages(caplog)[0]
+        assert "tracing context: default_matmul_precision, now highest and before None" in messages(caplog)[0]
         phlox.vmap(lambda x: f(x), axis_name="i")(x32)
-        assert "mapped axes (('i', 3),), before ()" in messages(caplog)[0]
+        assert "mapped axes: now (('i', 3),) and before ()" in messages(caplog)[0]
     f(jnp.ones(4))
     assert not messages(caplog)
 

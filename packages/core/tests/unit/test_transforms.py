@@ -212,3 +212,20 @@ def test_random_keys_are_mapped():
     drawn = vmap(lambda k: phlox.random.normal(k, (2,)))(keys)
     for k, row in zip(keys, drawn, strict=True):
         np.testing.assert_array_equal(row, phlox.random.normal(k, (2,)))
+
+
+@pytest.mark.parametrize("transform", [jvp, grad, jacfwd, jacrev, hessian, vjp, linearize])
+def test_derivatives_at_python_numbers_give_way_in_promotions(transform):
+    run = {
+        jvp: lambda f: jvp(f, (1.0,), (1.0,))[1],
+        vjp: lambda f: vjp(f, 1.0)[1](1.0)[0],
+        linearize: lambda f: linearize(f, 1.0)[1](1.0),
+    }.get(transform, lambda f: transform(f)(1.0))
+    assert run(lambda x: x * x).weak_type
+    if transform in (jacfwd, jacrev):
+        assert transform(lambda x: x * jnp.ones(2))(1.0).weak_type == (transform is jacrev)
+
+
+def test_vmap_forms_no_words_for_calls_that_work(monkeypatch):
+    monkeypatch.setattr(phlox._api.arguments, "leaf_names", None)
+    assert vmap(lambda x, y: x + y, axis_size=2)(jnp.ones(2), y=jnp.ones(2)).tolist() == [2, 2]

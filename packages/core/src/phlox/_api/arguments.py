@@ -155,10 +155,21 @@ def leaf_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
 
 
 def check_arrays(
-    function: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any]
+    function: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    leaves: Sequence[Any],
+    values: bool = False,
 ) -> list[ShapedArray]:
-    """The types of all leaves. Raises `ArgumentError` naming the argument that cannot be an array."""
+    """The types of all leaves. Raises `ArgumentError` naming the argument that cannot be an array.
+
+    Where their `values` are needed, that is also one which only describes an array.
+    """
     avals = [typeof_value(x) for x in leaves]
+    if values:
+        described = [hasattr(x, "aval") and not isinstance(x, ArrayLike) for x in leaves]
+        avals = [None if only else aval for only, aval in zip(described, avals, strict=True)]
     for i, aval in enumerate(avals):
         if aval is None:
             name = leaf_names(fun, args, kwargs)[i]
@@ -185,6 +196,8 @@ def _reads_itself(x: Any) -> str:
 def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
     if hasattr(x, "__jax_array__"):
         return "x.__jax_array__(), or phlox.numpy.asarray(x)"
+    if hasattr(x, "aval"):
+        return "an array; or phlox.eval_shape, which takes types"
     if hasattr(x, "__dict__") and not isinstance(x, type | types.ModuleType) and not callable(x):
         # An object of a class of the user's, whose attributes may well be arrays.
         register = "phlox.tree_util.register_dataclass"

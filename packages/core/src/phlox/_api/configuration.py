@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .._base import config as settings
-from .._base.errors import ArgumentError, ConfigError
+from .._base.errors import ArgumentError, LateFlagError
 from .._xla import devices
 
 
@@ -28,11 +28,13 @@ class Config:
         """Does nothing: flags are not read from the command line. For programs that ask jax to do so."""
 
     def update(self, name: str, value: Any) -> None:
-        """Sets a flag for the process. Raises `ConfigError` for unknown flags and values, and when it is too late."""
+        """Sets a flag for the process. Raises `ConfigError` for unknown flags and values, `LateFlagError`
+        when it is too late."""
         short = name.removeprefix("jax_").removeprefix("phlox_")
         if short in ("num_cpu_devices", "platforms") and devices.started():
-            raise ConfigError(
-                f"{short} can only be set before the first device is used",
+            raise LateFlagError(
+                f"{name} config should be updated before backends are initialized, that is before the first device is "
+                "used",
                 instead=f"phlox.config.update({short!r}, ...) at the start, or the variable PHLOX_{short.upper()}",
             )
         settings.update(name, value)

@@ -90,7 +90,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
 
 def device_get(x: Any) -> Any:
-    """A tree of arrays as NumPy arrays; other leaves stay as they are.
+    """A tree of arrays, and of what else has ``__array__``, as NumPy arrays; other leaves stay as they are.
 
     >>> import phlox.numpy as jnp
     >>> device_get({"a": jnp.arange(2)})
@@ -98,14 +98,16 @@ def device_get(x: Any) -> Any:
     """
 
     def get(leaf: Any) -> Any:
-        return np.asarray(physical(leaf)) if type(leaf) is ArrayImpl else leaf
+        if type(leaf) is ArrayImpl:
+            return np.asarray(physical(leaf))
+        return np.asarray(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tracer) else leaf
 
     with asked():
         return pytree.tree_map(get, x)
 
 
 def block_until_ready(x: Any) -> Any:
-    """Waits until all arrays of a tree are computed; returns the tree.
+    """Waits until all arrays of a tree are computed, and other leaves that can wait are ready; returns the tree.
 
     Errors of the computations are raised here.
 
@@ -113,19 +115,31 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(jnp.ones(1))
     Array([1.], dtype=float32)
     """
-    arrays = [leaf for leaf in pytree.tree_leaves(x) if type(leaf) is ArrayImpl]
+    arrays: list[ArrayImpl] = []
+    for leaf in pytree.tree_leaves(x):
+        if type(leaf) is ArrayImpl:
+            arrays.append(leaf)
+        elif not isinstance(leaf, Tracer):
+            _ask(leaf, "block_until_ready")
     if arrays:
         wait(arrays)
     return x
 
 
+def _ask(x: Any, method: str) -> None:
+    """Calls a method of an object of whatever class, if it has it."""
+    called = getattr(x, method, None)
+    if called is not None:
+        called()
+
+
 def copy_to_host_async(x: Any) -> Any:
-    """Starts copying all arrays of a tree to the host; returns the tree.
+    """Starts copying all arrays of a tree, and other leaves that have the method, to the host; returns the tree.
 
     >>> copy_to_host_async([1.0])
     [1.0]
     """
     for leaf in pytree.tree_leaves(x):
-        if type(leaf) is ArrayImpl:
-            leaf.copy_to_host_async()
+        if not isinstance(leaf, Tracer):
+            _ask(leaf, "copy_to_host_async")
     return x

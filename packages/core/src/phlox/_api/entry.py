@@ -12,6 +12,7 @@ from .._base import pytree
 from .._base.native import native
 from .._base.pytree import PyTreeDef, flatten, reader
 from .._ir.avals import ShapedArray, scalar_aval
+from .._ir.dtypes import float0
 from .._ops.shape import copy
 from .._xla.array import Array, ArrayImpl, wrap, wrap_all
 from .._xla.compile import JaxRuntimeError
@@ -87,6 +88,16 @@ def call_order(x: Any, numbered: Any) -> list[int]:
     if (read := reader(kind)) is not None:
         return call_order(list(read(x)[1]), list(read(numbered)[1]))
     return flatten(numbered)[0]
+
+
+def _without_float0(program: Program, tree: PyTreeDef, made: bool) -> Callable[[list[Any]], Any]:
+    """The same where some results are derivatives of integers, which are NumPy's arrays: devices hold none such."""
+
+    def pack(results: list[Any]) -> Any:
+        arrays = results if made else wrap_all(results, program.out_avals, program.out_keys)
+        return tree.unflatten([np.asarray(x) if x.aval.dtype == float0 else x for x in arrays])
+
+    return pack
 
 
 def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
@@ -196,6 +207,8 @@ class Entry:
             (self.aval,), (self.key,) = program.out_avals, program.out_keys
         else:
             self.finish = _packing(program, out_tree)
+        if any(aval.dtype == float0 for aval in program.out_avals):
+            self.finish = _without_float0(program, out_tree, self.arranges)
 
     def filed(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""

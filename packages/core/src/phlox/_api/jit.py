@@ -11,28 +11,24 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from .._base import config, pytree, strictness
 from .._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
 from .._base.source import warn
 from .._base.tracebacks import trim
-from .._ir import dtypes
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
-from .._ir.jaxpr import ClosedJaxpr, Literal, hoist_consts, prune, with_literals
+from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from .._ops.call import jit_p
 from .._trace.axes import axis_env
 from .._trace.leaks import no_leaks
 from .._trace.refs import Ref
 from .._trace.staging import stage
 from .._trace.trace import Tracer, check_live
-from .._xla import permission
 from .._xla.array import Array, ArrayImpl
 from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
-from .._xla.hosts import as_array
+from .._xla.hosts import as_array, as_literal
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
@@ -42,7 +38,7 @@ from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
-from .stage_out import ShapeDtypeStruct, eval_shape
+from .stage_out import ShapeDtypeStruct, described, laid_out, shapes_of, with_static
 from .threaded import Threaded
 
 if TYPE_CHECKING:
@@ -216,8 +212,8 @@ class JitFunction:
         if kind is Ref:
             return Ref
         aval = typeof_value(x)
-        if aval is None:
-            arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
+        if aval is None or type(x) is ShapeDtypeStruct:
+            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, values=True)
         return aval
 
     @property
@@ -285,7 +281,7 @@ class JitFunction:
             trees.append(tree)
             return leaves
 
-        with on(self._store.account), timed(TRACE, "tracing", name), no_leaks(name):
+        with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
             jaxpr, consts = stage(
                 flat,
                 avals,
@@ -340,7 +336,7 @@ class JitFunction:
         if options.keep_unused:
             used = [True] * len(used)
         offset = len(consts)
-        numbers = [_number(c) if u else None for c, u in zip(consts, used, strict=False)]
+        numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]
         literals = {v: number for v, number in zip(jaxpr.invars, numbers, strict=False) if number is not None}
         jaxpr = with_literals(jaxpr, literals)
         used = [u and v not in literals for v, u in zip(jaxpr.invars, used, strict=True)]
@@ -419,7 +415,9 @@ class JitFunction:
             if not self._threads:
                 raise
             return self._thread(in_tree, statics, mine).run(leaves)
-        outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
+        outs = jit_p.bind(
+            *traced.consts, *described(leaves), jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False
+        )
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -447,7 +445,8 @@ class JitFunction:
         traced = self.guarded(self._trace, made.args, made.kwargs, made.statics, made.in_tree, avals)
         donated = self._donated(made.args, made.kwargs, made.statics)
         stages = _stages()
-        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, traced.closed.out_avals)
+        asked, out_avals = self._options.out_shardings, traced.closed.out_avals
+        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, out_avals, asked)
         return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
@@ -460,7 +459,8 @@ class JitFunction:
         avals = traced.closed.out_avals
         hidden = len(lowered.consts)
         stages = _stages()
-        call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, lowered.kept, hidden)
+        asked, kept = self._options.out_shardings, lowered.kept
+        call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, asked, kept, hidden)
 
         def run(program: Program) -> Callable[..., Any]:
             return lowered.entry(program).run
@@ -468,8 +468,10 @@ class JitFunction:
         return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the result; see `phlox.eval_shape`."""
-        return eval_shape(self.fun, *args, **kwargs)
+        """Shapes and dtypes of the result, with the shardings that are asked for; see `phlox.eval_shape`."""
+        args, kwargs, statics = self._split(args, kwargs)
+        call = with_static(self.fun, functools.partial(self._rebuild, statics)) if statics else self.fun
+        return laid_out(shapes_of(call, args, kwargs), self._options.out_shardings)
 
     def stats(self) -> Stats:
         """How many programs were traced and compiled for this function, how long that took, and how often they ran.
@@ -492,19 +494,6 @@ def _stages() -> Any:
     from . import stages
 
     return stages
-
-
-def _number(array: Array) -> Literal | None:
-    """An array without axes that a function closes over, as a number of its program.
-
-    None for those that have been put on a certain device, for keys, and where reading them is forbidden.
-    """
-    aval = array.aval
-    if aval.shape or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
-        return None
-    if array.is_deleted() or not permission.free("device_to_host"):
-        return None
-    return Literal(np.asarray(array), aval)
 
 
 def _key_of(x: Any, aval: ShapedArray) -> Key:

@@ -18,9 +18,11 @@ from .._trace.axes import AxisName, axis_env, only_axes
 from .._trace.leaks import no_leaks
 from .._trace.refs import Ref, lifted, threading, values
 from .._trace.staging import stage
+from .._trace.trace import recorder
 from .._transform.words import zeros
 from . import arguments
 from .flat import FlatFunction
+from .options import Prefix
 from .references import closed_over, places
 
 
@@ -102,6 +104,14 @@ def as_struct(x: Any) -> Any:
     )
 
 
+def described(leaves: Sequence[Any]) -> list[Any]:
+    """Arguments of a call in the running trace, where types stand for arrays if the program is only looked at."""
+    tracing = recorder()
+    if tracing is None:
+        return list(leaves)
+    return [tracing.described(x) if type(x) is ShapeDtypeStruct else x for x in leaves]
+
+
 def _of_arrays(tree: Any) -> Any:
     """A tree in which arrays stand for mere types."""
 
@@ -161,6 +171,7 @@ def make_jaxpr(
             return closed, out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         return closed
 
+    make.__module__ = "phlox"
     make.__name__, make.__qualname__ = f"make_jaxpr({make.__name__})", f"make_jaxpr({make.__qualname__})"
     return make
 
@@ -177,12 +188,40 @@ def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of ``fun(*args, **kwargs)``, without computing anything.
 
-    Returns a tree of `ShapeDtypeStruct`; arguments may be `ShapeDtypeStruct`s too.
+    Returns a tree of `ShapeDtypeStruct`, with the `out_shardings` of a jitted function; arguments may be
+    `ShapeDtypeStruct`s too.
 
     >>> import phlox.numpy as jnp
     >>> eval_shape(jnp.dot, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3,), "float32"))
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
+
+    jitted = getattr(fun, "_jit", None)
+    return shapes_of(fun, args, kwargs) if jitted is None else jitted.eval_shape(*args, **kwargs)
+
+
+def with_static(fun: Callable[..., Any], rebuild: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun` without its static arguments: `rebuild` makes all arguments out of the others."""
+
+    @wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        positional, keywords = rebuild(args, kwargs)
+        return fun(*positional, **keywords)
+
+    return call
+
+
+def laid_out(structs: Any, shardings: Prefix | None) -> Any:
+    """A tree of `ShapeDtypeStruct` with the shardings that were asked for."""
+    if shardings is None:
+        return structs
+    leaves, tree = flatten(structs)
+    places = zip(leaves, shardings.spread(structs), strict=True)
+    return tree.unflatten([x if place is None else x.update(sharding=place) for x, place in places])
+
+
+def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`eval_shape`, for a function that is not jitted."""
 
     def run(refs: Sequence[Ref]) -> Any:
         if not refs and not places(flatten((args, kwargs))[0]):

@@ -26,8 +26,8 @@ from .._xla.devices import Device
 from .._xla.layout import Format, Layout
 from .._xla.pipeline import Overrides
 from .._xla.program import Lowering
-from .options import CompilerOptions, as_overrides
-from .stage_out import struct_of
+from .options import CompilerOptions, Prefix, as_overrides
+from .stage_out import laid_out, struct_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Call:
         donated: frozenset[int],
         out_tree: PyTreeDef,
         out_avals: Sequence[ShapedArray],
+        out_shardings: Prefix | None,
         kept: Sequence[int] = (),
         hidden: int = 0,
     ):
@@ -87,6 +88,7 @@ class Call:
         self.donated = donated
         self.out_tree = out_tree
         self.out_avals = out_avals
+        self.out_shardings = out_shardings
         #: numbers of the leaves that the program reads; before them come `hidden` closed-over arrays
         self.kept = kept
         self.hidden = hidden
@@ -131,8 +133,9 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """The result as a tree of `ShapeDtypeStruct`."""
-        return self._call.out_tree.unflatten([struct_of(aval) for aval in self._call.out_avals])
+        """The result as a tree of `ShapeDtypeStruct`, with the shardings that were asked for."""
+        structs = self._call.out_tree.unflatten([struct_of(aval) for aval in self._call.out_avals])
+        return laid_out(structs, self._call.out_shardings)
 
 
 class Traced(Stage):

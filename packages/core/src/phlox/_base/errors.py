@@ -6,6 +6,7 @@
     ├── OptionError (ValueError)               an option with a value that it does not take
     │   └── PaddingError (RuntimeError)        a word that names no padding
     ├── ConfigError (AttributeError, ValueError) a flag that does not exist, or does not take this value
+    │   └── LateFlagError (RuntimeError)       a flag that is set after the devices are in use
     ├── CompilationError (RuntimeError)        XLA could not compile a program
     │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
     ├── ExportError (ValueError)               a function that cannot be exported, or not be read again
@@ -80,6 +81,7 @@ __all__ = [
     "JAXTypeError",
     "JaxprTypeError",
     "KeyReuseError",
+    "LateFlagError",
     "LeakedTracerError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
@@ -156,6 +158,10 @@ class PaddingError(OptionError, RuntimeError):
 
 class ConfigError(PhloxError, AttributeError, ValueError):
     """A flag that does not exist, or a value that it cannot take."""
+
+
+class LateFlagError(ConfigError, RuntimeError):
+    """A flag about devices is set when they are in use already. Fix: set it where the program begins."""
 
 
 class ObservationsError(ArgumentError, RuntimeError):

@@ -203,11 +203,11 @@ def say(message: str, *values: Any) -> None:
 
 
 @contextmanager
-def timed(event: str, doing: str, name: str) -> Iterator[None]:
-    """Records and logs how long a stage of the program `name` took, which is `doing` in words: "tracing"."""
+def timed(event: str, stage: str, name: str) -> Iterator[None]:
+    """Records and logs how long a stage of the program `name` took: "tracing %s for jit" in the words of JAX's logs."""
     start = time.time()
     yield
     end = time.time()
-    say("Finished %s of %s in %.9f sec", doing, name, end - start)
+    say(f"Finished {stage} in %.9f sec", name, end - start)
     record_event_duration_secs(event, end - start, fun_name=name)
     record_event_time_span(event, start, end, fun_name=name)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._base.errors import PhloxError
+from .._base.errors import JaxprTypeError
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Raises `PhloxError` when a variable is used before it has a value or given two, or a declared type is wrong."""
+    """Raises `JaxprTypeError` when a variable is used before it has a value or given two, or a type is wrong."""
     known: set[Var] = set()
 
     def define(v: Var, where: object) -> None:
         if v in known:
-            raise PhloxError(f"malformed program: a variable of type {v.aval.short} is given two values, by {where}")
+            raise JaxprTypeError(
+                f"malformed program: a variable of type {v.aval.short} is given two values, by {where}"
+            )
         known.add(v)
 
     for v in (*jaxpr.constvars, *jaxpr.invars):
@@ -36,7 +38,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 def _check_read(known: set[Var], atoms: Sequence[Atom], where: object) -> None:
     for v in atoms:
         if isinstance(v, Var) and v not in known:
-            raise PhloxError(f"malformed program: {where} reads a variable of type {v.aval.short} without a value")
+            raise JaxprTypeError(f"malformed program: {where} reads a variable of type {v.aval.short} without a value")
 
 
 def _check_types(eqn: JaxprEqn) -> None:
@@ -44,7 +46,7 @@ def _check_types(eqn: JaxprEqn) -> None:
     avals = list(found) if eqn.primitive.multiple_results else [found]
     declared = [v.aval for v in eqn.outvars]
     if avals != declared:
-        raise PhloxError(
+        raise JaxprTypeError(
             f"malformed program: {eqn} declares {[a.short for a in declared]}, but gives {[a.short for a in avals]}",
             where=eqn.source_info,
         )

@@ -79,6 +79,10 @@ class JaxprTrace(Trace):
         """An array or number that is not the result of an operation, as a value of this program."""
         return JaxprTracer(self, self._constant(x, aval) if aval.shape else Literal(x, aval))
 
+    def described(self, x: Any) -> JaxprTracer:
+        """The same for what describes an array: a program that holds it can be looked at, and not be compiled."""
+        return JaxprTracer(self, self._constant(x, x.aval))
+
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
         var = self.constants.get(id(x))
         if var is None:

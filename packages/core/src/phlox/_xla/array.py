@@ -292,7 +292,8 @@ def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], keys: Iterable[K
 def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:
     """The error for a use of an array whose buffer is gone."""
     return errors.DeletedArrayError(
-        f"{argument} of type {array.aval.short} has been deleted, or donated to a computation",
+        f"Array has been deleted with shape={array.aval.str_short(False)}: {argument} was "
+        "deleted, or donated to a computation",
         instead="use the result of that computation, or leave the argument out of donate_argnums",
         aval=array.aval,
     )
@@ -309,17 +310,20 @@ def put(x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committe
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
-    """The same elements, laid out as `sharding` says."""
+    """The same elements, laid out as `sharding` says: `array` itself where it lies so."""
     array._check_alive()
     here = array.sharding
     buf = array._buf
+    key = key_for(array.aval, sharding, committed)
+    if key == array._key:
+        return array
     if here != sharding:
         if not transfer.is_whole(here, array.aval.physical.shape):
             from .across import move_across  # which needs arrays
 
             return move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
-    return wrap(buf, array.aval, key_for(array.aval, sharding, committed))
+    return wrap(buf, array.aval, key)
 
 
 def physical(array: Array) -> Array:
@@ -375,8 +379,7 @@ def _repr(array: Array) -> str:
     """``Array([1., 2.], dtype=float32)``, as JAX prints it."""
     aval = array.aval
     tail = f"dtype={aval.dtype.name}" + (", weak_type=True)" if aval.weak_type else ")")
-    if array.is_deleted():
-        return f"Array(shape={aval.shape}, {tail[:-1]}, deleted)"
+    array._check_alive()
     if not array._is_shown():
         return f"Array(shape={aval.shape}, {tail[:-1]}, sharding={array.sharding})"
     if isinstance(aval.dtype, ExtendedDtype):

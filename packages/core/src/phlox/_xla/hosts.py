@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import UnexpectedTracerError
+from .._base.errors import ArgumentError, UnexpectedTracerError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._ir.jaxpr import Literal
 from .._trace.trace import Tracer, check_live, not_an_array
+from . import permission
 from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512
@@ -47,11 +49,30 @@ def as_array(x: Any) -> Array:
     aval = typeof_value(x)
     if aval is None:
         raise not_an_array(x, "an operand")
+    if hasattr(x, "aval"):
+        raise ArgumentError(
+            f"A {type(x).__name__} does not have a value and cannot be used as a constant in a JAX function: {x!r}",
+            instead="an array",
+            value=x,
+        )
     try:
         value = np.asarray(x, aval.dtype)
     except OverflowError:  # of NumPy's, which names no line
         raise dtypes.too_large(x, aval.dtype) from None
     return put(value, aval)
+
+
+def as_literal(array: Array) -> Literal | None:
+    """An array without axes that a function closes over, as a number of its program.
+
+    None for those that have been put on a certain device, for keys, and where reading them is forbidden.
+    """
+    aval = array.aval
+    if aval.shape or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
+        return None
+    if array.is_deleted() or not permission.free("device_to_host"):
+        return None
+    return Literal(np.asarray(array), aval)
 
 
 def scalar(x: Any) -> Array:

@@ -232,8 +232,9 @@ class Lowering(NamedTuple):
         private = bool(module.callbacks or module.kept)
         if private:  # what the text refers to belongs to the module that it was written with
             text, module = self.located()
-        say("Compiling %s for arguments of types %s", self.name, ", ".join(aval_of(key).short for key in self.keys))
-        with timed(COMPILE, "compilation", self.name):
+        types = ", ".join(aval_of(key).short for key in self.keys)
+        say("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
+        with timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             executable = compile_text(
                 text,
                 self.where.devices,
@@ -273,7 +274,7 @@ def lower(
     if watched():
         donated = frozenset()
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings)
-    with timed(LOWER, "lowering", name):
+    with timed(LOWER, "lowering of jit(%s)", name):
         text, module = write()
     located = functools.partial(write, locations=True)
     avals = [v.aval for v in jaxpr.outvars]

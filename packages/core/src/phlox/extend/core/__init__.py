@@ -7,27 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.errors import ConcretizationTypeError
+from ..._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.effects import Effect, Effects, no_effects
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
 from ..._ir.primitive import Primitive as _Primitive
+from ..._trace.checks import check_jaxpr
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer
 from ..._xla.array import Array
+from ...lax._tokens import Token
 from . import primitives
 
 __all__ = [
     "ClosedJaxpr",
     "Effect",
     "Effects",
+    "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
+    "JaxprTypeError",
     "Literal",
     "Primitive",
+    "Token",
     "Var",
     "array_types",
+    "check_jaxpr",
     "concrete_or_error",
     "jaxpr_as_fun",
     "jaxprs_in_params",
