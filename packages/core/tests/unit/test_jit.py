@@ -566,6 +566,6 @@ def test_the_shape_of_a_result_says_where_it_will_lie():
     x = np.ones(3, np.float32)
     place = phlox.sharding.SingleDeviceSharding(phlox.devices()[1])
     f = phlox.jit(lambda y, n: {"a": y * n, "b": y}, static_argnums=1, out_shardings={"a": place, "b": None})
-    for got in (f.eval_shape(x, 2), phlox.eval_shape(f, X, 2), f.trace(x, 2).out_info, f.lower(x, 2).out_info):
+    for got in (f.eval_shape(x, 2), phlox.eval_shape(f, x, 2), f.trace(x, 2).out_info, f.lower(x, 2).out_info):
         assert (got["a"].sharding, got["b"].sharding) == (place, None)
         assert got["a"].shape == x.shape

@@ -22,7 +22,7 @@ from .._trace.leaks import no_leaks
 from .._trace.trace import typeof
 from .._transform.jvp import jvp as jvp_flat
 from .._transform.linearize import linearize as linearize_flat
-from .._transform.transpose import Linear, backward_pass
+from .._transform.transpose import Linear, Unwanted, backward_pass
 from .._transform.words import Zero, instantiate
 from . import arguments
 from .flat import FlatFunction
@@ -278,6 +278,10 @@ class Pullback:
                 instead="one cotangent with the structure of the result: f_vjp((ct_1, ct_2)) for a tuple",
                 argument="cotangent",
             )
+        return self.in_tree.unflatten(self.flat(self._checked(cotangent)))
+
+    def _checked(self, cotangent: Any) -> list[Any]:
+        """The leaves of a cotangent, which must have the structure and types of the result."""
         given, tree = flatten(cotangent)
         pytree.check_same(
             self.out_tree,
@@ -286,11 +290,10 @@ class Pullback:
             f"result of {self.name}",
             instead=f"a cotangent of structure {self.out_tree}, got {tree}",
         )
-        checked = [
+        return [
             _as_tangent(ct, a, f"number {i}", _OF_PULLBACK)
             for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
         ]
-        return self.in_tree.unflatten(self.flat(checked))
 
     def with_refs(self, *wishes: Any) -> Callable[[Any], Any]:
         """The same map, with a wish for each leaf of the arguments (see `phlox.ad`).
@@ -308,19 +311,28 @@ class Pullback:
         pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
-            from .ad import deliver
+            from .ad import DontWant, deliver
 
-            return self.in_tree.unflatten(deliver(self.in_tree.flatten_up_to(self(cotangent)), places))
+            wanted = [not isinstance(place, DontWant) for place in places]
+            return self.in_tree.unflatten(deliver(self.flat(self._checked(cotangent), wanted), places))
 
         return deliver_all
 
-    def flat(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Cotangents of the leaves of the arguments."""
+    def flat(self, cotangents: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
+        """Cotangents of the leaves of the arguments; None for those that are not wanted."""
         present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
-        args = [Linear(v.aval) for v in self.jaxpr.invars]
+        wishes = [True] * len(self.in_avals) if wanted is None else wanted
+        has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
+        asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
+        args = [
+            Linear(v.aval) if wish else Unwanted(v.aval) for wish, v in zip(asked, self.jaxpr.invars, strict=True)
+        ]
         with within(_TRANSPOSE):
             found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
-        return [_result(next(found) if dtypes.is_inexact(a.dtype) else Zero(a.tangent()), a) for a in self.in_avals]
+        per_leaf = [next(found) if has else Zero(a.tangent()) for has, a in zip(has_derivative, self.in_avals)]
+        return [
+            _result(ct, a) if wish else None for ct, a, wish in zip(per_leaf, self.in_avals, wishes, strict=True)
+        ]
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"

@@ -150,20 +150,29 @@ class Primitive:
         names them; rules of users' primitives raise what they raise."""
         rule = self.rule("types")
         try:
-            return rule(*avals, **params)
+            found = rule(*avals, **params)
         except PhloxError:
             raise
         except MISTAKES as error:
             if not of_the_library(rule):
                 raise
             raise refused_parameters(self, avals, params, error) from error
+        if (type(found) is ShapedArray) is self.multiple_results:
+            raise OptionError(
+                f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results: "
+                f"the rule types returned {found!r}",
+                instead="a list of types" if self.multiple_results else "the type alone",
+                primitive=self.name,
+            )
+        return found
 
     def rule(self, name: str) -> Callable[..., Any]:
         """The rule of this name, or an error that says it is missing."""
         found = getattr(self, name)
         if found is None:
+            missing, needed_for = _MISSING.get(name, (f"Rule {name} for {{}} not implemented", "this"))
             raise MissingRuleError(
-                f"primitive {self.name!r} has no {name} rule, so {_NEEDED_FOR.get(name, 'this')} cannot pass it",
+                f"{missing.format(repr(self.name))}: it has no {name} rule, so {needed_for} cannot pass it",
                 primitive=self.name,
                 rule=name,
             )
@@ -205,12 +214,18 @@ def refused_parameters(
 
 _TYPED_LIMIT = 4096
 
-_NEEDED_FOR = {
-    "jvp": "differentiation",
-    "transpose": "reverse-mode differentiation",
-    "batch": "vmap",
-    "lower": "compilation",
-    "extend": "an array of PRNG keys",
+#: what errors say of a missing rule, in JAX's words, and what needs it
+_MISSING = {
+    "types": ("Abstract evaluation for {} not implemented", "tracing"),
+    "jvp": ("Differentiation rule for {} not implemented", "differentiation"),
+    "transpose": (
+        "Transpose rule (for reverse-mode differentiation) for {} not implemented",
+        "reverse-mode differentiation",
+    ),
+    "batch": ("Batching rule for {} not implemented", "vmap"),
+    "lower": ("Lowering rule for primitive {} not found", "compilation"),
+    "eager": ("Evaluation rule for {} not implemented", "a call outside of transformations"),
+    "extend": ("Rule extend for {} not implemented", "an array of PRNG keys"),
 }
 
 

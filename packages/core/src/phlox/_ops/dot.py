@@ -38,9 +38,10 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
     def __repr__(self) -> str:
-        return self.name
+        return f"Precision.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self.name
 
 
 _WORDS = {

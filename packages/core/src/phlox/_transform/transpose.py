@@ -29,6 +29,12 @@ class Linear:
         return f"Linear({self.aval.short})"
 
 
+class Unwanted(Linear):
+    """The same for an argument whose cotangent nobody asks for."""
+
+    __slots__ = ()
+
+
 def is_linear(x: Any) -> bool:
     """True for the placeholder of an argument that is being transposed."""
     return type(x) is Linear
@@ -38,13 +44,17 @@ def is_linear(x: Any) -> bool:
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of `args` (None where the argument is not `Linear`), given those of the outputs.
 
-    Cotangents may be `Zero`. Equations that no `Linear` argument reaches are evaluated first.
+    Cotangents may be `Zero`. Equations that no `Linear` argument reaches are evaluated first. For an `Unwanted` argument
+    it is `Zero`, and what only it would need is not computed.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Var] = set()
+    wanted: set[Var] = set()
     for v, arg in zip(jaxpr.invars, args, strict=True):
-        if type(arg) is Linear:
+        if isinstance(arg, Linear):
             linear.add(v)
+            if type(arg) is Linear:
+                wanted.add(v)
         else:
             values[v] = arg
 
@@ -58,7 +68,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     for eqn in jaxpr.eqns:
         if any(v in linear for v in eqn.invars if type(v) is Var):
             linear.update(eqn.outvars)
-            backward.append(eqn)
+            if any(v in wanted for v in eqn.invars if type(v) is Var):
+                wanted.update(eqn.outvars)
+                backward.append(eqn)
         else:
             with width(eqn) if wide else none:
                 out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
@@ -67,7 +79,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     gathered: dict[Var, Any] = {}
 
     def give(v: Atom, cotangent: Any) -> None:
-        if isinstance(v, Var) and v in linear and cotangent is not None and type(cotangent) is not Zero:
+        if isinstance(v, Var) and v in wanted and cotangent is not None and type(cotangent) is not Zero:
             gathered[v] = add(gathered[v], cotangent) if v in gathered else cotangent
 
     for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
@@ -86,6 +98,6 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
                 give(operand, cotangent)
     return [
-        gathered.get(v, Zero(v.aval)) if type(arg) is Linear else None
+        gathered.get(v, Zero(v.aval)) if isinstance(arg, Linear) else None
         for v, arg in zip(jaxpr.invars, args, strict=True)
     ]

@@ -44,6 +44,8 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any])
 
 def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], key: Any) -> Program:
     invars = [Var(x.aval) for x in arrays]
+    if primitive.lower is None:
+        primitive.rule("eager")  # which raises, as there is none
     avals = primitive.find_types(tuple(v.aval for v in invars), params)
     outvars = [Var(a) for a in avals] if primitive.multiple_results else [Var(avals)]
     jaxpr = Jaxpr([], invars, outvars, [JaxprEqn(list(invars), outvars, primitive, params)])
