@@ -168,6 +168,31 @@ FUNCTIONS = {
     "custom_jvp": (lambda m, x: _custom(m)(x), V),
     "vmapped dot": (lambda m, x: m.vmap(lambda r: r @ r)(x), M),
     "vmapped, second axis": (lambda m, x: m.vmap(lambda r: r * 2, 1, 0)(x), M),
+    "cond with shared constants": (
+        lambda m, x, y: m.lax.cond(x > 0, lambda a, _: a + y + x, lambda _, b: b - y, x + 1.0, x + 2.0),
+        np.float32(1),
+        2.0,
+    ),
+    "cond with a constant each": (
+        lambda m, x, y, z: m.lax.cond(x > 0, lambda a: a + y, lambda a: a - z, x),
+        np.float32(1),
+        np.float32(2),
+        3.0,
+    ),
+    "switch with shared constants": (
+        lambda m, i, x, y: m.lax.switch(i, [lambda a: a * y, lambda a: a - x, lambda a: a + x + y], x),
+        1,
+        V,
+        V,
+    ),
+    "converted to what it is": (
+        lambda m: m.lax.convert_element_type(m.lax.convert_element_type(V, "float32"), "float32"),
+    ),
+    "converted number": (lambda m: m.lax.convert_element_type(3.0, "float16"),),
+    "broadcast to what it is": (
+        lambda m: (m.lax.broadcast(np.float32(3), ()), m.lax.broadcast_in_dim(V, V.shape, (0,))),
+    ),
+    "precise dot": (lambda m, x: m.numpy.dot(x, x, precision="highest"), V),
     "vmapped, one argument": (lambda m, x, y: m.vmap(lambda r, s: r + s, (0, None))(x, y), M, V),
 }
 

@@ -7,12 +7,14 @@ import re
 import warnings
 
 import jax
+import jax.extend
+import jax.interpreters.ad
 import numpy as np
 import pytest
 
 import phlox
-
-MODULES = {"jax": jax, "phlox": phlox}
+import phlox.extend.core
+import phlox.interpreters.ad
 
 
 class Unregistered:
@@ -127,7 +129,37 @@ TRACERS = {
     "The truth value of an empty array is ambiguous": lambda m: m.jit(bool)(ones(m, 0)),
     "The truth value of an array with more than one element is ambiguous": lambda m: bool(ones(m, 2)),
 }
-ROWS = {**DERIVATIVES, **MAPS, **ARGUMENTS, **TRACERS}
+
+
+def primitive(m, eager=True, types=None, name="foo"):
+    made = m.extend.core.Primitive(name)
+    if types is not None:
+        made.def_abstract_eval(types)
+    if eager:
+        made.def_impl(lambda x: x)
+    return made
+
+
+def linear(m):
+    made = primitive(m, types=lambda x: x)
+    m.interpreters.ad.defjvp(made, lambda g, x: made.bind(g))
+    return made
+
+
+RULES = {
+    "Evaluation rule for 'foo' not implemented": lambda m: primitive(m, eager=False).bind(1.0),
+    "Abstract evaluation for 'foo' not implemented": lambda m: m.jit(primitive(m).bind)(1.0),
+    "Differentiation rule for 'foo' not implemented": lambda m: m.grad(primitive(m).bind)(1.0),
+    "Batching rule for 'foo' not implemented": lambda m: m.vmap(primitive(m).bind)(ones(m, 2)),
+    "rule for primitive 'foo' not found": lambda m: m.jit(primitive(m, types=lambda x: x).bind)(1.0),
+    "Transpose rule (for reverse-mode differentiation) for 'foo' not implemented": lambda m: m.grad(linear(m).bind)(
+        1.0
+    ),
+    "foo.abstract_eval() method should return a tuple or a list iff foo.multiple_results": lambda m: m.jit(
+        primitive(m, types=lambda x: [x]).bind
+    )(1.0),
+}
+ROWS = {**RULES, **DERIVATIVES, **MAPS, **ARGUMENTS, **TRACERS}
 
 
 def refusal(module, call):

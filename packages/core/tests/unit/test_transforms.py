@@ -229,3 +229,13 @@ def test_derivatives_at_python_numbers_give_way_in_promotions(transform):
 def test_vmap_forms_no_words_for_calls_that_work(monkeypatch):
     monkeypatch.setattr(phlox._api.arguments, "leaf_names", None)
     assert vmap(lambda x, y: x + y, axis_size=2)(jnp.ones(2), y=jnp.ones(2)).tolist() == [2, 2]
+
+
+def test_what_nobody_wants_of_a_pullback_is_not_computed():
+    out, pullback = vjp(lambda x, y: x * y, X, Y)
+    wished = pullback.with_refs(phlox.ad.DontWant(), phlox.ad.GradValue())
+    found = jit(lambda: wished(out)).trace()
+    assert [eqn.primitive.name for eqn in found.jaxpr.eqns] == ["mul"]
+    nothing, of_y = wished(out)
+    assert nothing == phlox.ad.DidntWant()
+    close(of_y, pullback(out)[1])

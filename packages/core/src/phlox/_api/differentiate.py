@@ -324,15 +324,12 @@ class Pullback:
         wishes = [True] * len(self.in_avals) if wanted is None else wanted
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
         asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
-        args = [
-            Linear(v.aval) if wish else Unwanted(v.aval) for wish, v in zip(asked, self.jaxpr.invars, strict=True)
-        ]
+        args = [Linear(v.aval) if wish else Unwanted(v.aval) for wish, v in zip(asked, self.jaxpr.invars, strict=True)]
         with within(_TRANSPOSE):
             found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
-        per_leaf = [next(found) if has else Zero(a.tangent()) for has, a in zip(has_derivative, self.in_avals)]
-        return [
-            _result(ct, a) if wish else None for ct, a, wish in zip(per_leaf, self.in_avals, wishes, strict=True)
-        ]
+        leaves = zip(self.in_avals, has_derivative, wishes, strict=True)
+        per_leaf = [(next(found) if has else Zero(a.tangent()), a, wish) for a, has, wish in leaves]
+        return [_result(ct, a) if wish else None for ct, a, wish in per_leaf]
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"

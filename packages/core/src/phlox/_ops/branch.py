@@ -6,7 +6,7 @@ and what it gives is made alike again: where one branch has a tangent, a batch a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._ir import dtypes
@@ -88,23 +88,33 @@ def _bind(index: Any, branches: Branches, operands: Sequence[Any]) -> list[Any]:
     """`cond` of branches whose constants are concrete: they become operands of all."""
     if not any(branch.consts for branch in branches):
         return cond.bind(index, *operands, branches=branches)
-    consts = [c for branch in branches for c in branch.consts]
-    avals, lifted, start = tuple(typeof(c) for c in consts), [], 0
-    for branch in branches:
-        lifted.append(with_constants(branch, avals, start))
-        start += len(branch.consts)
-    return cond.bind(index, *consts, *operands, branches=tuple(lifted))
+    consts, lifted = with_shared_constants(branches, range(len(branches)))
+    return cond.bind(index, *consts, *operands, branches=lifted)
 
 
-def with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], start: int) -> ClosedJaxpr:
-    """The branch as a program of the constants of all branches, of which its own begin at `start`, and the operands."""
+def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int]) -> tuple[list[Any], Branches]:
+    """The constants of all branches, each once, in the order in which branches in this `order` have them; and the
+    branches as programs of these constants and the operands.
+    """
+    places: dict[int, int] = {}
+    consts: list[Any] = []
+    for c in (c for number in order for c in branches[number].consts):
+        if id(c) not in places:
+            places[id(c)] = len(consts)
+            consts.append(c)
+    avals = tuple(typeof(c) for c in consts)
+    return consts, tuple(_with_constants(b, avals, tuple(places[id(c)] for c in b.consts)) for b in branches)
+
+
+def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
+    """The branch as a program of constants of these types, of which its own are at `places`, and the operands."""
 
     def make() -> ClosedJaxpr:
-        before, own = [Var(a) for a in avals[:start]], branch.jaxpr.constvars
-        after = [Var(a) for a in avals[start + len(own) :]]
-        return ClosedJaxpr(branch.jaxpr.replace(constvars=[], invars=[*before, *own, *after, *branch.jaxpr.invars]))
+        own = dict(zip(places, branch.jaxpr.constvars, strict=True))
+        constants = [own.get(i) or Var(aval) for i, aval in enumerate(avals)]
+        return ClosedJaxpr(branch.jaxpr.replace(constvars=[], invars=[*constants, *branch.jaxpr.invars]))
 
-    return memoized(branch.jaxpr, ("with constants", avals, start), make)
+    return memoized(branch.jaxpr, ("with constants", avals, places), make)
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) -> tuple[list[Any], list[Any]]:

@@ -44,8 +44,8 @@ def is_linear(x: Any) -> bool:
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of `args` (None where the argument is not `Linear`), given those of the outputs.
 
-    Cotangents may be `Zero`. Equations that no `Linear` argument reaches are evaluated first. For an `Unwanted` argument
-    it is `Zero`, and what only it would need is not computed.
+    Cotangents may be `Zero`. Equations that no `Linear` argument reaches are evaluated first. That of an `Unwanted`
+    argument is `Zero`, and what only it would need is not computed.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Var] = set()

@@ -58,7 +58,7 @@ def cond(
         # As in JAX: cond(pred, true_operand, true_fun, false_operand, false_fun), each function with its own operand.
         operands, (true_fun, false_fun) = (true_fun, operands[0]), (false_fun, operands[1])
         true_fun, false_fun = _of_one("true_fun", true_fun, 0), _of_one("false_fun", false_fun, 1)
-    return choice("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), operands)
+    return choice("cond", [false_fun, true_fun], ["false_fun", "true_fun"], _truth(pred), operands, (1, 0))
 
 
 def _of_one(role: str, fun: Callable[..., Any], place: int) -> Callable[..., Any]:
@@ -120,18 +120,23 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
 
 
 def choice(
-    function: str, funs: Sequence[Callable[..., Any]], roles: Sequence[str], index: Any, operands: tuple[Any, ...]
+    function: str,
+    funs: Sequence[Callable[..., Any]],
+    roles: Sequence[str],
+    index: Any,
+    operands: tuple[Any, ...],
+    order: Sequence[int] | None = None,
 ) -> Any:
-    """The branches with the references that they use passed in and out."""
-    given = funs
+    """The branches with the references that they use passed in and out; traced in this `order`, if there is one."""
+    given, order = funs, range(len(funs)) if order is None else order
     funs, operands = closed_over(funs, operands)
 
     def run(refs: Sequence[Ref]) -> Any:
         if not refs:
             leaves, tree = operands_of(function, given[-1], operands)
-            return _branches(function, funs, roles, index, leaves, tree)
+            return _branches(function, funs, roles, index, leaves, tree, order)
         leaves, tree = operands_of(function, given[-1], (values(refs), *operands))
-        out, state = _branches(function, [lifted(f, refs) for f in funs], roles, index, leaves, tree)
+        out, state = _branches(function, [lifted(f, refs) for f in funs], roles, index, leaves, tree, order)
         write_all(refs, state)
         return out
 
@@ -139,10 +144,17 @@ def choice(
 
 
 def _branches(
-    function: str, funs: Sequence[Callable[..., Any]], roles: Sequence[str], index: Any, leaves: list[Any], tree: Any
+    function: str,
+    funs: Sequence[Callable[..., Any]],
+    roles: Sequence[str],
+    index: Any,
+    leaves: list[Any],
+    tree: Any,
+    order: Sequence[int],
 ) -> Any:
     avals = [typeof(x) for x in leaves]
-    programs = [staged(function, role, fun, tree, avals) for role, fun in zip(roles, funs, strict=True)]
+    made = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
+    programs = [made[i] for i in range(len(funs))]
     first = programs[0]
     for role, other in zip(roles[1:], programs[1:], strict=True):
         what = f"{function}: {role} ({other.name}) and {roles[0]} ({first.name}) must return the same structure"
@@ -153,15 +165,18 @@ def _branches(
         return first.out_tree.unflatten([own(x) for x in outs])
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
-    consts = [c for one in programs for c in one.consts]
-    const_avals, start, branches = tuple(typeof(c) for c in consts), 0, []
-    for one, program in zip(programs, closed, strict=True):
-        width, invars = len(one.consts), program.jaxpr.invars
-        opened = ClosedJaxpr(program.jaxpr.replace(constvars=invars[:width], invars=invars[width:]), one.consts)
-        branches.append(branch.with_constants(opened, const_avals, start) if consts else program)
-        start += width
-    outs = iter(branch.cond.bind(index, *consts, *leaves, branches=tuple(branches)))
+    consts, branches = [], tuple(closed)
+    if any(one.consts for one in programs):
+        opened = [_opened(program, one.consts) for one, program in zip(programs, closed, strict=True)]
+        consts, branches = branch.with_shared_constants(opened, order)
+    outs = iter(branch.cond.bind(index, *consts, *leaves, branches=branches))
     return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
+
+
+def _opened(program: ClosedJaxpr, consts: list[Any]) -> ClosedJaxpr:
+    """A program whose constants are its first arguments with constants of its own."""
+    width, invars = len(consts), program.jaxpr.invars
+    return ClosedJaxpr(program.jaxpr.replace(constvars=invars[:width], invars=invars[width:]), consts)
 
 
 def _returned(branches: Sequence[ClosedJaxpr], widths: Sequence[int]) -> list[int | None]:

@@ -34,8 +34,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array(1, dtype=int32)
     """
     wanted = dtypes.user_dtype(new_dtype)
-    operand = ops.wrapped(check_one("convert_element_type", operand), wanted)
-    return ops.convert_element_type(operand, new_dtype=wanted, weak_type=False)
+    operand = ops.own(ops.wrapped(check_one("convert_element_type", operand), wanted))
+    aval = operand.aval
+    return operand if aval.dtype == wanted and not aval.weak_type else ops.converted(operand, wanted, False)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
@@ -79,6 +80,8 @@ def broadcast(operand: Any, sizes: Ints) -> Any:
     """
     operand = check_one("broadcast", operand)
     sizes = as_shape(sizes, "broadcast")
+    if not sizes:
+        return ops.own(operand)
     shape = type_of(operand).shape
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return ops.broadcast_in_dim(operand, shape=(*sizes, *shape), broadcast_dimensions=dims)
@@ -93,8 +96,10 @@ def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> A
            [1, 1]], dtype=int32)
     """
     operand = check_one("broadcast_in_dim", operand)
-    dims = tuple(int(i) for i in broadcast_dimensions)
-    return ops.broadcast_in_dim(operand, shape=as_shape(shape), broadcast_dimensions=dims)
+    dims, shape = tuple(int(i) for i in broadcast_dimensions), as_shape(shape)
+    if shape == type_of(operand).shape and dims == tuple(range(len(shape))):
+        return ops.own(operand)
+    return ops.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
 
 
 def squeeze(array: Any, dimensions: Ints) -> Any:
