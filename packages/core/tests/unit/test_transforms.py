@@ -239,3 +239,16 @@ def test_what_nobody_wants_of_a_pullback_is_not_computed():
     nothing, of_y = wished(out)
     assert nothing == phlox.ad.DidntWant()
     close(of_y, pullback(out)[1])
+
+
+def test_closed_over_arrays_are_shown_where_they_are_used_if_a_flag_says_so():
+    def closing(x):
+        return jnp.sin(X) + x, Y
+
+    with phlox._base.config.scope(use_simplified_jaxpr_constants=True):
+        program = make_jaxpr(closing)(1.0)
+    assert "sin [...]:f32[3]" in str(program)
+    assert program.consts == []
+    assert str(program.jaxpr.outvars[1]) == "[...]:f32[3]"
+    close(phlox.core.eval_jaxpr(program.jaxpr, [], 1.0), closing(1.0))
+    assert make_jaxpr(closing).__module__ == "phlox"

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._base import pytree
+from .._base import config, pytree
 from .._base.errors import ArgumentError, ShapeError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped, typeof_value
-from .._ir.jaxpr import ClosedJaxpr
+from .._ir.jaxpr import ClosedJaxpr, Literal, with_literals
 from .._ops.shape import own
 from .._trace.axes import AxisName, axis_env, only_axes
 from .._trace.leaks import no_leaks
@@ -167,6 +167,10 @@ def make_jaxpr(
 
         with only_axes((*_env(), *(axis_env or ()))):
             closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
+        if config.current().use_simplified_jaxpr_constants:
+            jaxpr = closed.jaxpr.replace(constvars=[])
+            literals = [Literal(c, v.aval) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)]
+            closed = ClosedJaxpr(with_literals(jaxpr, dict(zip(closed.jaxpr.constvars, literals, strict=True))), [])
         if return_shape:
             return closed, out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         return closed

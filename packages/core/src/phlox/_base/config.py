@@ -151,6 +151,9 @@ FLAGS: dict[str, Flag] = {
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
+    "use_simplified_jaxpr_constants": Flag(
+        _boolean, False, True, "make_jaxpr shows arrays that are closed over where they are used."
+    ),
     "allow_f16_reductions": Flag(_boolean, True, True, "False refuses sums of float16 and bfloat16.", True),
     # PRNG keys.
     "legacy_prng_key": Flag(_one_of("allow", "warn", "error"), "allow", True, "What to do with keys that are uint32."),

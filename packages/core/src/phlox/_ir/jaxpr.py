@@ -35,7 +35,7 @@ class Var:
 
 
 class Literal:
-    """A scalar constant written into an equation: ``2.0:f32[]``."""
+    """A constant written into an equation, as numbers are: ``2.0:f32[]``; arrays only where a flag asks for it."""
 
     __slots__ = ("aval", "val")
 
@@ -44,7 +44,8 @@ class Literal:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"{np.asarray(self.val).item()}:{self.aval.short}"
+        value = "[...]" if self.aval.shape else np.asarray(self.val).item()
+        return f"{value}:{self.aval.short}"
 
 
 Atom = Var | Literal

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._base.source import scope_text
 from .jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
 from .pretty import Break, Doc, Group, Nest, join, render
@@ -50,7 +48,7 @@ class _Printer:
 
     def name(self, v: Atom) -> str:
         if isinstance(v, Literal):
-            return _literal(v)
+            return repr(v)
         name = self.names.get(v)
         if name is None:
             name = self.fresh()
@@ -160,8 +158,3 @@ def _unread(jaxpr: Jaxpr) -> set[Var]:
     for eqn in jaxpr.eqns:
         bound.difference_update(v for v in eqn.invars if type(v) is Var)
     return bound.difference(v for v in jaxpr.outvars if type(v) is Var)
-
-
-def _literal(literal: Literal) -> str:
-    value = np.asarray(literal.val)
-    return f"{value.item()}:{literal.aval.short}"
