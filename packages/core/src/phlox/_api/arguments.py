@@ -7,8 +7,11 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, StaticArgumentError
+from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ops.shape import own
 from .._trace.trace import ArrayLike
@@ -217,6 +220,18 @@ def _static(function: str, fun: Callable[..., Any], name: str) -> str:
     if function == "pmap" and head in names:
         return f"static_broadcasted_argnums={names.index(head)} if it decides what is computed"
     return ""
+
+
+def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    """Raises `NumberRangeError` for an integer that arrays of integers cannot hold."""
+    dtype = dtypes.python_scalar_dtype(int)
+    limits = np.iinfo(dtype)
+    for x, name in zip(leaves, names, strict=True):
+        if type(x) is int and not limits.min <= x <= limits.max:
+            where = (
+                "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is"
+            )
+            raise dtypes.too_large(x, dtype, f"{where} {name}: ") from None
 
 
 def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:

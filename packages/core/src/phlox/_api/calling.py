@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._base import config, source  # noqa: F401  (`CALL` reads config, and others below)
 from .._base.config import overridden  # noqa: F401
+from .._base.errors import NumberRangeError
 from .._base.wrapping import COMPILED, wraps
 from .._ir.primitive import tracing
 from .._xla.array import ArrayImpl  # noqa: F401
@@ -31,7 +32,7 @@ from .parameters import MISSING, Parameters
 if TYPE_CHECKING:
     from .jit import JitFunction
 
-FAILURES = (JaxRuntimeError, ValueError, RuntimeError)
+FAILURES = (JaxRuntimeError, ValueError, RuntimeError, NumberRangeError)
 
 #: a jitted function that is called again; `_text` fills in what depends on its parameters
 CALL = """\

@@ -74,14 +74,14 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     """
     leaves, tree = pytree.flatten(x)
 
-    def spread(prefix: Any) -> list[Any]:
-        return pytree.broadcast_prefix(prefix, x, is_leaf=_is_place)
+    def spread(what: str, prefix: Any) -> list[Any]:
+        return pytree.spread(f"device_put {what}", prefix, x, _is_place, "one for all leaves, or a tree of them like x")
 
     if device is None or type(device) is Device or isinstance(device, Sharding):
         places = [_sharding(device)] * len(leaves)
     else:
-        places = [_sharding(d) for d in spread(device)]
-    given, shared = spread(donate), spread(may_alias)
+        places = [_sharding(d) for d in spread("device", device)]
+    given, shared = spread("donate", donate), spread("may_alias", may_alias)
     if any(d and a for d, a in zip(given, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
     fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]

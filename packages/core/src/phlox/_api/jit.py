@@ -26,14 +26,13 @@ from .._trace.refs import Ref
 from .._trace.staging import stage
 from .._trace.trace import Tracer, check_live
 from .._xla.array import Array, ArrayImpl
-from .._xla.compile import JaxRuntimeError
 from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array, as_literal
 from .._xla.placement import Key, aval_of, key_for
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
-from .calling import MOST, function_of, specialize
+from .calling import FAILURES, MOST, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
@@ -158,10 +157,11 @@ class JitFunction:
         return len(self._store.entries)
 
     def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
-        """Names the array whose buffer is gone, if that is why a run failed."""
+        """Names the array whose buffer is gone, or the number that is too large, if that is why a run failed."""
         entry.hidden.explain_failure()
         args, kwargs, _ = self._split(args, kwargs)
         names = arguments.leaf_names(self.fun, args, kwargs)
+        arguments.check_range(flatten((args, kwargs))[0], names)
         arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is ArrayImpl]
         explain_failure([x for x, _ in arrays], [name for _, name in arrays])
 
@@ -197,7 +197,7 @@ class JitFunction:
             bounded(self.calls)[filed] = self.calls[mark, filed] = entry.filed(leaves, order).steps(mark)
         try:
             return entry.run(leaves)
-        except (JaxRuntimeError, ValueError, RuntimeError):
+        except FAILURES:
             self.explain_failure(entry, *given)
             raise
 

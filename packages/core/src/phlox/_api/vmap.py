@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError, TreeError
+from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
 from .._base.wrapping import wraps
@@ -183,14 +183,8 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
     if axes is None or isinstance(axes, int):
         return [axes] * treedef.num_leaves
     blank = treedef.unflatten([0] * treedef.num_leaves)
-    try:
-        return pytree.broadcast_prefix(axes, blank, is_leaf=is_none)
-    except TreeError as error:
-        raise pytree.tree_error(
-            f"{what} specification must be a tree prefix of the corresponding value: {axes!r} does not fit {treedef}",
-            error.differences,  # type: ignore[attr-defined]
-            instead="a tuple with one entry for each argument, or trees that stop above the leaves",
-        ) from None
+    instead = "a tuple with one entry for each argument, or trees that stop above the leaves"
+    return pytree.spread(what, axes, blank, is_none, instead)
 
 
 def _unplaced(tree: PyTreeDef, leaf: int, dim: int, axis_name: AxisName | None, short: str) -> OptionError:

@@ -433,6 +433,19 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     return result
 
 
+def spread(what: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool], instead: str) -> list[Any]:
+    """The same for a prefix that a user wrote, which is called `what` in the error."""
+    try:
+        return broadcast_prefix(prefix_tree, full_tree, is_leaf)
+    except TreeError as error:
+        raise tree_error(
+            f"{what} specification must be a tree prefix of the corresponding value; got specification {prefix_tree!r} "
+            f"for value tree {tree_structure(full_tree)}",
+            error.differences,  # type: ignore[attr-defined]
+            instead=instead,
+        ) from None
+
+
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """A tree with the structure of `full_tree` and the leaves of `prefix_tree` repeated.
 
@@ -525,12 +538,20 @@ def describe(treedef: PyTreeDef) -> str:
     return f"{article} {kind.__name__} of {count}"
 
 
+def _kind(expected: str, got: str) -> str:
+    """What two descriptions differ in."""
+    if "no such key" in (expected, got):
+        return "different keys"
+    return "different lengths" if expected.split(" of ")[0] == got.split(" of ")[0] else "different types"
+
+
 def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeError:
     """A `TreeError` that lists `found`; its attributes describe the first difference."""
     lines = [what]
-    for difference in found[:5]:
-        place = keystr(difference.path)
-        lines.append(f"    at {place or 'the top'}: expected {difference.expected}, got {difference.got}")
+    if found:
+        lines.append(f"  Mismatch details ({len(found)} found):")
+    for path, expected, got in found[:5]:
+        lines.append(f"    at {keystr(path) or 'the top'}: {_kind(expected, got)}, expected {expected}, got {got}")
     if len(found) > 5:
         lines.append(f"    and {len(found) - 5} more places")
     first = found[0] if found else Difference((), "", "")

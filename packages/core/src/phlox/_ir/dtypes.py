@@ -170,11 +170,11 @@ def unknown(x: Any) -> DtypeError:
     )
 
 
-def too_large(x: int, dtype: Dtype) -> NumberRangeError:
-    """The error for a Python integer that this element type cannot hold."""
+def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
+    """The error for a Python integer that this element type cannot hold; `where` begins it."""
     shown = str(x) if -(2**128) < x < 2**128 else f"of {x.bit_length()} bits"
     return NumberRangeError(
-        f"Python int {shown} too large to convert to {dtype.name}",
+        f"{where}Python int {shown} too large to convert to {dtype.name}",
         instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float",
         value=x,
         dtype=dtype,
