@@ -112,6 +112,20 @@ ARGUMENTS = {
     "sum requires ndarray or scalar arguments, got <class 'list'> at position 0": lambda m: m.numpy.sum([1, 2]),
     "add got incompatible shapes for broadcasting: (3,), (4,).": lambda m: ones(m, 3) + ones(m, 4),
     "add got incompatible shapes for broadcasting: (3,), (4,). ": lambda m: m.lax.add(ones(m, 3), ones(m, 4)),
+    "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is x": lambda m: (
+        m.jit(lambda x: x + 1)(2**31)
+    ),
+    "device_put device specification must be a tree prefix of the corresponding value": lambda m: m.device_put(
+        {"a": 1, "b": 2}, {"a": [None, None], "b": (None, None)}
+    ),
+    "Mismatch details (2 found)": lambda m: m.device_put({"a": 1, "b": 2}, {"a": [None, None], "b": (None, None)}),
+    "vmap in_axes specification must be a tree prefix of the corresponding value;": lambda m: m.vmap(
+        lambda x: x, in_axes=([0],)
+    )(ones(m, 3)),
+    "different types": lambda m: m.vmap(lambda x: x, in_axes=([0],))(ones(m, 3)),
+    "unexpected PRNG key type <class 'tuple'>": lambda m: m.random.normal((3,)),
+    "mul does not accept dtype key<fry> at position 0": lambda m: m.random.key(0) * m.random.key(0),
+    "does not accept dtypes": lambda m: m.random.key(0) + 1,
     "at output component [1], which is not a valid JAX type": lambda m: m.eval_shape(lambda x: (2.0, max), 1),
 }
 TRACERS = {
@@ -177,5 +191,5 @@ def test_both_say_it(words):
     assert isinstance(mine, phlox.errors.PhloxError), mine
     assert words.rstrip() in re.sub(r"\s+", " ", str(mine)), mine
     assert words.rstrip() in re.sub(r"\s+", " ", str(theirs)), theirs
-    for kind in (TypeError, ValueError, RuntimeError, NotImplementedError):
+    for kind in (TypeError, ValueError, RuntimeError, NotImplementedError, OverflowError):
         assert isinstance(mine, kind) or not isinstance(theirs, kind), (type(mine), type(theirs))

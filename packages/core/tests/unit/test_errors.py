@@ -1,7 +1,9 @@
 """Bad input: each kind has its own error, which names the argument or tree path, and says what to write instead."""
 
+import ast
 import importlib
 import pickle
+import re
 import traceback
 from pathlib import Path
 
@@ -288,6 +290,92 @@ def test_all_errors_are_public_and_say_so():
     for kind in ours:
         assert kind.__module__ == "phlox.errors"
         assert getattr(errors, kind.__name__) is kind
+
+
+def while_positive(x):
+    while x > 0 and x < 10:
+        x = x - 1
+    return x
+
+
+def while_nested(x):
+    while (
+        x
+        > 0
+    ):  # fmt: skip
+        x = x - 1
+    return x
+
+
+def if_positive(x):
+    if x > 0:
+        return x
+    return -x
+
+
+def asserting(x):
+    assert x > 0
+    return x
+
+
+class Model:
+    """A class that nobody registered."""
+
+    def __init__(self):
+        self.weights = np.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("run", "hints"),
+    [
+        (lambda: phlox.jit(while_nested)(3), ["phlox.lax.while_loop"]),
+        (lambda: phlox.jit(while_positive)(3), ["a & b"]),
+        (lambda: phlox.jit(if_positive)(3), ["phlox.lax.cond", "phlox.numpy.where", "static_argnums"]),
+        (lambda: phlox.jit(lambda x: 1 if x > 0 else 2)(3), ["phlox.lax.cond"]),
+        (lambda: phlox.jit(lambda x: [k for k in range(3) if k > x])(3), ["phlox.numpy.where"]),
+        (lambda: phlox.jit(lambda x: 0 < x < 3)(3), ["(a < b) & (b < c)"]),
+        (lambda: phlox.jit(lambda x: not x)(3), ["phlox.numpy.logical_not"]),
+        (lambda: phlox.jit(lambda x: max(x, 2))(3), ["phlox.numpy.maximum"]),
+        (lambda: phlox.grad(phlox.jit(if_positive))(3.0), ["phlox.lax.cond"]),
+        (lambda: phlox.vmap(if_positive)(jnp.ones(2)), ["phlox.lax.cond"]),
+        (lambda: phlox.jit(asserting)(3), ["checkify.check"]),
+        (lambda: phlox.random.key(0) + 1, ["phlox.random.split", "phlox.random.fold_in"]),
+        (lambda: -phlox.random.key(0), ["phlox.random.split", "phlox.random.fold_in"]),
+        (lambda: phlox.jit(lambda m: m)(Model()), ["phlox.tree_util.register_dataclass(Model", "static_argnums=0"]),
+        (lambda: phlox.grad(lambda m: 1.0)(Model()), ["phlox.tree_util.register_dataclass(Model"]),
+        (lambda: phlox.random.normal((3,)), ["phlox.random.normal(phlox.random.key(0)"]),
+    ],
+)
+def test_hints_fit_what_was_written(run, hints):
+    with pytest.raises(errors.PhloxError) as caught:
+        run()
+    for hint in hints:
+        assert hint in caught.value.instead
+
+
+def test_a_condition_whose_source_is_not_there_has_a_hint_too():
+    names = {}
+    exec("def f(x):\n    if x:\n        return 1\n", names)
+    with pytest.raises(errors.TracerBoolConversionError) as caught:
+        phlox.jit(names["f"])(3)
+    assert "phlox.lax.cond" in caught.value.instead
+
+
+#: NumPy's own
+READERS = {"jnp.asarray(numpy.fromfile(...))", "jnp.asarray(numpy.fromiter(...))"}
+
+
+def test_hints_can_be_copied():
+    """What they name is found under `phlox`, as people import it."""
+    for file in Path(phlox.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.keyword) and node.arg == "instead":
+                parts = [
+                    n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+                ]
+                text = " ".join(parts)
+                bare = re.search(r"(?<!phlox\.)\b(numpy|lax|random|tree_util|nn|scipy|debug)\.[a-z]", text)
+                assert bare is None or text in READERS or "float0" in text, (file, text)
 
 
 def test_tracebacks_show_the_public_name():

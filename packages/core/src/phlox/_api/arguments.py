@@ -228,10 +228,8 @@ def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
     limits = np.iinfo(dtype)
     for x, name in zip(leaves, names, strict=True):
         if type(x) is int and not limits.min <= x <= limits.max:
-            where = (
-                "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is"
-            )
-            raise dtypes.too_large(x, dtype, f"{where} {name}: ") from None
+            where = f"parsing an argument to a jitted computation, whose argument path is {name}: "
+            raise dtypes.too_large(x, dtype, f"An overflow was encountered while {where}") from None
 
 
 def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:

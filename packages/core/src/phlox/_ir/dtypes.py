@@ -52,6 +52,11 @@ float0 = np.dtype([("float0", np.void, 0)])
 #: what errors say of operations on such arrays, and what to do
 NO_FLOAT0 = "float0s do not support any operations by design, being the derivatives of integers"
 INSTEAD_OF_FLOAT0 = "numpy.zeros(x.shape) for zeros to compute with, or a derivative with respect to floats"
+#: what to do in place of arithmetic on PRNG keys
+INSTEAD_OF_KEYS = (
+    "phlox.random.split(key) for new keys, phlox.random.fold_in(key, number) for one that a number goes into; "
+    "phlox.random.key_data(key) for its bits"
+)
 
 SMALL_FLOATS = tuple(dtype for name, dtype in _ml.items() if name.startswith(("float4", "float6", "float8")))
 FLOATS = (*SMALL_FLOATS, bfloat16, float16, float32, float64)

@@ -117,6 +117,12 @@ def _join(nodes: frozenset[Node], strict: bool, x64: bool) -> Node:
 
 def _no_promotion(nodes: frozenset[Node], strict: bool = False) -> TypePromotionError:
     names = sorted(str(node) for node in nodes)
+    if any(isinstance(node, dtypes.ExtendedDtype) for node in nodes):
+        return TypePromotionError(
+            f"arithmetic does not accept dtypes {', '.join(names)}: PRNG keys are no numbers",
+            instead=dtypes.INSTEAD_OF_KEYS,
+            dtypes=names,
+        )
     if dtypes.float0 in nodes:
         return TypePromotionError(f"{dtypes.NO_FLOAT0}: {names}", instead=dtypes.INSTEAD_OF_FLOAT0, dtypes=names)
     return TypePromotionError(

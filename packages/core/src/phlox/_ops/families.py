@@ -55,7 +55,7 @@ def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None 
         raise DtypeError(
             f"{name} does not accept dtype {aval.dtype.name}{which}, got {aval.short}: it takes "
             + ", ".join(_KIND_NAMES[letter] for letter in accepts if letter in _KIND_NAMES),
-            instead="x.astype(...) first",
+            instead=dtypes.INSTEAD_OF_KEYS if dtypes.is_extended(aval.dtype) else "x.astype(...) first",
             primitive=name,
             aval=aval,
         )

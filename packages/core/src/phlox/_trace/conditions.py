@@ -39,16 +39,9 @@ def instead_of(where: Location | None) -> str:
 def _written_for(tree: ast.AST, span: Span) -> str:
     """The same for the innermost condition that the source range `span` is a part of."""
     found = ""
-    inside: list[ast.AST] = [tree]
-    while inside:
-        node = inside.pop()
-        for child in ast.iter_child_nodes(node):
-            if _holds(child, span):
-                found = _of(child, span) or found
-                inside = [child]
-                break
-            if not hasattr(child, "lineno"):  # as the generators of a comprehension, which have no place of their own
-                inside.append(child)
+    for node in ast.walk(tree):  # what is inside comes later
+        if _holds(node, span):
+            found = _of(node, span) or found
     return found
 
 
@@ -59,7 +52,7 @@ def _of(node: ast.AST, span: Span) -> str:
         return "phlox.lax.while_loop(condition, body, start)"
     if isinstance(node, ast.If | ast.IfExp) and _holds(node.test, span):
         return _CHOICE
-    if isinstance(node, ast.Assert) and _holds(node.test, span):
+    if isinstance(node, ast.Assert):  # as a whole: pytest makes other statements of it
         return "phlox.experimental.checkify.check(condition, message)"
     if isinstance(node, ast.BoolOp):
         return "a & b, a | b (phlox.numpy.logical_and, logical_or), and phlox.lax.cond for what follows from it"

@@ -10,19 +10,23 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base import config
-from .._base.errors import DtypeError, OptionError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ops import generators, keys as ops
 from .._ops.shape import convert
-from .._trace.trace import not_an_array
 
 
 def _type(x: Any, function: str) -> Any:
     aval = typeof_value(x)
     if aval is None:
-        raise not_an_array(x, f"the key given to {function}")
+        raise ArgumentError(
+            f"unexpected PRNG key type {type(x)}: {function} takes a key first, got {x!r:.60}",
+            instead=f"phlox.random.{function}(phlox.random.key(0), ...)",
+            argument="key",
+            value=x,
+        )
     return aval
 
 
