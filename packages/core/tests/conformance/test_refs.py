@@ -331,10 +331,29 @@ def gradients_in_references(m):
     return step(X, total), step(X * 2, total), total[...]
 
 
+def views(m):
+    """Parts of references; in 0.10.2 jax has them in functions that are traced."""
+
+    @m.jit
+    def step(r, i):
+        part = r.at[1:]
+        before = part[...], m.ref.get(r.at[0]), m.ref.swap(r.at[i], (), 7.0)
+        part.set(before[0] * 10)
+        r.at[0][...] = r.at[i][...] + 1
+        m.ref.addupdate(r.at[2], (), 0.5)
+        own = m.new_ref(r[...] * 3)
+        own.at[m.numpy.array([0, 2]) + 0].set(before[0])
+        own.at[::2].swap(part.get())
+        return before, part.get(), part.shape, own[...], m.freeze(own)
+
+    r = m.new_ref(X)
+    return step(r, 1), step(r, 2), r[...]
+
+
 PROGRAMS = [
     writes, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
     jit_in_jit, made_inside, loops, while_loops, scanned, branches, nested, derivatives, batches, batches_of_references,
-    beside_derivatives, read_in_vmap, rematerialized, keys, of_shapes, emptied, many_dtypes, gradients_in_references,
+    beside_derivatives, read_in_vmap, rematerialized, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
 ]  # fmt: skip
 
 
@@ -397,7 +416,6 @@ REFUSED = {
     "differentiated value": differentiated,
     "batched value": batched,
     "get of an array": lambda m: m.ref.get(m.numpy.asarray(X)),
-    "at": lambda m: m.new_ref(X).at,
     "len": lambda m: len(m.new_ref(1.0)),
 }
 
@@ -409,6 +427,39 @@ def test_refused_like_jax(name):
     kind = theirs.type if theirs.type.__module__ == "builtins" else getattr(phlox.errors, theirs.type.__name__)
     with pytest.raises(kind):
         REFUSED[name](phlox)
+
+
+def test_views_of_views():
+    r = phlox.new_ref(jax.numpy.arange(8.0).__array__())
+    part = r.at[2:].at[1:4]
+    assert (part.shape, part.dtype, part.ndim, part.size, len(part)) == ((3,), np.float32, 1, 3, 3)
+    part[0] += 10.0
+    part.at[1].set(-1.0)
+    part.addupdate(100.0, 2)
+    assert part.swap(0.5, 2) == 105.0
+    assert r[...].tolist() == [0, 1, 2, 13, -1, 0.5, 6, 7]
+    assert str(part).startswith("RefView(Ref{float32[3]}")
+    for refused in (lambda: r.at[8], lambda: part.set(1.0), lambda: phlox.freeze(part), lambda: r.at[1.5]):
+        with pytest.raises(phlox.errors.PhloxError):
+            refused()
+
+
+def used_after(free):
+    def f(x):
+        r = phlox.new_ref(x)
+        free(r)
+        return r[0]
+
+    return f
+
+
+@pytest.mark.parametrize("free", [phlox.freeze, phlox.ref.free_ref])
+def test_references_that_were_given_up_are_not_used_in_traced_functions(free):
+    with pytest.raises(phlox.errors.RefError, match=f"used after {free.__name__}"):
+        phlox.jit(used_after(free))(X)
+    assert used_after(free)(X) == X[0]
+    assert phlox.vmap(used_after(free))(BATCH).tolist() == BATCH[:, 0].tolist()
+    assert phlox.jit(lambda x: (phlox.freeze(r := phlox.new_ref(x)), phlox.freeze(r)))(X)[1].tolist() == X.tolist()
 
 
 def test_what_a_reference_is():

@@ -91,12 +91,14 @@ class Ref:
     Ref([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "aval", "home", "value")
+    __slots__ = ("__weakref__", "aval", "freed", "home", "value")
 
     def __init__(self, aval: AbstractRef, refs: Any):
         self.aval = aval
         self.home = current_trace.get()
         self.value = refs
+        #: the function that said it is not used any more
+        self.freed = ""
 
     def read(self, trace: Any) -> Any:
         """The value, for operations of `trace`."""
@@ -114,6 +116,13 @@ class Ref:
             raise self._leaked()
         else:
             trace.write_ref(self, value)
+
+    def free(self, function: str) -> None:
+        """Says that the reference is not used any more. That holds where a program is recorded; elsewhere the array is
+        still there, as in JAX.
+        """
+        if self.home is not None and self.home.recorder() is self.home:
+            self.freed = function
 
     def _leaked(self) -> PhloxError:
         from .trace import leaked  # trace.py calls the methods above
