@@ -473,3 +473,47 @@ def test_what_a_reference_is():
         assert repr(mine) == repr(theirs)
         assert str(mine.aval) == str(theirs.aval) == str(phlox.typeof(mine)) == str(jax.typeof(theirs))
     assert str(phlox.ref.AbstractRef(phlox.typeof(X))) == str(jax.ref.AbstractRef(jax.typeof(X)))
+
+
+def test_stages_of_functions_with_references():
+    outside = {m: m.new_ref(X) for m in (phlox, jax)}
+
+    def results(m):
+        def f(r, x, n=2.0):
+            r[...] += x["a"] * n
+            outside[m][0] += 1.0
+            return r[0], {"x": x["a"]}
+
+        step = m.jit(f)
+        struct = m.ShapeDtypeStruct((3,), "float32", is_ref=True)
+        x, found = {"a": X}, []
+        for like in (m.new_ref(X), struct):
+            r = m.new_ref(X)
+            traced, lowered = step.trace(like, x), step.lower(like, x, n=3.0)
+            assert [s.shape for s in m.tree.leaves(traced.out_info)] == [(), (3,)]
+            found += [traced.lower().compile()(r, x), lowered.compile()(r, x, n=3.0), r[...]]
+            if m is phlox:
+                assert str(lowered.in_avals[0][0]) == "Ref{float32[3]}"
+                with pytest.raises(phlox.errors.ShapeError, match="Ref"):
+                    lowered.compile()(X, x, n=3.0)
+                (place, *_), _ = lowered.compile().input_shardings
+                assert place == r.sharding
+                assert [s.sharding for s in m.tree.leaves(lowered.compile().out_info)] == [place, place]
+        shape = m.eval_shape(f, struct, x)
+        assert (shape[0].shape, shape[1]["x"].shape) == ((), (3,))
+        return found, outside[m][...]
+
+    mine, theirs = (jax.tree.leaves(results(m)) for m in (phlox, jax))
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b))
+
+
+def test_types_that_mean_references():
+    mine, theirs = (m.ShapeDtypeStruct((2,), "float32", is_ref=True) for m in (phlox, jax))
+    assert repr(mine) == repr(theirs)
+    assert mine != phlox.ShapeDtypeStruct((2,), "float32")
+    assert hash(mine) == hash(phlox.ShapeDtypeStruct((2,), "float32", is_ref=True))
+    assert mine.update(shape=(3,)) == phlox.ShapeDtypeStruct((3,), "float32", is_ref=True)
+    for given in (mine, phlox.new_ref(X)):
+        with pytest.raises(phlox.errors.RefError, match="make_jaxpr"):
+            phlox.make_jaxpr(lambda r: r[0])(given)

@@ -28,7 +28,7 @@ from .._trace.trace import Tracer, check_live
 from .._xla.array import Array, ArrayImpl
 from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array, as_literal
-from .._xla.placement import Key, aval_of, key_for
+from .._xla.placement import aval_of
 from .._xla.program import Lowering, Program, donatable, explain_failure, lower
 from . import arguments, references
 from .caches import Caches, Stats, bounded, caches_for
@@ -37,7 +37,7 @@ from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
-from .stage_out import ShapeDtypeStruct, described, laid_out, shapes_of, with_static
+from .stage_out import ShapeDtypeStruct, as_ref, described, key_of, laid_out, shapes_of, with_static
 from .threaded import Threaded
 
 if TYPE_CHECKING:
@@ -436,22 +436,38 @@ class JitFunction:
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
-        return Prepared(args, kwargs, statics, in_tree, [_key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
+        return Prepared(args, kwargs, statics, in_tree, [key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        made = self.guarded(self._prepare, args, kwargs)
+        return self.guarded(self._staged, "trace", args, kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
+        return self.guarded(self._staged, "lower", args, kwargs)
+
+    def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        dynamic, named, statics = self._split(args, kwargs)
+        leaves, in_tree = flatten((dynamic, named))
+        leaves = [as_ref(x) for x in leaves]
+        mine = references.places(leaves)
+        try:
+            if not mine:
+                made = self._prepare(args, kwargs)
+                return self._traced(made) if stage == "trace" else self._lowered(made)
+        except CapturedRefsError:
+            if not self._threads:
+                raise
+        return self._thread(in_tree, statics, mine).stage(stage, leaves)
+
+    def _traced(self, made: Prepared) -> stages.Traced:
         avals = made.avals
-        traced = self.guarded(self._trace, made.args, made.kwargs, made.statics, made.in_tree, avals)
+        traced = self._trace(made.args, made.kwargs, made.statics, made.in_tree, avals)
         donated = self._donated(made.args, made.kwargs, made.statics)
         stages = _stages()
         asked, out_avals = self._options.out_shardings, traced.closed.out_avals
         call = stages.Call(made.in_tree, avals, donated, traced.out_tree, out_avals, asked)
         return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
-
-    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
-        """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self.guarded(self._lowered, self.guarded(self._prepare, args, kwargs))
 
     def _lowered(self, made: Prepared) -> stages.Lowered:
         lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
@@ -494,15 +510,6 @@ def _stages() -> Any:
     from . import stages
 
     return stages
-
-
-def _key_of(x: Any, aval: ShapedArray) -> Key:
-    """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
-    if type(x) is ArrayImpl:
-        return x._key
-    if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
-        return key_for(aval, x.sharding, committed=True)
-    return aval
 
 
 class _PureFunction(JitFunction):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base import config, pytree
-from .._base.errors import ArgumentError, ShapeError
+from .._base.errors import ArgumentError, RefError, ShapeError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir import dtypes
@@ -16,10 +16,12 @@ from .._ir.jaxpr import ClosedJaxpr, Literal, with_literals
 from .._ops.shape import own
 from .._trace.axes import AxisName, axis_env, only_axes
 from .._trace.leaks import no_leaks
-from .._trace.refs import Ref, lifted, threading, values
+from .._trace.refs import AbstractRef, Ref, lifted, threading, values
 from .._trace.staging import stage
 from .._trace.trace import recorder
 from .._transform.words import zeros
+from .._xla.array import ArrayImpl
+from .._xla.placement import Key, key_for
 from . import arguments
 from .flat import FlatFunction
 from .options import Prefix
@@ -33,13 +35,23 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("aval", "sharding")
+    __slots__ = ("aval", "is_ref", "sharding")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
+    ):
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
         self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
         self.sharding = sharding
+        #: whether a reference to such an array is meant
+        self.is_ref = is_ref
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,8 +79,8 @@ class ShapeDtypeStruct:
         return self.aval.weak_type
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """A copy with another `shape`, `dtype`, `sharding` or `weak_type`."""
-        fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type")}
+        """A copy with another `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`."""
+        fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type", "is_ref")}
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:
@@ -77,15 +89,35 @@ class ShapeDtypeStruct:
         return self.aval.shape[0]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval and self.sharding == other.sharding
+        return isinstance(other, ShapeDtypeStruct) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
-        return hash((self.aval, self.sharding))
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.aval, self.sharding, self.is_ref
 
     def __repr__(self) -> str:
         more = f", sharding={self.sharding!r}" if self.sharding is not None else ""
         more += ", weak_type=True" if self.weak_type else ""
+        more += ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.aval.dtype.name}{more})"
+
+
+def key_of(x: Any, aval: ShapedArray) -> Key:
+    """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
+    if type(x) is ArrayImpl:
+        return x._key
+    if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
+        return key_for(aval, x.sharding, committed=True)
+    return aval
+
+
+def as_ref(x: Any) -> Any:
+    """`x`, or for a type that means a reference one that holds a type in place of an array."""
+    if type(x) is ShapeDtypeStruct and x.is_ref:
+        return Ref(AbstractRef(x.aval), x.update(is_ref=False))
+    return x
 
 
 def as_struct(x: Any) -> Any:
@@ -125,6 +157,11 @@ def _staged(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
 ) -> tuple[ClosedJaxpr, Any]:
     leaves, in_tree = flatten((args, kwargs))
+    if any(type(as_ref(x)) is Ref for x in leaves):
+        raise RefError(
+            f"{function}: an argument of {arguments.fun_name(fun)} is a reference, which no program here takes",
+            instead="phlox.jit(f).trace(...).jaxpr, in which references are passed in and out as arrays",
+        )
     leaves = [as_struct(x) for x in leaves]
     avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
     flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree)
@@ -226,6 +263,8 @@ def laid_out(structs: Any, shardings: Prefix | None) -> Any:
 
 def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`eval_shape`, for a function that is not jitted."""
+    leaves, tree = flatten((args, kwargs))
+    args, kwargs = tree.unflatten([as_ref(x) for x in leaves])
 
     def run(refs: Sequence[Ref]) -> Any:
         if not refs and not places(flatten((args, kwargs))[0]):

@@ -18,6 +18,7 @@ from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.jaxpr import ClosedJaxpr
 from .._trace.interpret import eval_jaxpr
+from .._trace.refs import Ref
 from .._trace.trace import Tracer, not_an_array
 from .._xla import inspection
 from .._xla.bindings import parse
@@ -277,7 +278,7 @@ class Compiled(Stage):
     def out_info(self) -> Any:
         """The result as a tree of `ShapeDtypeStruct`, with the shardings that results have."""
         shardings = self._program.out_shardings
-        structs = [struct_of(a, s) for a, s in zip(self._call.out_avals, shardings, strict=True)]
+        structs = [struct_of(a, s) for a, s in zip(self._call.out_avals, shardings, strict=False)]
         return self.out_tree.unflatten(structs)
 
     @property
@@ -288,7 +289,7 @@ class Compiled(Stage):
     @property
     def output_shardings(self) -> Any:
         """Where each result lies, as a tree."""
-        return self.out_tree.unflatten(self._program.out_shardings)
+        return self.out_tree.unflatten(self._program.out_shardings[: self.out_tree.num_leaves])
 
     @property
     def input_formats(self) -> Any:
@@ -300,7 +301,7 @@ class Compiled(Stage):
     def output_formats(self) -> Any:
         """Layout and sharding of each result, as a tree."""
         layouts = self._program.executable.get_output_layouts()
-        return self.out_tree.unflatten(_formats(layouts, self._program.out_shardings))
+        return self.out_tree.unflatten(_formats(layouts, self._program.out_shardings)[: self.out_tree.num_leaves])
 
 
 def _formats(layouts: Sequence[Any], shardings: Sequence[Any]) -> list[Format]:
@@ -331,10 +332,10 @@ def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
         f"Function compiled with input pytree does not match the input pytree it was called with: {what}",
     )
     for i, (wanted, x) in enumerate(zip(call.in_avals, leaves, strict=True)):
-        have = typeof_value(x)
+        have = x.aval if type(x) is Ref else typeof_value(x)
         if have is None:
             raise not_an_array(x, "an argument")
-        if (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
+        if type(have) is not type(wanted) or (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
             paths = pytree.tree_leaves_with_path((args, kwargs))
             where = ("args", "kwargs")[paths[i][0][0].idx] + pytree.keystr(paths[i][0][1:])
             raise ShapeError(

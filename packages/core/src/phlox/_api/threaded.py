@@ -8,6 +8,7 @@ from typing import Any
 from .._base.errors import CapturedRefsError
 from .._base.pytree import PyTreeDef, flatten
 from .._trace.refs import Ref, lifted, values, write_all
+from .._trace.trace import typeof
 from . import arguments
 from .entry import Hidden
 from .references import check_distinct, merged
@@ -56,19 +57,45 @@ class Threaded:
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The result for flat arguments; what the references hold is replaced."""
-        passed = [leaves[i] for i in self.mine]
-        rest = [x for i, x in enumerate(leaves) if i not in self.mine]
+        passed, rest = self._parted(leaves)
+        return self._taken(passed, self._asked(passed, lambda f: f(values(self.captured), rest, values(passed))))
+
+    def stage(self, stage: str, leaves: Sequence[Any]) -> Any:
+        """The function traced or lowered ("trace", "lower") for flat arguments, as users see it: they pass references
+        where the pure one takes and returns arrays.
+        """
+        from . import threaded_stages  # which calls alone do not wait for
+
+        passed, rest = self._parted(leaves)
+        made = self._asked(passed, lambda f: getattr(f, stage)(values(self.captured), rest, values(passed)))
+        return threaded_stages.of_users(self, made, [x.aval if type(x) is Ref else typeof(x) for x in leaves])
+
+    def call_with(self, run: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Any:
+        """The same as `run`, by a compiled program of the pure function."""
+        passed, rest = self._parted(leaves)
+        check_distinct(self.name, passed, self.captured)
+        return self._taken(passed, run([*values(self.captured), *rest, *values(passed)]))
+
+    def _parted(self, leaves: Sequence[Any]) -> tuple[list[Ref], list[Any]]:
+        """The references among the arguments, and the others."""
+        return [leaves[i] for i in self.mine], [x for i, x in enumerate(leaves) if i not in self.mine]
+
+    def _asked(self, passed: list[Ref], ask: Callable[[Any], Any]) -> Any:
+        """What `ask` says of the pure function, once it takes all references that `fun` closes over."""
         self.types = [ref.aval for ref in passed]
         while True:
             check_distinct(self.name, passed, self.captured)
             try:
-                (outs, new), kept = self.function(values(self.captured), rest, values(passed))
-                break
+                return ask(self.function)
             except CapturedRefsError as found:
                 fresh = [ref for ref in found.refs if ref not in self.captured]
                 if not fresh:
                     raise
                 self.captured = (*self.captured, *fresh)
                 self.function = self._pure()
+
+    def _taken(self, passed: list[Ref], result: Any) -> Any:
+        """The result of `fun`, from that of the pure function, whose new values go into the references."""
+        (outs, new), kept = result
         write_all([*passed, *self.captured], [*new, *kept])
         return self.out_tree.unflatten(outs)

@@ -1,0 +1,54 @@
+"""Stages of functions that use references, as users see them: made of those of the pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .stages import Call, Lowered, Traced
+from .threaded import Threaded
+
+
+def of_users(threaded: Threaded, made: Traced | Lowered, in_avals: Sequence[Any]) -> Traced | Lowered:
+    """`made`, a stage of the pure function, as one of the function of the user with arguments of these types."""
+    call = _call(threaded, made._call, in_avals)
+    if isinstance(made, Traced):
+        return _Traced(call, made, lambda: _lowered(threaded, made.lower(), in_avals))
+    return _lowered(threaded, made, in_avals)
+
+
+def _lowered(threaded: Threaded, pure: Lowered, in_avals: Sequence[Any]) -> Lowered:
+    def run(program: Any) -> Callable[..., Any]:
+        compiled = pure._run(program)
+        return lambda leaves: threaded.call_with(compiled, leaves)
+
+    return Lowered(_call(threaded, pure._call, in_avals), pure._lowering, run, pure._overrides)
+
+
+class _Traced(Traced):
+    """Shows the program of the pure function, in which references are arrays that are taken and returned."""
+
+    def __init__(self, call: Call, pure: Traced, lower: Callable[[], Lowered]):
+        super().__init__(call, pure.jaxpr, [], lower)
+        self.jaxpr = pure.jaxpr
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.lower().compile()(*args, **kwargs)
+
+
+def _call(threaded: Threaded, pure: Call, in_avals: Sequence[Any]) -> Call:
+    # The pure function takes what is closed over, then the arguments that are no references, then those that are.
+    rest = [i for i in range(len(in_avals)) if i not in threaded.mine]
+    numbers = [*[None] * len(threaded.captured), *rest, *threaded.mine]
+    kept = [numbers[i] for i in pure.kept]
+    out_avals = pure.out_avals[: threaded.out_tree.num_leaves]
+    return Call(
+        threaded.in_tree,
+        in_avals,  # type: ignore[arg-type]  (those of references are types of references)
+        frozenset(),
+        threaded.out_tree,
+        out_avals,
+        None,
+        [i for i in kept if i is not None],
+        pure.hidden + kept.count(None),
+    )
