@@ -11,7 +11,7 @@ from .._base.errors import ArgumentError, OptionError
 from .._ir.avals import typeof_value
 from .._ops.shape import copy
 from .._trace.trace import Tracer, not_an_array
-from .._xla.array import ArrayImpl, block_until_ready as wait, move, physical, put
+from .._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
 from .._xla.devices import Device
 from .._xla.mesh import PartitionSpec
 from .._xla.permission import asked
@@ -115,7 +115,7 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(jnp.ones(1))
     Array([1.], dtype=float32)
     """
-    arrays: list[ArrayImpl] = []
+    arrays: list[Array] = []
     for leaf in pytree.tree_leaves(x):
         if type(leaf) is ArrayImpl:
             arrays.append(leaf)

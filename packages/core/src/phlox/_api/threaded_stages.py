@@ -44,7 +44,7 @@ def _call(threaded: Threaded, pure: Call, in_avals: Sequence[Any]) -> Call:
     out_avals = pure.out_avals[: threaded.out_tree.num_leaves]
     return Call(
         threaded.in_tree,
-        in_avals,  # type: ignore[arg-type]  (those of references are types of references)
+        in_avals,
         frozenset(),
         threaded.out_tree,
         out_avals,

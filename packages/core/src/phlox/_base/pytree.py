@@ -547,9 +547,7 @@ def _kind(expected: str, got: str) -> str:
 
 def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeError:
     """A `TreeError` that lists `found`; its attributes describe the first difference."""
-    lines = [what]
-    if found:
-        lines.append(f"  Mismatch details ({len(found)} found):")
+    lines = [what, f"  Mismatch details ({len(found)} found):"] if found else [what]
     for path, expected, got in found[:5]:
         lines.append(f"    at {keystr(path) or 'the top'}: {_kind(expected, got)}, expected {expected}, got {got}")
     if len(found) > 5:

@@ -165,7 +165,8 @@ def _branches(
         return first.out_tree.unflatten([own(x) for x in outs])
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
-    consts, branches = [], tuple(closed)
+    consts: list[Any] = []
+    branches = tuple(closed)
     if any(one.consts for one in programs):
         opened = [_opened(program, one.consts) for one, program in zip(programs, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)

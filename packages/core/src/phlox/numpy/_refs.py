@@ -150,6 +150,7 @@ class RefView:
     """
 
     __slots__ = ("aval", "idx", "ref")
+    aval: AbstractRef
 
     def __init__(self, ref: Ref | RefView, idx: Any):
         self.ref = ref
