@@ -2,7 +2,7 @@
 
 from . import checkpoint_policies
 from ._api.remat import checkpoint, checkpoint_name, print_saved_residuals, remat
-from ._ops.remat import Offloadable, Recompute, Saveable
+from ._ops.division import Offloadable, Recompute, Saveable
 
 __all__ = [
     "Offloadable",

@@ -8,23 +8,19 @@ from typing import Any
 
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError
+from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import Var
 from .._ir.primitive import Primitive, current_trace
+from .._ops.call import without_calls
+from .._ops.division import Offloadable, Policy, Recompute, Saveable
 from .._ops.dot import dot_general
-from .._ops.remat import (
-    Offloadable,
-    Policy,
-    Recompute,
-    Saveable,
-    checkpoint as checkpoint_p,
-    name_p,
-    without_calls,
-)
+from .._ops.remat import checkpoint as checkpoint_p, described, name_p
 from .._ops.shape import own
 from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import typeof
 from . import arguments
+from .caches import bounded
 from .differentiate import vjp
 from .flat import user_call
 from .references import closed_over
@@ -35,7 +31,7 @@ from .staged import operands_of, staged
 def checkpoint(
     fun: Callable[..., Any],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -47,9 +43,12 @@ def checkpoint(
     Args:
       fun: function of trees of arrays.
       prevent_cse: keep the compiler from finding out that it computes things twice. In a `scan` it does not, and
-        False saves some time.
-      policy: says of which operations the results are kept all the same; see `checkpoint_policies`.
+        False saves some time. A tuple says it for each argument; a tree in it, for parts of the argument.
+      policy: says of which operations the results are kept all the same; see `checkpoint_policies`. It is asked of
+        operations inside of branches and loop bodies, too.
       static_argnums, static_argnames: arguments that are Python values.
+
+    The function is traced, also where it is not differentiated, and once for arguments of the same types.
 
     >>> phlox.grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(1.0)
     Array(0.36003..., dtype=float32, weak_type=True)
@@ -61,32 +60,52 @@ def checkpoint(
         arguments.as_names(static_argnames, "static_argnames"),
         "static",
     )
+    if not isinstance(prevent_cse, bool | tuple | list):
+        raise ArgumentError(
+            f"prevent_cse must be a bool or tuple of bools, got {prevent_cse!r} of type {type(prevent_cse).__name__}",
+            instead="True or False, or a tuple of them, one for each argument",
+            argument="prevent_cse",
+        )
+    filled: dict[Any, Callable[..., Any]] = {}
+
+    def with_statics(fixed: dict[int, Any], known: dict[str, Any], count: int, names: list[str]) -> Callable[..., Any]:
+        """The function of the dynamic arguments alone; for the same static values the same one, which is traced once."""
+        called = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
+        called.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
+        values = [*fixed.items(), *known.items()]
+        try:
+            # 1, 1.0 and True are equal as keys.
+            key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
+            return bounded(filled).setdefault(key, called)
+        except TypeError:  # a static argument that is not hashable
+            return called
 
     @wraps(fun)
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        places = {n if n >= 0 else n + len(args) for n in statics}
         if current_trace.get() is None:  # NumPy arrays become arrays, as they would if it were traced
-            ready = [x if i in statics else pytree.tree_map(_given, x) for i, x in enumerate(args)]
-            return fun(*ready, **{k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()})
-        fixed = {n: args[n] for n in statics if n < len(args)}
+            args = tuple(x if i in places else pytree.tree_map(_given, x) for i, x in enumerate(args))
+            kwargs = {k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()}
+        fixed = {n: args[n] for n in places if n < len(args)}
         known = {name: x for name, x in kwargs.items() if name in static_names}
         names = sorted(kwargs.keys() - known.keys())
-        # Without statics and names the function itself is what is traced, once for types of arguments.
-        called = fun
-        if fixed or kwargs:
-            called = functools.partial(_fill, functools.partial(fun, **known), fixed, len(args), names)
-        operands = [*(x for i, x in enumerate(args) if i not in fixed), *(kwargs[name] for name in names)]
-        (called,), given = closed_over([called], tuple(operands))
+        # Without statics and names the function itself is what is traced.
+        called = with_statics(fixed, known, len(args), names) if fixed or kwargs else fun
+        by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
+        apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
+        (called,), given = closed_over([called], (*by_place, *by_name.values()))
 
         def run(refs: Sequence[Ref]) -> Any:
             pure, operands = (lifted(called, refs), (values(refs), *given)) if refs else (called, given)
             leaves, tree = operands_of("checkpoint", fun, operands)
             program = staged("checkpoint", arguments.fun_name(fun), pure, tree, [typeof(x) for x in leaves])
+            hidden = len(program.consts) + len(leaves) - (0 if isinstance(apart, bool) else len(apart))
             outs = checkpoint_p.bind(
                 *program.consts,
                 *leaves,
                 jaxpr=program.closed,
-                prevent_cse=prevent_cse,
+                prevent_cse=apart if isinstance(apart, bool) else (False,) * hidden + apart,
                 differentiated=False,
                 policy=policy,
             )
@@ -99,6 +118,13 @@ def checkpoint(
         return threading(run)
 
     return checkpointed
+
+
+def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
+    """What `prevent_cse` says of each array among the arguments."""
+    given = (tuple(args), kwargs) if kwargs else tuple(args)
+    flags = pytree.broadcast_prefix(tuple(prevent_cse), given)
+    return tuple(bool(f) for f, x in zip(flags, flatten(given)[0], strict=True) if not isinstance(x, Ref))
 
 
 def _given(x: Any) -> Any:
@@ -135,16 +161,11 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     closed = make_jaxpr(lambda *xs: pytree.tree_leaves(vjp(functools.partial(f, **kwargs), *xs)[1]))(*args)
     names = arguments.leaf_names(f, args, {})
     jaxpr = without_calls(closed).jaxpr
-    producers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     for v in dict.fromkeys(v for v in jaxpr.outvars if type(v) is Var):
-        if v in producers:
-            eqn = producers[v]
-            where = f" from {eqn.source_info}" if eqn.source_info is not None else ""
-            print(f"{v.aval.short} output of {eqn.primitive.name}{where}")
-        elif v in jaxpr.invars:
+        if v in jaxpr.invars:
             print(f"{v.aval.short} from the argument {names[jaxpr.invars.index(v)]}")
         else:
-            print(f"{v.aval.short} from a constant")
+            print(*described(jaxpr, [v]) or [f"{v.aval.short} from a constant"])
 
 
 # --- policies -------------------------------------------------------------------------------------------

@@ -144,6 +144,9 @@ FLAGS: dict[str, Flag] = {
     "enable_checks": Flag(_boolean, False, True, "Check each traced program's form and types. Slow."),
     "check_static_indices": Flag(_boolean, False, True, "Refuse Python numbers as indices outside of the array."),
     "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
+    "log_checkpoint_residuals": Flag(
+        _boolean, False, False, "Log as a warning what checkpoint keeps for the derivative of a function."
+    ),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),
     "no_execution": Flag(_boolean, False, False, "Refuse to run compiled programs.", True),

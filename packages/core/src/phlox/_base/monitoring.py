@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -194,12 +194,19 @@ def warn(message: str, *values: Any) -> None:
 
 def say(message: str, *values: Any) -> None:
     """Logs what happens to programs: as a warning with the flag `log_compiles`, else for debugging."""
-    if config.current().log_compiles:
-        warn(message, *values)
+    log(config.current().log_compiles, lambda: (message, *values))
+
+
+def log(aloud: bool, message: Callable[[], tuple[Any, ...]]) -> None:
+    """Logs a message and its values, `aloud` as a warning, else for debugging; they are made if somebody reads them."""
+    if aloud:
+        warn(*message())
     elif "logging" in sys.modules:  # whoever reads the log has imported it
         import logging
 
-        logging.getLogger("phlox").debug(message, *values)
+        logger = logging.getLogger("phlox")
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(*message())
 
 
 @contextmanager

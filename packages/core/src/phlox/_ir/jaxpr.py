@@ -229,6 +229,27 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     return jaxpr.replace(eqns=kept, outvars=outvars), used
 
 
+def narrowed(
+    closed: ClosedJaxpr, used: Sequence[bool], kept: Sequence[bool] | None = None
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program for those outputs that are `used`, and which inputs it has: those that it reads, and the `kept`."""
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        jaxpr, read = prune(closed.jaxpr, used)
+        stay = [r or bool(kept and kept[i]) for i, r in enumerate(read[len(jaxpr.constvars) :])]
+        invars = [v for v, there in zip(jaxpr.invars, stay, strict=True) if there]
+        return closed.replace(jaxpr=jaxpr.replace(invars=invars)), stay
+
+    key = ("narrowed", tuple(used), None if kept is None else tuple(kept))
+    result: tuple[ClosedJaxpr, list[bool]] = memoized(closed.jaxpr, key, make)
+    return result
+
+
+def only(items: Sequence[Any], there: Sequence[bool]) -> list[Any]:
+    """The items where `there`."""
+    return [x for x, stays in zip(items, there, strict=True) if stays]
+
+
 def with_literals(jaxpr: Jaxpr, literals: dict[Var, Literal]) -> Jaxpr:
     """The same program with these inputs and constants written into its equations, and unused in their lists."""
 

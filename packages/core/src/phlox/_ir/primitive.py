@@ -19,6 +19,9 @@ primitive's name. Rules, with the arguments of the operation written ``*args`` a
     effects(params)                       -> what it does besides computing its results, see _ir.effects; primitives
                                              that hold Jaxprs have this rule
     narrow(eqn, used)                     -> the equation, or a cheaper one for the results that are used
+    divide(eqn, policy)                   -> only for primitives that hold Jaxprs: an equation with more results, the
+                                             values inside that the policy of a checkpoint keeps; one that takes them as
+                                             more operands and computes the other results again; their variables
     show(eqn, printer)                    -> the parameters that a printed program shows, in order
 
 and for `checkify`, see _api.checked_programs.Checks:
@@ -58,6 +61,7 @@ _RULES = (
     "axes",
     "effects",
     "narrow",
+    "divide",
     "show",
     "requires",
     "checked",
@@ -88,6 +92,7 @@ class Primitive:
     axes: Any
     effects: Any
     narrow: Any
+    divide: Any
     show: Any
     requires: Any
     checked: Any
@@ -127,6 +132,19 @@ class Primitive:
         return trace.process(self, args, params)
 
     __call__ = bind
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """What computes the operation at once, as ``impl(*args, **params)``."""
+        return self.eager or self._compiled
+
+    def _compiled(self, *args: Any, **params: Any) -> Any:
+        return _execute(self, args, params, True)
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """How to compute it at once."""
+        self.eager = None if impl == self._compiled else impl
+        return impl
 
     def types_of(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         """The type of the result, or the list of types, for arguments of these types."""
@@ -229,10 +247,11 @@ _MISSING = {
 }
 
 
-Execute = Callable[["Primitive", tuple[Any, ...], dict[str, Any]], Any]
+#: runs an operation, by its rule `eager` if it has one; with a fourth argument, compiled all the same
+Execute = Callable[..., Any]
 
 
-def _not_installed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _not_installed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], compiled: bool = False) -> Any:
     raise PhloxError("nothing is installed that executes operations")
 
 

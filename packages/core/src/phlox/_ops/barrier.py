@@ -23,7 +23,7 @@ from .shape import structural
 
 
 def _barrier_text(f: Function, *xs: Value) -> list[Value]:
-    return f.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs]) if xs else []
+    return f.barrier(xs) if xs else []
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.effects import ordered, refuse_io
-from .._ir.jaxpr import ClosedJaxpr, Var, effects_inside, memoized
+from .._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -31,6 +31,7 @@ from .._transform.words import Zero, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
 from .._xla.text import TOKEN, Function, Number, Value
 from .call import Steps, axes_used, call
+from .division import Divided, Policy, divide
 from .elementwise import stop_gradient
 from .families import literal
 from .logic import eq, select, select_n
@@ -122,7 +123,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branch
     wanted = tuple(type(t) is not Zero for t in tangents[1:])
     split = [linearize_jaxpr(branch, wanted) for branch in branches]
     nonzero = _any([s.nonzero for s in split])
-    slots, places = _slots(branches, split)
+    slots, places = _slots([s.primal.out_avals[len(branches[0].out_avals) :] for s in split])
     # What a derivative reads of operands and results is kept until then, so only what some branch needs is passed on.
     inputs, count = len(operands), len(branches[0].out_avals)
     needed = {(kind, i) for s in split for kind, i in s.residuals if kind == "in" or i < count}
@@ -136,7 +137,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branch
         def make(
             branch: ClosedJaxpr = branch, one: LinearizedJaxpr = one, mine: list[int] = mine
         ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-            return _primal_half(one, slots, mine), _linear_half(branch, one, slots, mine, kept, nonzero)
+            return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, kept, nonzero)
 
         halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
     results = _bind(index, tuple(primal for primal, _ in halves), operands)
@@ -147,17 +148,17 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branch
     return results[:count], fill(outs, nonzero, branches[0].out_avals)
 
 
-def _slots(branches: Branches, split: Sequence[LinearizedJaxpr]) -> tuple[list[ShapedArray], list[list[int]]]:
-    """Types of the places in which branches leave residuals for their derivatives, and which of them each one uses.
+def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], list[list[int]]]:
+    """Types of the places in which branches leave values of the types `left`, and which of them each one uses.
 
-    Only one branch runs, so residuals of one type in different branches share a place.
+    Only one branch runs, so values of one type in different branches share a place.
     """
     slots: list[ShapedArray] = []
     places = []
-    for branch, s in zip(branches, split, strict=True):
+    for avals in left:
         free = list(range(len(slots)))
         mine = []
-        for aval in s.primal.out_avals[len(branch.out_avals) :]:
+        for aval in avals:
             found = next((i for i in free if slots[i] == aval), None)
             if found is None:
                 found = len(slots)
@@ -169,16 +170,16 @@ def _slots(branches: Branches, split: Sequence[LinearizedJaxpr]) -> tuple[list[S
     return slots, places
 
 
-def _primal_half(s: LinearizedJaxpr, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
-    """The computing half of a branch, its residuals in their places and zeros in the others."""
+def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
+    """A branch with the last of its results in their places, and zeros in the others."""
 
     def fun(*args: Any) -> list[Any]:
-        results = eval_jaxpr(s.primal.jaxpr, s.primal.consts, *args)
+        results = eval_jaxpr(branch.jaxpr, branch.consts, *args)
         own = dict(zip(mine, results[len(results) - len(mine) :], strict=True))
         kept = [own[i] if i in own else zeros(aval) for i, aval in enumerate(slots)]
         return [*results[: len(results) - len(mine)], *kept]
 
-    return restage(fun, s.primal.in_avals, s.primal.jaxpr)
+    return restage(fun, branch.in_avals, branch.jaxpr)
 
 
 def _linear_half(
@@ -277,6 +278,38 @@ def _checked(checks: Any, index: Any, *operands: Any, branches: Branches) -> lis
     return checks.results(_bind(index, programs, [*checks.leaves, *operands]), *trees)
 
 
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    branches: Branches = eqn.params["branches"]
+    read = _any([narrowed(branch, used)[1] for branch in branches])
+    narrower = tuple(narrowed(branch, used, read)[0] for branch in branches)
+    invars = [eqn.invars[0], *only(eqn.invars[1:], read)]
+    return eqn.replace(invars=invars, outvars=only(eqn.outvars, used), params={"branches": narrower})
+
+
+def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+    divided = [divide(branch, policy) for branch in eqn.params["branches"]]
+    slots, places = _slots([[v.aval for v in d.kept] for d in divided])
+    kept = [Var(aval) for aval in slots]
+    first = tuple(_with_slots(d.first, slots, mine) for d, mine in zip(divided, places, strict=True))
+    again = tuple(_from_slots(d, slots, mine) for d, mine in zip(divided, places, strict=True))
+    return (
+        eqn.replace(outvars=[*eqn.outvars, *kept], params={"branches": first}),
+        eqn.replace(invars=[*eqn.invars, *kept], params={"branches": again}),
+        kept,
+    )
+
+
+def _from_slots(divided: Divided, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
+    """The second half of a branch, what is kept in its places among those of all branches."""
+    jaxpr = divided.again.jaxpr
+    own = dict(zip(mine, divided.kept, strict=True))
+    places = [own[i] if i in own else Var(aval) for i, aval in enumerate(slots)]
+    invars = [*jaxpr.invars[: len(jaxpr.invars) - len(mine)], *places]
+    return divided.again.replace(jaxpr=jaxpr.replace(invars=invars))
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return set().union(*(axes_used(branch) for branch in params["branches"]))
 
@@ -295,5 +328,7 @@ cond = Primitive(
     eager=_eager,
     axes=_axes,
     effects=effects_inside,
+    narrow=_narrow,
+    divide=_divide,
     checked=_checked,
 )

@@ -11,11 +11,12 @@ from typing import Any
 
 from .._base import config
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from .._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only
 from .._ir.primitive import Primitive
+from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .._transform.batch import BatchAxis, Dim
-from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from .._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from .._transform.residuals import is_light
 from .._transform.transpose import is_linear
 from .._transform.words import Zero, fill
@@ -23,6 +24,7 @@ from .._xla.hosts import operand
 from .._xla.lower import call_function, lower_jaxpr
 from .._xla.program import lower
 from .._xla.text import Function, Value
+from .division import Policy, divide, divided_call
 
 #: What the rule `steps` returns.
 Steps = Generator[tuple[ClosedJaxpr, Sequence[Any], str], list[Any], None]
@@ -125,6 +127,37 @@ def axes_used(closed: ClosedJaxpr) -> set[Any]:
     return memoized(closed.jaxpr, "axes", find)
 
 
+def narrow_call(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """The rule `narrow` of primitives that run the program `jaxpr`, on their operands."""
+    if all(used):
+        return eqn
+    jaxpr, read = narrowed(eqn.params["jaxpr"], used)
+    return eqn.replace(
+        invars=only(eqn.invars, read), outvars=only(eqn.outvars, used), params={**eqn.params, "jaxpr": jaxpr}
+    )
+
+
+def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+    return divided_call(eqn, divide(eqn.params["jaxpr"], policy), 0, lambda v: v.aval)
+
+
+def without_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with what it calls in place of the calls."""
+
+    def fun(*xs: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *xs, run=_opened)
+
+    return restage(fun, closed.in_avals, closed.jaxpr)
+
+
+def _opened(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
+    """Runs an equation; of a call, what it calls."""
+    if eqn.primitive is not jit_p:
+        return eqn.primitive.bind(*values, **eqn.params)
+    inner = eqn.params["jaxpr"]
+    return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_opened)
+
+
 def _jit_show(eqn: Any, printer: Any) -> dict[str, Any]:
     printer.name_alike(eqn.params["jaxpr"].jaxpr, eqn)
     return {name: eqn.params[name] for name in ("name", "jaxpr")}
@@ -144,6 +177,8 @@ jit_p = Primitive(
     eager=_jit_eager,
     axes=_jit_axes,
     effects=effects_inside,
+    narrow=narrow_call,
+    divide=_jit_divide,
     show=_jit_show,
     checked=_jit_checked,
     light=lambda params: all(map(is_light, params["jaxpr"].jaxpr.eqns)),

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, prune
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only, prune
 from .._ir.primitive import Primitive
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -30,6 +30,7 @@ from .._transform.words import Zero, add, fill, instantiate, zeros
 from .._xla.lower import lower_jaxpr
 from .._xla.text import Function, Value
 from .call import Steps, axes_used
+from .division import Policy, divide, divided_call
 from .elementwise import add as plus, sub
 from .keys import is_key, random_wrap
 from .logic import lt
@@ -466,6 +467,37 @@ def _backward_step(
     return restage(fun, avals, jaxpr.jaxpr)
 
 
+# --- what is not needed, and what a policy keeps ---------------------------------------------------------
+
+
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    params = eqn.params
+    step, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+
+    def read(carried: Sequence[bool]) -> tuple[list[Any], list[Any], list[Any]]:
+        found = narrowed(step, [*carried, *used[num_carry:]])[1]
+        return _parts(found, num_consts, num_carry)
+
+    # What the next step reads of the carry this one computes.
+    carried = spread_carry(used[:num_carry], lambda known: read(known)[1])
+    consts, _, xs = read(carried)
+    inputs = [*consts, *carried, *xs]
+    outputs = [*carried, *used[num_carry:]]
+    kept = [False] * len(consts) + [*carried] + [False] * len(xs)
+    narrower = narrowed(step, outputs, kept)[0]
+    how = {**params, "jaxpr": narrower, "num_consts": sum(consts), "num_carry": sum(carried)}
+    return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=how)
+
+
+def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+    """What is kept of a step leaves it as a slice. What is the same in each step is not kept so many times."""
+    step, params = eqn.params["jaxpr"], eqn.params
+    divided = divide(step, policy, excepted=set(_steady(step.jaxpr, params["num_consts"]).eqns))
+    return divided_call(eqn, divided, params["num_carry"], lambda v: stacked(v.aval, params["length"]))
+
+
 # --- vmap -----------------------------------------------------------------------------------------------
 
 
@@ -545,5 +577,7 @@ scan = Primitive(
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
+    narrow=_narrow,
+    divide=_divide,
     checked=_checked,
 )

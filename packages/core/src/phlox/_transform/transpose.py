@@ -65,16 +65,18 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
     wide, none = jaxpr.is_wide, nullcontext()
     backward = []
-    for eqn in jaxpr.eqns:
-        if any(v in linear for v in eqn.invars if type(v) is Var):
-            linear.update(eqn.outvars)
-            if any(v in wanted for v in eqn.invars if type(v) is Var):
-                wanted.update(eqn.outvars)
-                backward.append(eqn)
-        else:
-            with width(eqn) if wide else none:
-                out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
-            values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    with Replay() as replay:
+        for eqn in jaxpr.eqns:
+            if any(v in linear for v in eqn.invars if type(v) is Var):
+                linear.update(eqn.outvars)
+                if any(v in wanted for v in eqn.invars if type(v) is Var):
+                    wanted.update(eqn.outvars)
+                    backward.append(eqn)
+            else:
+                replay.enter(eqn.source_info)
+                with width(eqn) if wide else none:
+                    out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
+                values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
 
     gathered: dict[Var, Any] = {}
 

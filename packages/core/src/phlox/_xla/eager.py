@@ -19,9 +19,9 @@ from .program import Program, explain_failure, lower
 _CACHE_LIMIT = 4096
 
 
-def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """The result of one operation on concrete arguments."""
-    if primitive.eager is not None:
+def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], compiled: bool = False) -> Any:
+    """The result of one operation on concrete arguments, by its rule `eager` or `compiled`."""
+    if primitive.eager is not None and not compiled:
         return primitive.eager(*args, **params)
     arrays = [x if type(x) is ArrayImpl else operand(x) for x in args]
     key = (*[x._key for x in arrays], *params.items(), config.current().executed)

@@ -262,6 +262,14 @@ class Function:
             return Value(name, outs[0])
         return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
 
+    def barrier(self, operands: Sequence[Value]) -> list[Value]:
+        """The same values, of which the compiler does not see that they are the same."""
+        name = self.fresh()
+        many = len(operands) > 1
+        left, types = f"{name}:{len(operands)}" if many else name, ", ".join([x.aval.text for x in operands])
+        self.line(f"{left} = stablehlo.optimization_barrier {', '.join([x.name for x in operands])} : {types}")
+        return [Value(f"{name}#{i}" if many else name, x.aval) for i, x in enumerate(operands)]
+
     def call(self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
         """A call of another function of the module."""
         name = self.fresh()

@@ -67,11 +67,6 @@ class Primitive(_Primitive):
     def __init__(self, name: str):
         super().__init__(name)
 
-    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """How to compute it at once."""
-        self.eager = impl
-        return impl
-
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
         """The type of the result, from the types of the arguments."""
         self.types = abstract_eval
