@@ -280,7 +280,8 @@ def check_live(tracer: Tracer) -> None:
             f"Encountered an unexpected tracer: a traced value of type {tracer.aval.str_short(False)} was used after "
             "its transformation had ended"
             + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else "")
-            + (f"; it was created on line {made}" if (made := tracer.owner.made(tracer)) is not None else ""),
+            + (f"; it was created on line {made}" if (made := tracer.owner.made(tracer)) is not None else "")
+            + "; transformed functions cannot save intermediate values to global state",
             instead="return the value from the transformed function; do not store it in a global, a list or self",
             aval=tracer.aval,
         )
