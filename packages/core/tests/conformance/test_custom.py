@@ -247,3 +247,125 @@ def test_closed_over_tracers():
     both(lambda m, x: m.grad(lambda x: f(m, x, 2.0).sum())(x), X)
     both(lambda m, x: m.jit(lambda x, s: m.grad(lambda x: f(m, x, s).sum())(x))(x, 2.0), X)
     both(lambda m, x: m.vmap(lambda s: f(m, x, s))(x), X)
+
+
+def test_partial_functions_take_their_arguments_as_they_are():
+    def f(m):
+        fun = functools.partial(lambda x, y, a: x + y * a, a=0.5)
+        made = m.custom_jvp(fun)
+        made.defjvp(lambda p, t: m.jvp(fun, p, t))
+        return made
+
+    both(lambda m, x: m.grad(lambda x: f(m)(*x))((x[0], x[1])), X)
+    for m in (phlox, jax):
+        with pytest.raises(TypeError, match="could not be resolved to positions: a"):
+            f(m)(1.0, 2.0, a=0.1)
+
+
+def test_values_are_concrete_at_compile_time():
+    def f(m, kind, x):
+        def fun(x):
+            assert x == 0  # a Python condition on a value
+            return x + 1
+
+        made = getattr(m, kind)(fun)
+        if kind == "custom_jvp":
+            made.defjvp(lambda p, t: (made(*p), t[0]))
+        else:
+            made.defvjp(lambda x: (made(x), None), lambda _, ct: (ct,))
+        with m.ensure_compile_time_eval():
+            return made(m.numpy.zeros(())) + x
+
+    for kind in ("custom_jvp", "custom_vjp"):
+        for way in (lambda m, g: m.jit(g), lambda m, g: m.vmap(g), lambda m, g: m.grad(lambda x: g(x).sum())):
+            both(lambda m, x: way(m, functools.partial(f, m, kind))(x), X)
+
+
+def test_trees_whose_nodes_take_no_none():
+    class Filled(list):
+        pass
+
+    def unflatten(_, children):
+        assert children[0] is not None
+        return Filled(children)
+
+    for m in (phlox, jax):
+        m.tree_util.register_pytree_node(Filled, lambda x: (x, None), unflatten)
+
+    def f(m):
+        made = m.custom_vjp(lambda x: x[0])
+        made.defvjp(lambda x: (x[0], None), lambda _, ct: (Filled([3 * ct]),))
+        return made
+
+    both(lambda m: m.grad(f(m))(Filled([1.0]))[0])
+
+
+def test_words_of_missing_rules_and_arguments():
+    for m in (phlox, jax):
+        for kind, rule in (("custom_jvp", "JVP"), ("custom_vjp", "VJP")):
+
+            def foo(x, y, *, z=None):
+                return x
+
+            f = getattr(m, kind)(foo)
+            for call in (f, lambda x: m.grad(f)(x)):
+                with pytest.raises(AttributeError, match=f"No {rule} defined for {kind} function foo using def"):
+                    call(2.0)
+            f.defjvp(lambda p, t: (p, t)) if rule == "JVP" else f.defvjp(lambda x, y: (x, y), lambda r, ct: (ct, ct))
+            begin = rf"The input arguments to the {kind}-decorated function .*foo.*\n"
+            with pytest.raises(TypeError, match=begin + "missing a required argument: 'y'"):
+                f(0.5)
+            with pytest.raises(TypeError, match=begin + ".*could not be resolved to positions: z"):
+                f(0.5, 0.1, z=1.0)
+
+
+def in_a_loop(m, f, x):
+    return m.lax.scan(lambda x, _: (f(x), None), x, None, length=1)[0]
+
+
+WORDS = {
+    "jvp, structure": r"Custom JVP rule rule for function f must produce a pair \(list or tuple of length two\) where the "
+    r"first element represents the primal output \(equal in value to the output of the custom_jvp-decorated function f, "
+    r"and in particular of the same container/pytree structure\), but instead the JVP rule output's first element had "
+    r"container/pytree structure:\n    \(float32\[\], float32\[\]\)\nwhile the custom_jvp-decorated function f had output "
+    r"container/pytree structure:\n    float32\[\]\.",
+    "jvp, types": r"and in particular with leaves of the same shape/dtype\), but instead the JVP rule output's first "
+    r"element had shapes/dtypes of:\n    float32\[3\]\nwhile the custom_jvp-decorated function f had output "
+    r"shapes/dtypes of:\n    float32\[\]",
+    "jvp, tangents": r"Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+    r"Expected float32\[\] \(tangent type of float32\[\]\) but got float32\[3\].",
+    "fwd, structure": r"Custom VJP fwd rule rule for function f must produce a pair \(list or tuple of length two\) where "
+    r"the first element represents the primal output \(equal to the output of the custom_vjp-decorated function f\) and "
+    r"the second element represents residuals \(i.e. values stored from the forward pass for use on the backward pass\), "
+    r"but instead the fwd rule output's first element had container/pytree structure:\n    "
+    r"\(float32\[\], float32\[\]\)\nwhile the custom_vjp-decorated function f had output container/pytree structure",
+    "fwd, types": r"but instead the fwd rule output's first element had shapes/dtypes of:\n    float32\[3\]\nwhile the "
+    r"custom_vjp-decorated function f had output shapes/dtypes of:\n    float32\[\]",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_words_of_wrong_rules(name):
+    for m in (phlox, jax):
+        three = lambda x: m.numpy.stack([x] * 3)
+        wrong = {"structure": lambda x: (x, x), "types": three, "tangents": lambda x: x}[name.split(", ")[1]]
+
+        def f(x):
+            return x
+
+        def rule(p, t=None):
+            if t is None:
+                return wrong(p), None
+            return wrong(p[0]), three(t[0]) if name == "jvp, tangents" else wrong(t[0])
+
+        if name.startswith("jvp"):
+            f = m.custom_jvp(f)
+            f.defjvp(rule)
+            run = lambda x: m.jvp(lambda x: in_a_loop(m, f, x), (x,), (x,))
+        else:
+            f = m.custom_vjp(f)
+            f.defvjp(lambda x: rule(x), lambda _, ct: (ct,))
+            f.fwd.__name__ = "rule"
+            run = m.grad(lambda x: in_a_loop(m, f, x))
+        with pytest.raises(TypeError, match=WORDS[name]):
+            run(np.float32(1))

@@ -115,6 +115,78 @@ def test_the_derivative_of_a_rule():
     both(lambda m: m.jvp(m.vmap(marked(m)), (X, Y), (Y, X)))
 
 
+def other(m, seen=None):
+    """A function that is another one in a batch: the sine is a cosine there."""
+    f = m.custom_batching.custom_vmap(m.numpy.sin)
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x):
+        if seen is not None:
+            seen.append((axis_size, in_batched))
+        return m.numpy.cos(x), in_batched[0]
+
+    return f
+
+
+#: derivatives where no value is batched together with its tangent: the rule is one of the single example
+APART = {
+    "directions": lambda m, f: m.vmap(lambda x, t: m.jvp(f, (x,), (t,)), (None, 0), (None, 0))(TWO, X),
+    "points": lambda m, f: m.vmap(lambda x, t: m.jvp(f, (x,), (t,)), (0, None))(X, TWO),
+    "jacfwd": lambda m, f: m.jacfwd(f)(X),
+    "points and directions": lambda m, f: m.vmap(lambda x, t: m.jvp(f, (x,), (t,)))(X, Y),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_the_rule_decides_also_where_values_or_directions_alone_are_batched(name):
+    both(lambda m: APART[name](m, other(m)))
+    seen = {}
+    for m in (phlox, jax):
+        seen[m] = []
+        APART[name](m, other(m, seen[m]))
+    assert seen[phlox] == seen[jax]
+
+
+def test_directions_of_a_linear_rule_stay_one_for_all():
+    def linear(m):
+        f = m.custom_batching.custom_vmap(lambda x: 7 * x)
+        f.def_vmap(lambda size, in_batched, x: (11 * x, in_batched[0]))
+        return f
+
+    run = lambda m, f: m.vmap(lambda x, t: m.jvp(f(m), (x,), (t,)), (0, None), (0, None))(X, TWO)
+    both(lambda m: run(m, linear))
+    for m in (phlox, jax):
+        with pytest.raises(ValueError, match="at vmap out_axes"):
+            run(m, other)
+
+
+def test_rules_that_always_return_a_batch():
+    """jax takes such results for a batch where they are none."""
+    f = phlox.custom_batching.custom_vmap(phlox.numpy.sin)
+    f.def_vmap(lambda size, in_batched, x: (phlox.numpy.sin(x), True))
+    np.testing.assert_allclose(phlox.jacfwd(f)(X), np.diag(np.cos(X)), rtol=1e-6)
+    points = phlox.vmap(lambda x: phlox.jvp(f, (x,), (TWO,)))(X)
+    np.testing.assert_allclose(points, (np.sin(X), 2 * np.cos(X)), rtol=1e-6)
+
+
+def test_words_of_wrong_rules():
+    def named(result):
+        f = phlox.custom_batching.custom_vmap(lambda x: x * 2)
+
+        @f.def_vmap
+        def doubled(size, in_batched, x):
+            return result(x)
+
+        return lambda: phlox.vmap(f)(X)
+
+    with pytest.raises(ValueError, match=r"returned by custom vmap rule \(doubled\) do not match"):
+        named(lambda x: ([x, x], True))()
+    with pytest.raises(ValueError, match=r"rule \(doubled\) does not match that of original custom-vmapped function"):
+        named(lambda x: ([x], [True]))()
+    with pytest.raises(ValueError, match="Linearization failed to produce known values for all output primals"):
+        phlox.grad(other(phlox))(TWO)
+
+
 def test_values_with_an_axis_and_directions_without():
     """jax gives such results one axis too many; here both are batched for the rule."""
     f = lambda x, y: phlox.jvp(consistent(phlox), (x, y), (x, phlox.numpy.float32(3)))
@@ -161,6 +233,55 @@ def test_without_a_rule():
         bare = m.custom_batching.custom_vmap(lambda x: x * 2)
         with pytest.raises(error):
             bare(X)
+        with pytest.raises(
+            AttributeError, match="No batching rule defined for custom_vmap function <lambda> using def_vmap"
+        ):
+            bare(X)
+
+
+def test_arguments_that_cannot_be_given_by_position():
+    def called(m, *args, **kwargs):
+        @m.custom_batching.custom_vmap
+        def f(x, y, *, z=None):
+            return x * y
+
+        f.def_vmap(lambda size, in_batched, x, y: (x, True))
+        return lambda: f(*args, **kwargs)
+
+    for m in (phlox, jax):
+        begin = r"The input arguments to the custom_vmap-decorated function .*f.*\n"
+        with pytest.raises(TypeError, match=begin + "missing a required argument: 'y'"):
+            called(m, 0.5)()
+        with pytest.raises(
+            TypeError, match=begin + "The following keyword arguments could not be resolved to positions: z"
+        ):
+            called(m, 0.5, 0.1, z=1.0)()
+
+
+def test_decorators_on_one_another_have_all_methods():
+    for m in (phlox, jax):
+        for inner, outer in (
+            (m.custom_jvp, m.custom_batching.custom_vmap),
+            (m.custom_batching.custom_vmap, m.custom_vjp),
+        ):
+            f = outer(inner(lambda x: x))
+            assert callable(f.def_vmap)
+            assert callable(getattr(f, "defjvp" if inner is m.custom_jvp else "defvjp"))
+            with pytest.raises(AttributeError):
+                f.default_rule
+
+    def documented(m):
+        @m.custom_vjp
+        @m.custom_batching.custom_vmap
+        def f(x, y):
+            return m.numpy.sin(x) * y
+
+        f.def_vmap(lambda size, in_batched, x, y: (m.numpy.cos(x) * y, True))
+        f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda r, ct: (ct * r[1], ct))
+        return f
+
+    both(lambda m: m.vmap(documented(m))(X, Y))
+    both(lambda m: m.grad(documented(m))(TWO, TWO))
 
 
 WRONG = {
@@ -183,22 +304,36 @@ def test_wrong_rules(name):
         phlox.vmap(f(phlox))(X)
 
 
-def test_wrong_types_are_named():
-    """jax takes these results as they are."""
+#: what rules return that is no batch of what the function returns
+OTHER_TYPES = {
+    "dtype": lambda m, x: (x.astype("int32"), True),
+    "more axes": lambda m, x: (m.numpy.stack([x, x], 1), True),
+    "the axis twice": lambda m, x: (x, False),
+}
 
-    def run(result, batched=True):
-        f = phlox.custom_batching.custom_vmap(lambda x: {"a": x * 2})
-        f.def_vmap(lambda size, in_batched, x: ({"a": result(x)}, {"a": batched}))
-        return phlox.vmap(f)(X)
 
+@pytest.mark.parametrize("name", OTHER_TYPES)
+def test_rules_may_return_other_types(name):
+    def f(m):
+        made = m.custom_batching.custom_vmap(lambda x: x * 2)
+        made.def_vmap(lambda size, in_batched, x: OTHER_TYPES[name](m, x))
+        return made
+
+    axes = None if name == "the axis twice" else 0
+    both(lambda m: m.vmap(f(m), out_axes=axes)(X))
+    both(lambda m: m.vmap(m.jit(f(m)), out_axes=axes)(X))
     with pytest.raises(
-        phlox.errors.ShapeError, match=r"f32\[2\] for result\['a'\], which is f32\[\] for one of 3 examples"
+        phlox.errors.PhloxError, match=r"vmap: output 1 of .* is f32\[\], and .* a custom batching rule"
     ):
-        run(lambda x: x[1:])
-    with pytest.raises(phlox.errors.ShapeError, match=r"not batched"):
-        run(lambda x: x, batched=False)
-    with pytest.raises(phlox.errors.DtypeError, match=r"i32\[3\] for result\['a'\]"):
-        run(lambda x: x.astype("int32"))
+        phlox.vmap(lambda x: phlox.lax.fori_loop(0, 2, lambda i, a: f(phlox)(a), x))(X)
+
+
+def test_a_batch_without_its_axis_is_named():
+    """jax takes it as it is."""
+    f = phlox.custom_batching.custom_vmap(lambda x: {"a": x * 2})
+    f.def_vmap(lambda size, in_batched, x: ({"a": x[1:]}, {"a": True}))
+    with pytest.raises(phlox.errors.ShapeError, match=r"f32\[2\] for result\['a'\], which .* an axis of length 3"):
+        phlox.vmap(f)(X)
     with pytest.raises(phlox.errors.UnexpectedTracerError, match="as an argument"):
         phlox.vmap(lambda y: run_closed(y))(X)
 

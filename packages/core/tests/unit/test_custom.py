@@ -108,7 +108,7 @@ def test_integers_among_the_arguments():
 
 def test_wrong_rules_are_named():
     f = phlox.custom_jvp(lambda x: {"a": x})
-    with pytest.raises(errors.MissingRuleError, match="never got its rule"):
+    with pytest.raises(errors.UndefinedRuleError, match="No JVP defined for custom_jvp function <lambda> using defjvp"):
         grad(lambda x: f(x)["a"])(1.0)
     f.defjvp(lambda p, t: {"a": p[0]})
     with pytest.raises(errors.TreeError, match="pair"):
@@ -117,7 +117,9 @@ def test_wrong_rules_are_named():
     with pytest.raises(errors.TreeError, match=r"expected a leaf, got no such key"):
         grad(jit(lambda x: f(x)["a"]))(1.0)
     f.defjvp(lambda p, t: ({"a": p[0]}, {"a": jnp.ones(3)}))
-    with pytest.raises(errors.DerivativeError, match=r"f32\[3\] for a result of type f32\[\]"):
+    with pytest.raises(
+        errors.DerivativeError, match=r"Expected float32\[\] .* but got float32\[3\].* of result\['a'\]"
+    ):
         grad(lambda x: f(x)["a"])(1.0)
     g = phlox.custom_vjp(lambda x, y: x * y)
     g.defvjp(lambda x, y: (x * y, None), lambda res, ct: (ct,))

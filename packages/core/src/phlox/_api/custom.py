@@ -4,63 +4,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from .._base import pytree
-from .._base.errors import DerivativeError, MissingRuleError, TreeError, UnexpectedTracerError, UnsupportedError
+from .._base.errors import DerivativeError, TreeError, UnexpectedTracerError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
-from .._base.wrapping import wraps
-from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
+from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
-from .._ir.primitive import current_trace
+from .._ir.primitive import Primitive, current_trace
 from .._ops.custom import Rule, closes_over, custom_jvp_call, custom_vjp_call, custom_vjp_forward
 from .._ops.elementwise import stop_gradient
 from .._ops.remat_opt import remat_opt
+from .._trace.folding import runs_at_once
 from .._trace.staging import stage
 from .._trace.trace import Tracer, typeof
+from .._transform.batch import BatchTrace, in_batch_of
 from .._transform.jvp import JVPTrace, by_rule
 from .._transform.linearize import LinearizeTrace, TangentTrace
 from .._transform.words import Zero, instantiate
 from . import arguments
-from .symbolic import CustomVJPPrimal, hidden, shown
-
-
-def positional(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments by position, defaults filled in: rules take no names."""
-    if not kwargs:
-        signature = arguments.signature_of(fun)
-        if signature is None or len(args) >= len(signature.parameters):
-            return args
-    signature = arguments.signature_of(fun)
-    if signature is None:
-        return args
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise DerivativeError(
-            f"The following keyword arguments could not be resolved to positions: {', '.join(sorted(bound.kwargs))}. A "
-            f"custom rule of {arguments.fun_name(fun)} cannot receive keyword-only arguments",
-            instead="positional arguments",
-        )
-    return bound.args
-
-
-class _Result:
-    """Structure and types of a function's result: from its trace, or else from the first result of a rule."""
-
-    def __init__(self, tree: PyTreeDef | None = None, avals: Sequence[ShapedArray] | None = None):
-        self.tree, self.avals = tree, avals
-
-    def check(self, outs: Sequence[Any], tree: PyTreeDef, rule: str, name: str) -> None:
-        """Raises unless what `rule` returned has this form."""
-        if self.tree is None:
-            self.tree, self.avals = tree, [typeof(out) for out in outs]
-            return
-        assert self.avals is not None
-        pytree.check_same(self.tree, tree, f"the {rule} rule of {name} returns another structure than {name}")
-        _check_outputs(outs, self.tree, self.avals, rule, name)
-
+from .decorated import Decorated, no_rule, positional
+from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
+from .symbolic import CustomVJPPrimal, shown
 
 #: traces that do at once what does not touch their values
 _PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
@@ -74,14 +39,13 @@ def _concerned(leaves: Sequence[Any]) -> Any:
     return trace
 
 
-class _Custom:
+class _Custom(Decorated):
     """What both kinds share: the function, and which of its arguments are not differentiated."""
 
     def __init__(
         self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
-        wraps(fun)(self)
-        self.fun = fun
+        super().__init__(fun)
         names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
         numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
         self.nondiff_argnums = tuple(sorted(arguments.complete(fun, numbers, names, "nondiff")[0]))
@@ -118,27 +82,18 @@ class _Custom:
 
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result where nothing is traced."""
-        args = positional(self.fun, args, kwargs)
+        args = positional(self.fun, args, kwargs, self.kind)
         _, given = self._split(args)
         return arguments.owned(self.fun(*self._filled(args, arguments.owned(given))))
-
-    def _refuse(self, rule: str, how: str) -> NoReturn:
-        name = arguments.fun_name(self.fun)
-        raise MissingRuleError(
-            f"{name} is a custom_{rule} function and never got its rule",
-            instead=f"{name}.{how}",
-            function=self.fun,
-            rule=rule,
-        )
 
     #: "custom_jvp" or "custom_vjp"
     kind: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outer = current_trace.get()
-        if outer is None:
+        if runs_at_once(outer, args, kwargs):
             return self._at_once(args, kwargs)
-        args = self._fixed(positional(self.fun, args, kwargs))
+        args = self._fixed(positional(self.fun, args, kwargs, self.kind))
         leaves, in_tree = flatten(tuple(self._split(args)[1]))
         trace = _concerned(leaves)
         if trace is not outer or isinstance(trace, JVPTrace):
@@ -155,7 +110,7 @@ class _Custom:
             finally:
                 current_trace.reset(token)
         closed, consts, out_tree = self._stage(args, in_tree, leaves)
-        outs = self._bind(args, leaves, in_tree, closed, consts, _Result(out_tree, closed.out_avals))
+        outs = self._bind(args, leaves, in_tree, closed, consts, Result(out_tree, closed.out_avals))
         return out_tree.unflatten(outs)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -171,13 +126,23 @@ class _Custom:
         raise NotImplementedError
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: _Result
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         """The flat result of the call as one operation, of the function's trace."""
         raise NotImplementedError
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+
+def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts: int, **rules: Rule) -> list[Any]:
+    """The call of a function with rules. Rules may close over what vmap maps, also where no argument is mapped."""
+    trace = current_trace.get()
+    if type(trace) is not BatchTrace:
+        return primitive.bind(*args, call_jaxpr=closed, num_consts=num_consts, **rules)
+    at_home = {name: rule._replace(call=in_batch_of(trace, rule.call)) for name, rule in rules.items()}
+    params = {"call_jaxpr": closed, "num_consts": num_consts, **at_home}
+    return trace.by_rule(primitive, [trace.split(x) for x in args], params)
 
 
 class custom_jvp(_Custom):
@@ -233,60 +198,50 @@ class custom_jvp(_Custom):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
-            self._refuse("jvp", "defjvp(rule)")
+            raise no_rule(self.fun, self.kind, "JVP", "defjvp(rule)")
         return super().__call__(*args, **kwargs)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         chosen = self._chosen(args)
         return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], in_tree: PyTreeDef, result: _Result) -> Rule:
+    def _rule(self, args: Sequence[Any], in_tree: PyTreeDef, result: Result) -> Rule:
         assert self.jvp is not None
         rule = self._flat_rule(self._split(args)[0], in_tree, result)
         return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
 
     def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
-        result = _Result()
+        result = Result()
         rule = self._rule(args, in_tree, result)
         outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
         assert result.tree is not None
         return result.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: _Result
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         rule = self._rule(args, in_tree, result)
-        return custom_jvp_call.bind(*consts, *leaves, call_jaxpr=closed, jvp=rule, num_consts=len(consts))
+        return _bind(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
-    def _flat_rule(self, fixed: list[Any], in_tree: PyTreeDef, known: _Result) -> Callable[..., Any]:
+    def _flat_rule(self, fixed: list[Any], in_tree: PyTreeDef, known: Result) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
-        name = arguments.fun_name(self.fun)
+        names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             result = jvp(*fixed, in_tree.unflatten(map(shown, primals)), in_tree.unflatten(map(shown, tangents)))
-            if not (isinstance(result, tuple | list) and len(result) == 2):
-                raise TreeError(
-                    f"Custom JVP rule {arguments.fun_name(jvp)} for function {name} must produce a pair (list or tuple "
-                    f"of length two) representing primal and tangent outputs, but got {result!r}",
-                    path=(),
-                    expected="a tuple of 2",
-                    got=type(result).__name__,
-                )
-            outs, tree = flatten(result[0])
-            out_tangents, tangent_tree = flatten(result[1])
+            primal_out, tangent_out = pair_of(result, names)
+            outs, tree = flatten(primal_out)
+            out_tangents, tangent_tree = flatten(tangent_out)
             pytree.check_same(
                 tree,
                 tangent_tree,
-                f"Custom JVP rule {arguments.fun_name(jvp)} for function {name} must produce primal and tangent "
-                f"outputs with equal container (pytree) structures, but got {tree} and {tangent_tree} respectively.",
+                f"{names} must produce primal and tangent outputs with equal container (pytree) structures, but got "
+                f"{tree} and {tangent_tree} respectively.",
             )
             arguments.check_outputs(jvp, result, [*outs, *out_tangents])
-            known.check(outs, tree, "jvp", name)
-            return outs, [
-                _checked_tangent(t, typeof(out), f"the jvp rule of {name}")
-                for t, out in zip(out_tangents, outs, strict=True)
-            ]
+            known.check(outs, tree, names)
+            return outs, checked_tangents(out_tangents, outs, tree, names)
 
         return rule
 
@@ -294,36 +249,6 @@ class custom_jvp(_Custom):
 def _without_derivative(tree: Any) -> Any:
     """The same values, of which nothing is differentiated."""
     return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
-
-
-def _check_outputs(
-    outs: Sequence[Any], tree: PyTreeDef, out_avals: Sequence[ShapedArray], rule: str, name: str
-) -> None:
-    """Raises `DerivativeError` naming the part of the result that a rule gives another type than the function does."""
-    for i, (out, wanted) in enumerate(zip(outs, out_avals, strict=True)):
-        have = typeof(out)
-        if have.shape != wanted.shape or have.dtype != wanted.dtype:
-            path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(len(outs))))[i]
-            raise DerivativeError(
-                f"the {rule} rule of {name} returned {have.short} for result{pytree.keystr(path)}, where {name} "
-                f"itself returns {wanted.short}",
-                instead=f"a value of type {wanted.short}",
-                expected=wanted,
-                got=have,
-            )
-
-
-def _checked_tangent(t: Any, aval: ShapedArray, whose: str) -> Any:
-    t = hidden(t)
-    wanted, have = aval.tangent(), typeof(t)
-    if have.shape != wanted.shape or (have.dtype != wanted.dtype):
-        raise DerivativeError(
-            f"{whose} returned a tangent of type {have.short} for a result of type {aval.short}",
-            instead=f"a tangent of type {wanted.short}",
-            expected=wanted,
-            got=have,
-        )
-    return t
 
 
 class custom_vjp(_Custom):
@@ -375,7 +300,7 @@ class custom_vjp(_Custom):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
-            self._refuse("vjp", "defvjp(fwd, bwd)")
+            raise no_rule(self.fun, self.kind, "VJP", "defvjp(fwd, bwd)")
         return super().__call__(*args, **kwargs)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -390,7 +315,7 @@ class custom_vjp(_Custom):
     def _skips_the_function(self) -> bool:
         return not self.optimize_remat
 
-    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, result: _Result) -> list[Rule]:
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, result: Result) -> list[Rule]:
         residual_trees: list[PyTreeDef] = []
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, result, residual_trees)
@@ -399,30 +324,30 @@ class custom_vjp(_Custom):
         return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
 
     def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
-        result = _Result()
+        result = Result()
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
         assert result.tree is not None
         return result.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: _Result
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         if self.optimize_remat:
             fwd = fwd._replace(call=_optimized(fwd.call, closed, consts))
-        count = len(consts)
-        return custom_vjp_call.bind(*consts, *leaves, call_jaxpr=closed, fwd=fwd, bwd=bwd, num_consts=count)
+        return _bind(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
     def _flat_fwd(
         self,
         args: Sequence[Any],
         in_tree: PyTreeDef,
-        known: _Result,
+        known: Result,
         residual_trees: list[PyTreeDef],
     ) -> Callable[..., Any]:
-        fwd, name, symbolic = self.fwd, arguments.fun_name(self.fun), self.symbolic_zeros
+        fwd, symbolic = self.fwd, self.symbolic_zeros
         assert fwd is not None
+        names = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
         chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
         # The rule lives as long as the program that it is in; the values of one call must not.
         args = [x if i in chosen else None for i, x in enumerate(args)]
@@ -431,17 +356,11 @@ class custom_vjp(_Custom):
             given = [shown(x) for x in primals]
             leaves = list(map(CustomVJPPrimal, given, perturbed)) if symbolic else given
             result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
-            if not (isinstance(result, tuple | list) and len(result) == 2):
-                raise TreeError(
-                    f"the fwd rule of {name} must return a pair (out, residuals), got {result!r}",
-                    path=(),
-                    expected="a tuple of 2",
-                    got=type(result).__name__,
-                )
-            outs, tree = flatten(result[0])
-            residuals, residual_tree = flatten(result[1])
+            primal_out, saved = pair_of(result, names)
+            outs, tree = flatten(primal_out)
+            residuals, residual_tree = flatten(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
-            known.check(outs, tree, "fwd", name)
+            known.check(outs, tree, names)
             residual_trees[:] = [residual_tree]
             return outs, residuals
 
@@ -452,7 +371,7 @@ class custom_vjp(_Custom):
         fixed: list[Any],
         in_tree: PyTreeDef,
         in_avals: Sequence[ShapedArray],
-        known: _Result,
+        known: Result,
         residual_trees: list[PyTreeDef],
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
@@ -471,7 +390,7 @@ class custom_vjp(_Custom):
                     expected=f"a tuple of {len(example)}",
                     got=type(result).__name__,
                 )
-            return _flat_cotangents(name, tuple(result), tuple(example), in_avals)
+            return flat_cotangents(name, tuple(result), tuple(example), in_avals)
 
         return run
 
@@ -497,34 +416,3 @@ def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequen
         return results[:count], results[count:]
 
     return run
-
-
-def _flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
-    """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves."""
-    try:
-        given = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
-    except TreeError as error:
-        raise pytree.tree_error(
-            f"the bwd rule of {name} returns a cotangent unlike its argument",
-            error.differences,  # type: ignore[attr-defined]
-        ) from None
-    found: list[Any] = []
-    for i, (ct, aval) in enumerate(zip(given, in_avals, strict=True)):
-        wanted = aval.tangent()
-        if ct is None or wanted.dtype == dtypes.float0:
-            found.append(Zero(wanted))
-            continue
-        ct = hidden(ct)
-        have = typeof_value(ct)
-        if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
-            path, _ = pytree.tree_leaves_with_path(like)[i]
-            got = repr(ct) if have is None else have.short
-            raise DerivativeError(
-                f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}: a cotangent of the "
-                f"argument of {name} of type {aval.short}",
-                instead=f"a cotangent of type {wanted.short}. Consider just returning a None here for zeros",
-                expected=wanted,
-                got=have,
-            )
-        found.append(ct)
-    return found

@@ -6,19 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import DtypeError, MissingRuleError, ShapeError, TreeError
+from .._base.errors import ShapeError, TreeError
 from .._base.pytree import PyTreeDef, flatten
-from .._base.wrapping import wraps
-from .._ir.avals import ShapedArray
 from .._ir.primitive import current_trace
 from .._ops.custom_vmap import BatchRule, custom_vmap_call
+from .._trace.folding import runs_at_once
 from .._trace.trace import typeof
 from . import arguments
-from .custom import positional
+from .decorated import Decorated, no_rule, positional
 from .staged import Staged, operands_of, paths
 
 
-class custom_vmap:
+class custom_vmap(Decorated):
     """A function whose batches you compute yourself.
 
     Args:
@@ -41,9 +40,8 @@ class custom_vmap:
     """
 
     def __init__(self, fun: Callable[..., Any]):
-        wraps(fun)(self)
         arguments.check_callable("custom_vmap", fun)
-        self.fun = fun
+        super().__init__(fun)
         self.vmap_rule: Callable[..., tuple[Any, Any]] | None = None
 
     def def_vmap(self, vmap_rule: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
@@ -54,17 +52,13 @@ class custom_vmap:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = arguments.fun_name(self.fun)
         if self.vmap_rule is None:
-            raise MissingRuleError(
-                f"{name} is a custom_vmap function and never got its rule",
-                instead=f"{name}.def_vmap(rule)",
-                function=self.fun,
-                rule="vmap",
-            )
-        if current_trace.get() is None:
-            return self.fun(*args, **kwargs)
-        leaves, in_tree = operands_of("custom_vmap", self.fun, positional(self.fun, args, kwargs))
+            raise no_rule(self.fun, "custom_vmap", "batching rule", "def_vmap(rule)")
+        args = positional(self.fun, args, kwargs, "custom_vmap")
+        if runs_at_once(current_trace.get(), args):
+            return self.fun(*args)
+        leaves, in_tree = operands_of("custom_vmap", self.fun, args)
         program = Staged("custom_vmap", name, self.fun, in_tree, [typeof(x) for x in leaves])
-        rule = self._flat_rule(len(program.consts), in_tree, program.out_tree, program.out_avals)
+        rule = self._flat_rule(len(program.consts), in_tree, program.out_tree)
         outs = custom_vmap_call.bind(
             *program.consts,
             *leaves,
@@ -75,10 +69,11 @@ class custom_vmap:
         return program.out_tree.unflatten(outs)
 
     def _flat_rule(
-        self, num_consts: int, in_tree: PyTreeDef, out_tree: PyTreeDef, out_avals: Sequence[ShapedArray]
+        self, num_consts: int, in_tree: PyTreeDef, out_tree: PyTreeDef
     ) -> Callable[[int, list[bool], list[Any]], tuple[list[Any], list[bool]]]:
         vmap_rule, name = self.vmap_rule, arguments.fun_name(self.fun)
         assert vmap_rule is not None
+        rule_name = arguments.fun_name(vmap_rule)
 
         def rule(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
             in_batched = list(in_tree.unflatten(batched[num_consts:]))
@@ -87,25 +82,36 @@ class custom_vmap:
                 raise TreeError(f"the vmap rule of {name} must return a pair (out, out_batched), got {result!r}")
             outs, tree = flatten(result[0])
             out_batched, batched_tree = flatten(result[1])
-            pytree.check_same(out_tree, tree, f"the vmap rule of {name} returns another structure than {name}")
-            pytree.check_same(tree, batched_tree, f"the vmap rule of {name} returns an out_batched unlike its out")
+            stated = f"custom vmap rule ({rule_name})"
+            pytree.check_same(
+                tree,
+                batched_tree,
+                f"structure of output value and output batching specification returned by {stated} do not match: those "
+                f"of the vmap rule of {name}",
+            )
+            pytree.check_same(
+                out_tree,
+                tree,
+                f"structure of output returned by {stated} does not match that of original custom-vmapped function: "
+                f"the vmap rule of {name} returns another structure than {name}",
+            )
             arguments.check_outputs(vmap_rule, result, outs)
             flags = [bool(there) for there in out_batched]
-            _check_types(name, out_tree, outs, flags, size, out_avals)
+            if any(batched):  # a rule that is asked about one example may not count with that
+                _check_axes(name, out_tree, outs, flags, size)
             return outs, flags
 
         return rule
 
 
-def _check_types(
-    name: str, tree: PyTreeDef, outs: Sequence[Any], flags: Sequence[bool], size: int, out_avals: Sequence[ShapedArray]
-) -> None:
-    """Raises an error naming the result of a rule that is not a batch of what the function returns."""
-    for path, out, there, one in zip(paths(tree), outs, flags, out_avals, strict=True):
-        have, wanted = typeof(out), one.update(shape=(size, *one.shape)) if there else one
-        what = f"the vmap rule of {name} returned {have.short} for result{pytree.keystr(path)}, "
-        what += f"which is {one.short} for one of {size} examples and {'' if there else 'not '}batched"
-        if have.shape != wanted.shape:
-            raise ShapeError(what, instead=f"a value of type {wanted.short}", shapes=[have.shape, wanted.shape])
-        if have.dtype != wanted.dtype:
-            raise DtypeError(what, instead=f"a value of type {wanted.short}")
+def _check_axes(name: str, tree: PyTreeDef, outs: Sequence[Any], flags: Sequence[bool], size: int) -> None:
+    """Raises an error naming the result of a rule that is said to be batched and does not have the axis in front."""
+    for path, out, there in zip(paths(tree), outs, flags, strict=True):
+        have = typeof(out)
+        if there and have.shape[:1] != (size,):
+            raise ShapeError(
+                f"the vmap rule of {name} returned {have.short} for result{pytree.keystr(path)}, which it says to be "
+                f"batched, that is to have an axis of length {size} in front",
+                instead=f"a value for each of the {size} examples, or False in out_batched",
+                shapes=[have.shape],
+            )

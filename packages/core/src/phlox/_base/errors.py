@@ -23,6 +23,7 @@
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
     ├── DerivativeError (TypeError, ValueError) grad and friends asked of something without derivative
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
+    │   └── UndefinedRuleError (AttributeError) … which its maker never stated
     ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
     ├── CallbackError (RuntimeError)           a callback's results are not what it promised
     ├── EffectError (ValueError, NotImplementedError) an effect where it cannot happen, or not in order
@@ -101,6 +102,7 @@ __all__ = [
     "TreeError",
     "TypePromotionError",
     "UncheckedError",
+    "UndefinedRuleError",
     "UnexpectedTracerError",
     "UnsupportedError",
 ]
@@ -265,9 +267,16 @@ class DerivativeError(PhloxError, TypeError, ValueError):
 
 
 class MissingRuleError(PhloxError, NotImplementedError):
-    """A primitive states no rule for a transformation, or a custom derivative was never given its rule.
+    """A primitive states no rule for a transformation.
 
     Attributes `primitive` (or `function`) and `rule` name them. See `phlox.extend` for how to add one.
+    """
+
+
+class UndefinedRuleError(MissingRuleError, AttributeError):
+    """A function of `custom_jvp`, `custom_vjp` or `custom_vmap` was called before it got its rule.
+
+    Fix: call `defjvp`, `defvjp` or `def_vmap` first. Attributes: function, rule.
     """
 
 

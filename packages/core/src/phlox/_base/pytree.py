@@ -424,13 +424,9 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     >>> broadcast_prefix((1, 2), ([0, 0], 0))
     [1, 1, 2]
     """
-    result: list[Any] = []
-
-    def extend(leaf: Any, subtree: Any) -> None:
-        result.extend([leaf] * tree_structure(subtree).num_leaves)
-
-    tree_map(extend, prefix_tree, full_tree, is_leaf=is_leaf)
-    return result
+    leaves, treedef = flatten(prefix_tree, is_leaf)
+    below = flatten_up_to(treedef, full_tree, "tree.map", "tree 2")
+    return [leaf for leaf, tree in zip(leaves, below, strict=True) for _ in range(tree_structure(tree).num_leaves)]
 
 
 def spread(what: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool], instead: str) -> list[Any]:

@@ -87,7 +87,7 @@ class ShapedArray:
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{self.dtype.name}[{','.join(map(str, self.shape))}]"
+        return f"{weak}{dtypes.full_name(self.dtype)}[{','.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

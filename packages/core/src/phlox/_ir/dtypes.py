@@ -252,11 +252,16 @@ _SHORT = (("uint", "u"), ("int", "i"), ("complex", "c"), ("bfloat", "bf"), ("flo
 _short: dict[Dtype, str] = {}
 
 
+def full_name(dtype: Dtype) -> str:
+    """Its name in full: float32, int8, float0, key<fry>."""
+    return "float0" if isinstance(dtype, np.dtype) and dtype == float0 else dtype.name
+
+
 def short_name(dtype: Dtype) -> str:
     """The abbreviation used in printed programs: f32, bf16, i8, u4, bool, key<fry>."""
     name = _short.get(dtype)
     if name is None:
-        name = dtype.name if not isinstance(dtype, np.dtype) or dtype != float0 else "float0"
+        name = full_name(dtype)
         if dtype != float0:
             for long, brief in _SHORT:
                 if name.startswith(long):

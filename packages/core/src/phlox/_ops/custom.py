@@ -7,6 +7,7 @@ is taken. Everything but differentiation treats them as a call of the Jaxpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import DerivativeError, UnexpectedTracerError
@@ -14,7 +15,8 @@ from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from .._ir.primitive import Primitive
 from .._trace.interpret import eval_jaxpr
-from .._trace.trace import typeof
+from .._trace.staging import stage
+from .._trace.trace import recorder, typeof
 from .._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from .._transform.jaxprs import batch_jaxpr
 from .._transform.transpose import backward_pass
@@ -103,12 +105,87 @@ def _example(zero: Zero, dim: Dim) -> Zero:
     return Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
 
 
-def _place(x: Any, dim: Dim, destination: int, size: int) -> Any:
-    """`place_axis`, also for a `Zero`."""
+def _place(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
+    """`place_axis`, also for a `Zero`; with None as destination nothing, for an `x` that is not mapped."""
+    if destination is None:
+        return x
     if type(x) is not Zero:
         return place_axis(x, dim, destination, size)
     shape = x.aval.shape
     return Zero(x.aval.update(shape=(*shape[:destination], size, *shape[destination:])))
+
+
+#: whether a rule is run only for where its results are mapped; those of functions that it calls are not asked in turn
+_asking: ContextVar[bool] = ContextVar("phlox_asking_a_rule", default=False)
+
+
+class _Outputs:
+    """The program of a function with rules for a batch, and where each of its results has the mapped axis: in front, or
+    nowhere if it is the same for all examples.
+
+    A rule may return a result or a tangent for each example where the program has one for all, and both have to agree.
+    Where the derivative is taken at once, the rule decides. A program that is recorded is differentiated later: there
+    the rule is asked before.
+    """
+
+    def __init__(
+        self,
+        axis: BatchAxis,
+        args: Sequence[Any],
+        dims: Sequence[Dim],
+        num_consts: int,
+        function: ClosedJaxpr,
+        each_by_rule: Callable[..., Sequence[Dim]],
+    ):
+        self.name, self.settled = function.jaxpr.name, False
+        self.program = function
+        self.dims: list[Dim] = [None] * len(function.out_avals)
+        mapped = any(d is not None for d in dims)
+        if not mapped and axis.name not in axes_used(function):
+            return
+        each = (False,) * len(self.dims)
+        self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
+        if mapped and None in self.dims and recorder() is not None and not _asking.get():
+            asked = _asked(each_by_rule, args[num_consts:])
+            each = tuple(d is not None or e is not None for d, e in zip(self.dims, asked or self.dims, strict=True))
+            self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
+        self.dims = list(self.dims)
+
+    def agree(self, by_rule: Sequence[Dim], kind: str, rule: str) -> list[Dim]:
+        """Where results are mapped, given what the rule returned."""
+        for i, dim in enumerate(by_rule):
+            if dim is not None and self.dims[i] is None:
+                if self.settled:
+                    raise UnexpectedTracerError(
+                        f"the {kind} rule {rule} of {self.name} can't close over a value that vmap maps and "
+                        f"{self.name} does not use, in a program that is differentiated later",
+                        instead=f"pass the value to {self.name} as an argument",
+                    )
+                self.dims[i] = 0
+        return list(self.dims)
+
+    def settle(self) -> list[Dim]:
+        """Where results are mapped, from now on."""
+        self.settled = True
+        return self.dims
+
+
+def _asked(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
+    """What a rule says of its results, for primals of these types; nothing if it refuses."""
+    found: list[Dim] = []
+
+    def run(*xs: Any) -> list[Any]:
+        found[:] = each_by_rule(*xs)
+        return []
+
+    token = _asking.set(True)
+    try:
+        stage(run, [typeof(x) for x in primals])
+    except Exception:  # a rule that is no rule for these values says so when it is needed
+        return []
+    finally:
+        _asking.reset(token)
+    return found
 
 
 # --- custom_jvp -----------------------------------------------------------------------------------------
@@ -129,29 +206,42 @@ def _custom_jvp_batch(
     jvp: Rule,
     num_consts: int,
 ) -> tuple[list[Any], list[Dim]]:
-    derived, out_dims = batch_jaxpr(call_jaxpr, axis, tuple(dims), out_dims=(True,) * len(call_jaxpr.out_avals))
     in_dims = list(dims[num_consts:])
 
-    def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        count = len(primals)
-
+    def by_rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Dim]]:
         def both(*xs: Any) -> list[Any]:
-            outs, out_tangents = jvp.call(xs[:count], xs[count:])
+            outs, out_tangents = jvp.call(xs[: len(primals)], xs[len(primals) :])
             return [*outs, *out_tangents]
 
-        results, got = _run_batched(both, axis, [*primals, *tangents], in_dims * 2)
-        placed = [_place(x, d, 0, axis.size) for x, d in zip(results, got, strict=True)]
-        half = len(placed) // 2
-        return placed[:half], placed[half:]
+        return _run_batched(both, axis, [*primals, *tangents], in_dims * 2)
 
+    def each_by_rule(*primals: Any) -> list[Dim]:
+        tangents = [instantiate(Zero(typeof(x).tangent())) for x in primals]
+        return _either(by_rule(primals, tangents)[1])
+
+    outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
+
+    def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        results, got = by_rule(primals, tangents)
+        wanted = outputs.agree(_either(got), "jvp", jvp.name)
+        placed = [_place(x, d, w, axis.size) for x, d, w in zip(results, got, wanted * 2, strict=True)]
+        return placed[: len(wanted)], placed[len(wanted) :]
+
+    program = outputs.program
     outs = custom_jvp_call.bind(
-        *derived.consts,
+        *program.consts,
         *args,
-        call_jaxpr=hoisted(derived),
+        call_jaxpr=hoisted(program),
         jvp=jvp._replace(call=batched),
-        num_consts=num_consts + len(derived.consts),
+        num_consts=num_consts + len(program.consts),
     )
-    return outs, out_dims
+    return outs, outputs.settle()
+
+
+def _either(dims: Sequence[Dim]) -> list[Dim]:
+    """Of results and their tangents, whether one of them is mapped: then both are, in front."""
+    half = len(dims) // 2
+    return [None if a is None and b is None else 0 for a, b in zip(dims[:half], dims[half:], strict=True)]
 
 
 def _custom_jvp_transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
@@ -241,41 +331,53 @@ def _custom_vjp_batch(
     bwd: Rule,
     num_consts: int,
 ) -> tuple[list[Any], list[Dim]]:
-    derived, out_dims = batch_jaxpr(call_jaxpr, axis, tuple(dims), out_dims=(True,) * len(call_jaxpr.out_avals))
     in_dims = list(dims[num_consts:])
     residual_dims: list[Dim] = []
 
-    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-        counts: list[int] = []
+    def by_rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Dim], int]:
+        count = 0
 
         def both(*xs: Any) -> list[Any]:
+            nonlocal count
             outs, residuals = fwd.call(xs, perturbed)
-            counts.append(len(outs))
+            count = len(outs)
             return [*outs, *residuals]
 
-        results, got = run_batched(both, axis, primals, in_dims)
-        count = counts[0]
+        return *run_batched(both, axis, primals, in_dims), count
+
+    def each_by_rule(*primals: Any) -> list[Dim]:
+        _, got, count = by_rule(primals, [True] * len(primals))
+        return got[:count]
+
+    outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
+
+    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        results, got, count = by_rule(primals, perturbed)
         residual_dims[:] = got[count:]
-        outs = [place_axis(x, d, 0, axis.size) for x, d in zip(results[:count], got[:count], strict=True)]
+        wanted = outputs.agree(got[:count], "fwd", fwd.name)
+        outs = [_place(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], wanted, strict=True)]
         return outs, results[count:]
 
     def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         count = len(residuals)
-        dims_in = [*residual_dims, *out_dims]
         results, got = _run_batched(
-            lambda *xs: bwd.call(xs[:count], xs[count:]), axis, [*residuals, *cotangents], dims_in
+            lambda *xs: bwd.call(xs[:count], xs[count:]),
+            axis,
+            [*residuals, *cotangents],
+            [*residual_dims, *outputs.dims],
         )
         return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
 
+    program = outputs.program
     outs = custom_vjp_call.bind(
-        *derived.consts,
+        *program.consts,
         *args,
-        call_jaxpr=hoisted(derived),
+        call_jaxpr=hoisted(program),
         fwd=fwd._replace(call=batched_fwd),
         bwd=bwd._replace(call=batched_bwd),
-        num_consts=num_consts + len(derived.consts),
+        num_consts=num_consts + len(program.consts),
     )
-    return outs, out_dims
+    return outs, outputs.settle()
 
 
 def _match(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:

@@ -95,36 +95,75 @@ def _rule_of_jvp(
     own, count = len(derived.consts), len(nonzero)
     kept = [i for i, there in enumerate(present) if there]
 
-    def run(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
-        if not any(batched[own : own + count]):  # many directions at one point: the rule has nothing to do with that
-            dims = [0 if there else None for there in batched]
-            evaluate = partial(eval_jaxpr, hoisted(derived).jaxpr, [])
-            outs, out_dims = run_batched(evaluate, BatchAxis(size), args, dims)
-            in_front = [x if d is None else place_axis(x, d, 0, size) for x, d in zip(outs, out_dims, strict=True)]
-            return in_front, [d is not None for d in out_dims]
-        # A value and its tangent are batched together, for the rule sees one of them as the other.
-        primals, with_axis = args[own : own + count], batched[own : own + count]
-        given, given_axis = iter(args[own + count :]), iter(batched[own + count :])
-        tangents = [next(given) if has else zero_tangent(p) for has, p in zip(nonzero, primals, strict=True)]
-        tangent_with_axis = [next(given_axis) if has else False for has in nonzero]
-        together = [p or t for p, t in zip(with_axis, tangent_with_axis, strict=True)]
+    def directions(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
+        """Many directions at one point, without the rule."""
+        dims = [0 if there else None for there in batched]
+        return _in_front(partial(eval_jaxpr, hoisted(derived).jaxpr, []), size, args, dims)
+
+    def apart(
+        size: int, primals: list[Any], tangents: list[Any], batched: list[bool]
+    ) -> tuple[list[Any], list[bool], bool]:
+        """Where no value is batched together with its tangent: the rule of one example, mapped. Also says whether the
+        rule returns a batch all the same."""
+        found: list[bool] = []
+
+        def one(*xs: Any) -> list[Any]:
+            def by_rule(*values: Any) -> list[Any]:
+                outs, found[:] = rule.call(size, [False] * count, list(values))
+                return outs
+
+            given = iter(xs[count:])
+            outs, out_tangents = jvp(by_rule, xs[:count], [t if type(t) is Zero else next(given) for t in tangents])
+            return [*outs, *(instantiate(out_tangents[i]) for i in kept)]
+
+        dims = [0 if there else None for there in batched]
+        outs, out_batched = _in_front(one, size, [*primals, *(t for t in tangents if type(t) is not Zero)], dims)
+        return outs, out_batched, any(found)
+
+    def together(
+        size: int, primals: list[Any], tangents: list[Any], with_axis: list[bool], tangent_with_axis: list[bool]
+    ) -> tuple[list[Any], list[bool]]:
+        """A value and its tangent are batched together, for the rule sees one of them as the other."""
+        both = [p or t for p, t in zip(with_axis, tangent_with_axis, strict=True)]
         for i in range(count):
-            if together[i] and not with_axis[i]:
+            if both[i] and not with_axis[i]:
                 primals[i] = place_axis(primals[i], None, 0, size)
             if type(tangents[i]) is Zero:
                 tangents[i] = zero_tangent(primals[i])
-            elif together[i] and not tangent_with_axis[i]:
+            elif both[i] and not tangent_with_axis[i]:
                 tangents[i] = place_axis(tangents[i], None, 0, size)
         found: list[bool] = []
 
         def batched_call(*xs: Any) -> list[Any]:
-            outs, found[:] = rule.call(size, together, list(xs))
+            outs, found[:] = rule.call(size, both, list(xs))
             return outs
 
         outs, out_tangents = jvp(batched_call, primals, tangents)
         return [*outs, *(instantiate(out_tangents[i]) for i in kept)], [*found, *(found[i] for i in kept)]
 
+    def run(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
+        primals, with_axis = args[own : own + count], batched[own : own + count]
+        given, given_axis = iter(args[own + count :]), iter(batched[own + count :])
+        tangents = [next(given) if has else zero_tangent(p) for has, p in zip(nonzero, primals, strict=True)]
+        tangent_with_axis = [next(given_axis) if has else False for has in nonzero]
+        if not any(p and t for p, t in zip(with_axis, tangent_with_axis, strict=True)):
+            outs, out_batched, again = apart(size, primals, tangents, batched[own:])
+            if not again:
+                return outs, out_batched
+            if not any(with_axis):
+                return directions(size, batched, args)
+        return together(size, primals, tangents, with_axis, tangent_with_axis)
+
     return run
+
+
+def _in_front(
+    fun: Callable[..., Sequence[Any]], size: int, args: Sequence[Any], dims: Sequence[Dim]
+) -> tuple[list[Any], list[bool]]:
+    """Results of flat `fun` on a batch, which axis is in front, and which of them are batched."""
+    outs, out_dims = run_batched(fun, BatchAxis(size), args, dims)
+    in_front = [x if d is None else place_axis(x, d, 0, size) for x, d in zip(outs, out_dims, strict=True)]
+    return in_front, [d is not None for d in out_dims]
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
@@ -135,7 +174,8 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
 def _transpose(*_args: Any, call: ClosedJaxpr, **_params: Any) -> NoReturn:
     name = call.jaxpr.name
     raise DerivativeError(
-        f"reverse-mode differentiation of the custom_vmap function {name}",
+        "Linearization failed to produce known values for all output primals: reverse-mode differentiation of the "
+        f"custom_vmap function {name}",
         instead=f"custom_vjp around {name}; or forward mode (jvp, jacfwd)",
     )
 

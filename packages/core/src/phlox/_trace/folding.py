@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._base import pytree
 from .._ir.primitive import Primitive
 from .trace import Trace, Tracer, bind_under
 
@@ -19,3 +20,10 @@ class FoldingTrace(Trace):
 
     def recorder(self) -> None:
         return None
+
+
+def runs_at_once(trace: Trace | None, *args: Any) -> bool:
+    """Whether a function of `args` is simply called under `trace`, as nothing of it is traced."""
+    if trace is None:
+        return True
+    return type(trace) is FoldingTrace and not any(isinstance(x, Tracer) for x in pytree.tree_leaves(args))

@@ -6,7 +6,7 @@ rule how they do all examples together; where no argument carries the axis, noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import AxisSizeError, RefError
@@ -14,7 +14,7 @@ from .._base.source import Location
 from .._ir.avals import shaped
 from .._ir.primitive import Primitive, current_trace
 from .._trace.axes import AxisName, run_with_axis
-from .._trace.trace import Trace, Tracer, typeof
+from .._trace.trace import Trace, Tracer, bind_under, typeof
 from .words import insert_axis, move_axis
 
 Dim = int | None
@@ -43,17 +43,21 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Does each operation for the whole batch, in the parent trace."""
+    """Does each operation for the whole batch, in the parent trace.
 
-    __slots__ = ("axis",)
+    Traces with the same `batch` map the same examples and take each other's tracers for their own, see `in_batch_of`.
+    """
+
+    __slots__ = ("axis", "batch")
 
     def __init__(self, axis: BatchAxis):
         super().__init__()
         self.axis = axis
+        self.batch = object()
 
     def split(self, x: Any) -> tuple[Any, Dim]:
         """The batched value of `x` and where its mapped axis is."""
-        if type(x) is BatchTracer and x.owner is self:
+        if type(x) is BatchTracer and x.owner.batch is self.batch:
             return x.value, x.dim
         return x, None
 
@@ -62,14 +66,17 @@ class BatchTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         pairs = [self.split(x) for x in args]
-        dims = [d for _, d in pairs]
-        values = [x for x, _ in pairs]
         axes = primitive.axes
+        if all(d is None for _, d in pairs) and not (axes and self.axis.name in axes(params)):
+            return bind_under(self.parent, primitive, args, params)
+        return self.by_rule(primitive, pairs, params)
+
+    def by_rule(self, primitive: Primitive, pairs: Sequence[tuple[Any, Dim]], params: dict[str, Any]) -> Any:
+        """The operation on batched values, with where their mapped axes are, as its batching rule does it."""
         token = current_trace.set(self.parent)
         try:
-            if all(d is None for d in dims) and not (axes and self.axis.name in axes(params)):
-                return primitive.bind(*values, **params)
-            out, out_dim = primitive.rule("batch")(self.axis, values, dims, **params)
+            rule = primitive.rule("batch")
+            out, out_dim = rule(self.axis, [x for x, _ in pairs], [d for _, d in pairs], **params)
         finally:
             current_trace.reset(token)
         if primitive.multiple_results:
@@ -106,6 +113,31 @@ def run_batched(
 
     pairs = trace.run(run if axis.name is None else lambda: run_with_axis(axis.name, axis.size, run))
     return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+def in_batch_of(home: BatchTrace, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, which closes over values that `home` maps, or traces around it, where batching rules run it later, in
+    traces of their own.
+
+    Such are the rules of users: their derivatives may be asked for when `home` has already passed the operation on.
+    """
+    batches = {id(trace.axis): trace for trace in _batches_around(home)}
+
+    def run(*args: Any) -> Any:
+        for trace in _batches_around(current_trace.get()):
+            same = batches.get(id(trace.axis))
+            if same is not None:
+                trace.batch = same.batch
+        return fun(*args)
+
+    return run
+
+
+def _batches_around(trace: Trace | None) -> Iterator[BatchTrace]:
+    while trace is not None:
+        if type(trace) is BatchTrace:
+            yield trace
+        trace = trace.parent
 
 
 def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:

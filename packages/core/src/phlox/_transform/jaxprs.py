@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .._base.errors import DtypeError, ShapeError
 from .._ir.avals import shaped
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, hoist_consts, memoized
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
 from .._trace.staging import JaxprTracer, stage
+from .._trace.trace import typeof
 from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import linearize
@@ -145,7 +147,8 @@ def batch_jaxpr(
     """The Jaxpr for a batch, with the mapped axis of each input at `in_dims`.
 
     Returns it with the position of the axis in each output. `out_dims` says which outputs must carry the axis,
-    in front, and forbids it in the others' places only by moving it in front too.
+    in front, and forbids it in the others' places only by moving it in front too. Such a program has a place in an
+    operation that counts on its types; a `DtypeError` or `ShapeError` names an output that a rule gave another one.
     """
 
     def make() -> tuple[ClosedJaxpr, list[Dim]]:
@@ -157,6 +160,7 @@ def batch_jaxpr(
                 forced = zip(outs, dims, out_dims, strict=True)
                 outs = [x if d is None and not must else place_axis(x, d, 0, axis.size) for x, d, must in forced]
                 dims = [None if d is None and not must else 0 for d, must in zip(dims, out_dims, strict=True)]
+                _check_kept(closed, axis, outs, dims)
             positions[:] = dims
             return outs
 
@@ -167,6 +171,21 @@ def batch_jaxpr(
         return restage(fun, in_avals, closed.jaxpr), positions
 
     return memoized(closed.jaxpr, ("batch", axis, in_dims, out_dims, axis_env.get()), make)
+
+
+def _check_kept(closed: ClosedJaxpr, axis: BatchAxis, outs: Sequence[Any], dims: Sequence[Dim]) -> None:
+    for i, (out, dim, one) in enumerate(zip(outs, dims, closed.out_avals, strict=True)):
+        have, wanted = typeof(out), one if dim is None else one.update(shape=(axis.size, *one.shape))
+        if have.shape == wanted.shape and have.dtype == wanted.dtype:
+            continue
+        what = (
+            f"vmap: output {i} of {closed.jaxpr.name or 'a loop or branch'} is {one.short}, and {have.short} for a "
+            f"batch of {axis.size}, as a custom batching rule in it has it; a loop or branch needs {wanted.short}"
+        )
+        instead = "a rule that returns a batch of what the function returns"
+        if have.dtype != wanted.dtype:
+            raise DtypeError(what, instead=instead)
+        raise ShapeError(what, instead=instead, shapes=[have.shape, wanted.shape])
 
 
 def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

@@ -399,7 +399,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     """``stack([f(x) for x in xs])``, one after the other: less memory than `vmap`, which does all at once (as
     ``jax.lax.map``).
 
-    With `batch_size`, so many at once.
+    With `batch_size`, so many at once; of 0, all.
 
     >>> map(lambda x: x**2, jnp.arange(3))
     Array([0, 1, 4], dtype=int32)
@@ -413,7 +413,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
         return scan(step, (), xs)[1]
     leaves, tree = operands_of("map", f, (xs,))
     total = _length(leaves, pytree.treedef_children(tree)[0], None)
-    batches = total // batch_size
+    batches = total // batch_size if batch_size else 0
     whole = batches * batch_size
     in_batches = pytree.tree_map(lambda x: reshape(x[:whole], (batches, batch_size, *typeof(x).shape[1:])), xs)
     out = map(vmap(f), in_batches) if batches else None
