@@ -1,8 +1,10 @@
 """jit, grad and all their relatives: what they take, what they return, and how they compose."""
 
 import functools
+import importlib
 
 import jax
+import jax.interpreters.batching
 import numpy as np
 import pytest
 
@@ -341,3 +343,101 @@ def test_linearize_beside_integers():
         return out, push(np.full(3, 2.0, np.float32), none, none)
 
     agree(outcome(run, phlox, ()), outcome(run, jax, ()), row("linearize"), "linearize", weak=False)
+
+
+class Named:
+    """An array with names of its axes, which asks for the rank of what it is made of."""
+
+    def __init__(self, names, data):
+        assert len(names) == data.ndim
+        self.names, self.data = tuple(names), data
+
+
+class Along:
+    """The axis of a `Named` that vmap maps."""
+
+    def __init__(self, name, axis):
+        self.name, self.axis = name, axis
+
+
+for _m in (phlox, jax):
+    _m.tree_util.register_pytree_node(Named, lambda x: ((x.data,), x.names), lambda names, xs: Named(names, xs[0]))
+
+
+def one_named(one, index, x, along):
+    assert x.names[along.axis] == along.name
+    return Named(x.names[: along.axis] + x.names[along.axis + 1 :], one(x.data, along.axis))
+
+
+def all_named(all_, size, x, along):
+    names = list(x.names)
+    names.insert(along.axis, along.name)
+    return Named(names, all_(size, x.data, along.axis))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_containers_that_say_what_one_example_is(jitted):
+    def run(m):
+        batching = importlib.import_module(f"{m.__name__}.interpreters.batching")
+        batching.register_vmappable(Named, Along, int, one_named, all_named, None)
+        f = lambda x, y: Named(x.names, x.data * x.data + y)
+        f = m.jit(f) if jitted else f
+        mapped = m.vmap(f, (Along("i", 0), 0), Along("i", 1), axis_size=3)
+        out = mapped(Named(("i", "j"), m.numpy.arange(12.0).reshape(3, 4)), np.arange(3, dtype=np.float32))
+        return out.data, [m.numpy.asarray(name == "i") for name in out.names]
+
+    try:
+        agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, "")
+        both(lambda m: m.vmap(lambda x: (x, -x), (0,), (-1, 0))(np.ones((3, 2), np.float32)))  # others are as ever
+        both(lambda m: m.vmap(lambda x: x, in_axes=True)(np.ones(3)), jit=False)
+    finally:
+        importlib.import_module("phlox.interpreters.batching").unregister_vmappable(Named)
+        jax._src.interpreters.batching.vmappables.pop(Named, None)
+    assert phlox.vmap(lambda x: x)(np.ones(3)).shape == (3,)
+
+
+def test_containers_whose_examples_are_arrays():
+    class Stored:
+        def __init__(self, data):
+            self.data = data
+
+    batching = importlib.import_module("phlox.interpreters.batching")
+    numbered = lambda one, index, x, axis: one(x.data + 1, axis)
+    batching.register_vmappable(Stored, int, int, numbered, lambda all_, size, x, axis: None, None)
+    try:
+        run = lambda: phlox.vmap(lambda x: x - 1)(Stored(phlox.numpy.arange(3.0)))
+        with pytest.raises(ValueError, match="axis_size"):  # nobody knows how many there are
+            run()
+        run = lambda: phlox.vmap(lambda x: x - 1, axis_size=3)(Stored(phlox.numpy.arange(3.0)))
+        np.testing.assert_array_equal(phlox.jit(run)(), [0, 1, 2])
+    finally:
+        batching.unregister_vmappable(Stored)
+    with pytest.raises(TypeError, match="axis_size of type float"):
+        batching.register_vmappable(Stored, int, float, numbered, numbered, None)
+
+
+def test_containers_that_ask_their_leaves_go_through_jit():
+    def run(m):
+        f = m.jit(lambda tree: {"b": Named(tree["b"].names, -tree["b"].data), "a": tree["a"]})
+        for _ in range(3):
+            out = f({"b": Named(("i", "j"), m.numpy.ones((2, 3))), "a": (1.0, {"d": 2.0, "c": 3.0})})
+        return out["b"].data, out["a"]
+
+    agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, "")
+
+
+def test_dynamic_slices_of_scalars_are_mapped():
+    x = data((4,))
+    both(lambda m, x: m.vmap(lambda x: m.lax.dynamic_slice(x, [], []))(x), x)
+    both(lambda m, x: m.vmap(lambda x: m.lax.dynamic_update_slice(x, np.float32(7), []))(x), x)
+    both(lambda m, x: m.vmap(lambda y: m.lax.dynamic_update_slice(np.float32(7), y, []))(x), x)
+
+
+def test_words_of_axes_out_of_bounds():
+    for m in (phlox, jax):
+        rank = r"along axis -4, which implies that its rank should be at least 4, but is only 3 \(its shape is \(3, 4, 5\)\)"
+        with pytest.raises(ValueError, match=rank):
+            m.vmap(m.numpy.sum, in_axes=-4)(np.ones((3, 4, 5)))
+        for shape, axis in (((3, 4, 5), -4), ((5,), -2)):
+            with pytest.raises(ValueError, match=f"axis {axis} is out of bounds"):
+                m.vmap(lambda x: x, out_axes=axis)(np.ones(shape))

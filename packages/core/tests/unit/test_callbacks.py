@@ -183,6 +183,36 @@ def test_pictures_of_shardings(capsys):
     assert len(rows) == 4
 
 
+def test_pictures_have_the_sizes_of_jax(capsys):
+    """Rows and widths as jax draws them; how many lines are drawn for a part, and how wide it is, in characters."""
+    mesh = phlox.make_mesh((4, 2), ("x", "y"))
+    expected = {
+        ((8, 8), ("x", "y")): (4, 23),
+        ((8, 8), ("x", None)): (4, 25),
+        ((8, 8), (None, "y")): (9, 25),
+        ((128, 10000), ("x", None)): (4, 80),
+        ((64,), ("x",)): (1, 33),
+    }
+    for (shape, spec), (lines, width) in expected.items():
+        phlox.debug.visualize_sharding(shape, phlox.NamedSharding(mesh, phlox.P(*spec)), use_color=False)
+        shown = capsys.readouterr().out
+        drawn = shown.splitlines()
+        assert (sum("│" in line for line in drawn), len(drawn[0])) == (lines, width), (shape, spec)
+        assert shown.endswith("┘\n")
+
+
+def test_the_picture_of_an_array_in_a_shard_map(capsys):
+    mesh = phlox.make_mesh((2,), ("x",))
+
+    def f():
+        a = jnp.zeros(1000)
+        phlox.debug.visualize_array_sharding(a, use_color=False)
+        return a
+
+    phlox.shard_map(f, mesh=mesh, in_specs=phlox.P(), out_specs=phlox.P("x"))()
+    assert "CPU 0,1" in capsys.readouterr().out
+
+
 def talk(text, f, *args):
     out = io.StringIO()
     result = f(io.StringIO(text), out)(*args)

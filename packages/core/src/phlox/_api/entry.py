@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -78,16 +78,17 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
             gather(key, given, leaves)
 
 
-def call_order(x: Any, numbered: Any) -> list[int]:
-    """The numbers of the leaves of `x` in the order in which `gather` finds them; `numbered` is `x` with numbers."""
+def call_order(x: Any, numbers: Iterator[int]) -> list[int]:
+    """The numbers of the leaves of `x` in the order in which `gather` finds them; `numbers` has them as they lie."""
     kind: Any = type(x)
     if kind is dict:
-        return [i for name in x for i in call_order(x[name], numbered[name])]
+        found = {name: call_order(x[name], numbers) for name in sorted(x)}
+        return [i for name in x for i in found[name]]
     if kind is tuple or kind is list:
-        return [i for inner, same in zip(x, numbered, strict=True) for i in call_order(inner, same)]
+        return [i for inner in x for i in call_order(inner, numbers)]
     if (read := reader(kind)) is not None:
-        return call_order(list(read(x)[1]), list(read(numbered)[1]))
-    return flatten(numbered)[0]
+        return call_order(list(read(x)[1]), numbers)
+    return [next(numbers) for _ in flatten(x)[0]]
 
 
 def _without_float0(program: Program, tree: PyTreeDef, made: bool) -> Callable[[list[Any]], Any]:

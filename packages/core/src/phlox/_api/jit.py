@@ -191,7 +191,7 @@ class JitFunction:
                 self._specialize(*given)
             self._met = True
         if filed is not None and type(entry) is Entry:
-            order = call_order((args, kwargs), _numbered(in_tree))
+            order = call_order((args, kwargs), iter(range(in_tree.num_leaves)))
             mark = settings.called
             # Under `filed` alone for the settings that were met last, as most programs have the same all the time.
             bounded(self.calls)[filed] = self.calls[mark, filed] = entry.filed(leaves, order).steps(mark)
@@ -330,7 +330,7 @@ class JitFunction:
         options = self._options
         asked_in, asked_out = options.in_shardings, options.out_shardings
         ins = asked_in.spread((args, kwargs)) if asked_in is not None else None
-        outs = asked_out.spread(_numbered(traced.out_tree)) if asked_out is not None else None
+        outs = asked_out.spread(_typed(traced)) if asked_out is not None else None
         consts = [as_array(c) for c in traced.consts]
         jaxpr, used = prune(traced.closed.jaxpr)
         if options.keep_unused:
@@ -351,7 +351,7 @@ class JitFunction:
             [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in kept]],
             device=options.device,
             donated=usable,
-            results=_result_paths(traced.out_tree),
+            results=_result_paths(_typed(traced)),
             in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
             out_shardings=outs,
         )
@@ -519,13 +519,13 @@ class _PureFunction(JitFunction):
     _threads = False
 
 
-def _numbered(tree: PyTreeDef) -> Any:
-    """A tree of this structure, its leaves numbered."""
-    return tree.unflatten(range(tree.num_leaves))
+def _typed(traced: Traced) -> Any:
+    """The result with types as leaves: containers of users may ask for their shapes when they are made."""
+    return traced.out_tree.unflatten(traced.closed.out_avals)
 
 
-def _result_paths(tree: PyTreeDef) -> list[str]:
-    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(_numbered(tree))]
+def _result_paths(result: Any) -> list[str]:
+    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
 
 
 def jit(

@@ -56,10 +56,9 @@ def visualize_sharding(
     Raises `ShapeError` for arrays of other ranks.
 
     >>> phlox.debug.visualize_sharding((4,), jnp.ones(4).sharding, use_color=False)
-    ┌───────────────────────┐
-    │         CPU 0         │
-    └───────────────────────┘
-    <BLANKLINE>
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
     """
     shape = tuple(shape)
     if len(shape) not in (1, 2):
@@ -80,31 +79,30 @@ def visualize_sharding(
     rows = sorted({c[0] for c in parts}) if len(shape) == 2 else [0]
     columns = sorted({c[-1] for c in parts})
     part = sharding.shard_shape(shape)
-    height = max(1, round(10 * scale * part[0] / shape[0])) if len(shape) == 2 else 1
+    whole = int(10 * scale)
+    height = int(whole * part[0] / shape[0]) if len(shape) == 2 else 1
     # Characters are about two and a half times as high as wide.
-    whole = 25 * scale * (shape[-1] / shape[0] if len(shape) == 2 else 1)
-    width = min(max(round(whole * part[-1] / shape[-1]), min_width), max_width)
+    wide = int(whole * (shape[1] if len(shape) == 2 else 1) / shape[0])
+    width = min(max(int(wide * part[-1] / shape[-1] * 2.5), min_width), max_width)
     table = rich.table.Table(
         show_header=False, show_lines=not colored, padding=0, pad_edge=False, box=None if colored else rich.box.SQUARE
     )
-    for _ in columns:
-        table.add_column(min_width=width - 2)
     for i, row in enumerate(rows):
         cells = []
         for j, column in enumerate(columns):
             holders = parts[(row, column) if len(shape) == 2 else (column,)]
-            text = rich.align.Align(
-                f"{kind} {','.join(sorted(holders, key=int))}",
-                "center",
-                vertical="middle",
-                width=width - 2,
-                height=height,
-            )
-            number = i * len(columns) + j
-            cells.append(rich.padding.Padding(text, 0, style=_style(number, len(parts), color_map) if colored else ""))
+            text = f"{kind} {','.join(sorted(holders, key=int))}"
+            around = [*_halves(height - 2), *_halves(width - len(text) - 2)]  # above, below, left and right
+            above, below, left, right = (max(0, n + 1 if colored else n) for n in around)
+            style = _style(i * len(columns) + j, len(parts), color_map) if colored else ""
+            centered = rich.align.Align(text, "center", vertical="middle")
+            cells.append(rich.padding.Padding(centered, (above, right, below, left), style=style))
         table.add_row(*cells)
     console.print(table)
-    console.print()
+
+
+def _halves(number: int) -> tuple[int, int]:
+    return number // 2, number - number // 2
 
 
 def _style(number: int, count: int, color_map: Callable[[float], Any] | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import ArgumentError, AxisSizeError, OptionError, ShapeError
+from .._base.errors import ArgumentError, AxisError, AxisSizeError, OptionError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
 from .._base.wrapping import wraps
@@ -19,6 +19,7 @@ from .._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from .._transform.words import sum_axes
 from . import arguments
 from .flat import FlatFunction, user_call
+from .mappable import any_mappable, is_mappable, is_spec, run_mapped
 from .references import check_distinct, places
 
 Axes = Any  # int | None | pytree of them
@@ -64,6 +65,10 @@ def vmap(
     @wraps(fun, "Vectorized version of {fun}. Takes arguments and returns results with additional array axes.")
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
+        if any_mappable():
+            return _with_mappables(
+                fun, args, kwargs, in_axes, out_axes, BatchAxis(axis_size or 0, axis_name, spmd), sum_match
+            )
         leaves, in_tree = flatten((args, kwargs))
         check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
@@ -83,7 +88,8 @@ def vmap(
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         for i, (dim, want) in enumerate(zip(out_dims, wanted, strict=True)):
             if dim is not None and want is None and not sum_match:
-                raise _unplaced(flat.out_tree, i, dim, axis_name, typeof(outs[i]).short)
+                path, _ = pytree.tree_leaves_with_path(flat.out_tree.unflatten(range(len(outs))))[i]
+                raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
         return flat.out_tree.unflatten(
             [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
         )
@@ -116,12 +122,51 @@ def _with_refs(
     return out
 
 
+def _with_mappables(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    in_axes: Axes,
+    out_axes: Axes,
+    axis: BatchAxis,
+    sum_match: bool,
+) -> Any:
+    """A call where types are registered that say themselves what an example of them is."""
+    leaves, in_tree = flatten((args, kwargs), is_mappable)
+    args_tree, kwargs_tree = pytree.treedef_children(in_tree)
+    specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
+    plain = [(x, d) for x, d in zip(leaves, specs, strict=True) if not is_mappable(x)]
+    avals = arguments.check_arrays("vmap", fun, args, kwargs, [x for x, _ in plain])
+    names = lambda: [f"number {i}" for i in range(len(plain))]
+    size = _size([d for _, d in plain], avals, axis.size or None, names)
+    if size is None:
+        raise _nothing_mapped(args, kwargs, avals)
+    axis = axis._replace(size=size)
+    trees: list[PyTreeDef] = []
+
+    def flat(*examples: Any) -> tuple[list[Any], list[Any]]:
+        pair_args, pair_kwargs = in_tree.unflatten(examples)
+        out = fun(*pair_args, **pair_kwargs)
+        outs, tree = flatten(out, is_mappable)
+        trees.append(tree)
+        arguments.check_outputs(fun, out, [0 if is_mappable(x) else x for x in outs])
+        return outs, flat_axes("vmap out_axes", out_axes, tree)
+
+    def place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+        if dim is not None and wanted is None and not sum_match:
+            raise _unplaced("", dim, axis.name, typeof(x).short)
+        return _place(x, dim, wanted, size)
+
+    outs = run_mapped(flat, axis, leaves, specs, place)
+    return trees[0].unflatten(outs)
+
+
 def _count(args: Any) -> int:
     return pytree.tree_structure(args).num_leaves
 
 
 def _is_axis(axis: Any) -> bool:
-    return isinstance(axis, int) and not isinstance(axis, bool)
+    return (isinstance(axis, int) and not isinstance(axis, bool)) or is_spec(axis)
 
 
 def check_axes(function: str, in_axes: Axes, out_axes: Axes) -> None:
@@ -180,17 +225,16 @@ def _nothing_mapped(args: tuple[Any, ...], kwargs: dict[str, Any], avals: Sequen
 def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
     """One axis (or None) for each leaf of `tree` (a tree or its structure), from a prefix tree of axes."""
     treedef = tree if type(tree) is PyTreeDef else pytree.tree_structure(tree)
-    if axes is None or isinstance(axes, int):
+    if axes is None or _is_axis(axes):
         return [axes] * treedef.num_leaves
     blank = treedef.unflatten([0] * treedef.num_leaves)
     instead = "a tuple with one entry for each argument, or trees that stop above the leaves"
     return pytree.spread(what, axes, blank, is_none, instead)
 
 
-def _unplaced(tree: PyTreeDef, leaf: int, dim: int, axis_name: AxisName | None, short: str) -> OptionError:
+def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> OptionError:
     """The error for a leaf of the results that depends on the example where `out_axes` is None."""
-    path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))[leaf]
-    place = f"at vmap out_axes{pytree.keystr(path)}, got axis spec None but output was batched on axis {dim}"
+    place = f"at vmap out_axes{path}, got axis spec None but output was batched on axis {dim}"
     if axis_name is not None:
         place = f"vmap has mapped output (axis_name={axis_name}) but out_axes is None"
     return OptionError(
@@ -204,5 +248,5 @@ def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
         return x if dim is None else sum_axes(x, (dim,))
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= wanted < ndim:
-        raise ShapeError(f"vmap: out_axes={wanted} for a result with {ndim} axes")
+        raise AxisError(f"axis {wanted} is out of bounds for array of dimension {ndim}: vmap's out_axes of a result")
     return place_axis(x, dim, wanted % ndim, size)

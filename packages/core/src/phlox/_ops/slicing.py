@@ -173,6 +173,11 @@ def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
         )
 
 
+def _start_of_all(starts: Sequence[Any]) -> Any:
+    """The start along one axis more, which is taken as a whole."""
+    return literal(starts[0], 0) if starts else np.int32(0)
+
+
 def _dynamic_slice_types(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints) -> ShapedArray:
     _check_starts("dynamic_slice", starts)
     if len(starts) != x.ndim or len(slice_sizes) != x.ndim:
@@ -216,7 +221,7 @@ def _dynamic_slice_batch(
     if all(d is None for d in dims[1:]):
         dim = dims[0]
         assert dim is not None
-        starts.insert(dim, literal(starts[0], 0))
+        starts.insert(dim, _start_of_all(starts))
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
     # Different places for each example: one gather of a slice per index vector.
@@ -310,7 +315,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
             insert_axis(a, axis.size, 0) if d is None else move_axis(a, d, 0)
             for a, d in ((x, dims[0]), (update, dims[1]))
         )
-        return dynamic_update_slice(x, update, literal(starts[0], 0), *starts), 0
+        return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
     from .indexing import GatherScatterMode, ScatterDimensionNumbers
     from .scatter import scatter
 

@@ -7,7 +7,7 @@ rule how they do all examples together; where no argument carries the axis, noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .._base.errors import AxisSizeError, RefError
 from .._base.source import Location
@@ -18,6 +18,7 @@ from .._trace.trace import Trace, Tracer, bind_under, typeof
 from .words import insert_axis, move_axis
 
 Dim = int | None
+_T = TypeVar("_T")
 
 
 class BatchAxis(NamedTuple):
@@ -101,6 +102,11 @@ class BatchTrace(Trace):
         return inner.owner.made(inner) if isinstance(inner, Tracer) else None
 
 
+def run_in(trace: BatchTrace, axis: BatchAxis, fun: Callable[[], _T]) -> _T:
+    """What `fun` returns under `trace`, with the name of `axis` in scope if it has one."""
+    return trace.run(fun if axis.name is None else lambda: run_with_axis(axis.name, axis.size, fun))
+
+
 def run_batched(
     fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[Dim]]:
@@ -111,7 +117,7 @@ def run_batched(
         tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
         return [trace.split(out) for out in fun(*tracers)]
 
-    pairs = trace.run(run if axis.name is None else lambda: run_with_axis(axis.name, axis.size, run))
+    pairs = run_in(trace, axis, run)
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 

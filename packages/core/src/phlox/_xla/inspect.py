@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.native import native
-from .sharding import from_hlo, single_device
+from .sharding import HloSharding, from_hlo, single_device
 from .text import Function, Value
 
 
@@ -19,6 +19,8 @@ def inspect_text(f: Function, x: Value, callback: Callable[[Any], None]) -> list
     ndim = x.aval.ndim
 
     def called(sharding: Any) -> None:
+        if sharding.is_manual():  # inside of shard_map, where each device has an array of its own
+            sharding = HloSharding.replicate()
         callback(from_hlo(module.devices, sharding, ndim, module.mesh_of_arguments))
 
     module.kept.append(called)

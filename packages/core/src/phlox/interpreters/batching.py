@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._api.mappable import register_vmappable, unregister_vmappable
 from .._ir.primitive import Primitive
 from .._transform.batch import place_axis
 from .._transform.words import move_axis as moveaxis
 from ._tables import RuleTable
 
-__all__ = ["bdim_at_front", "defvectorized", "moveaxis", "primitive_batchers"]
+__all__ = [
+    "bdim_at_front",
+    "defvectorized",
+    "moveaxis",
+    "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
+]
 
 #: rules ``(args, dims, **params) -> (outputs, output dims)``, where a dim is None without mapped axis
 primitive_batchers = RuleTable(
