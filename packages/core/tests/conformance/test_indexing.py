@@ -8,6 +8,7 @@ import pytest
 
 import judge
 import phlox
+import phlox.numpy as jnp
 from conformance.harness import agree, outcome, rotate, row
 
 s_ = np.s_
@@ -369,3 +370,34 @@ def test_static_indices_outside_are_refused_on_demand():
             assert x[2, -4, 1] == 0
         finally:
             lib.config.update("jax_check_static_indices", False)
+
+
+def test_one_hot_reads_zeros_outside_and_drops_writes():
+    x = jnp.arange(1.0, 6.0)
+    outside, inside = jnp.array([0, 7, -9]), jnp.array([3, -1])
+    one_hot = phlox.lax.GatherScatterMode.ONE_HOT
+    for mode in ("one_hot", one_hot):
+        assert x.at[outside].get(mode=mode).tolist() == [1, 0, 0]
+        assert x.at[outside].get(mode=mode, fill_value=9).tolist() == [1, 0, 0]
+        assert x.at[inside].get(mode=mode).tolist() == [4, 5]
+    assert float(x.at[7].get(mode="one_hot")) == 0
+    slopes = phlox.jit(phlox.grad(lambda x: x.at[outside].get(mode="one_hot").sum()))(x)
+    assert slopes.tolist() == [1, 0, 0, 0, 0]
+    rows = phlox.vmap(lambda i: x.at[i].get(mode="one_hot"))(outside[:, None])
+    assert rows.tolist() == [[1], [0], [0]]
+    for i in (outside, inside):  # what jax has of this mode
+        theirs = jax.numpy.arange(1.0, 6.0)
+        j = jax.numpy.asarray(np.asarray(i))
+        np.testing.assert_array_equal(x.at[i].set(9, mode="one_hot"), theirs.at[j].set(9, mode="one_hot"))
+        np.testing.assert_array_equal(x.at[i].add(9, mode="one_hot"), theirs.at[j].add(9, mode="one_hot"))
+        got = jnp.take_along_axis(x, i, mode="one_hot")
+        np.testing.assert_array_equal(got, jax.numpy.take_along_axis(theirs, j, mode="one_hot"))
+
+
+def test_take_along_axis_counts_from_the_end_as_in_jax():
+    x, i = np.array([10, 20, 30]), np.array([-1, -4, 1, 5])
+    for mode in (None, "fill", "clip", "promise_in_bounds"):
+        for wrap in (None, True, False):
+            got = jnp.take_along_axis(x, i, mode=mode, wrap_negative_indices=wrap)
+            expected = jax.numpy.take_along_axis(x, i, mode=mode, wrap_negative_indices=wrap)
+            np.testing.assert_array_equal(got, expected, err_msg=f"{mode} {wrap}")

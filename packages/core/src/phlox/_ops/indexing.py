@@ -28,7 +28,8 @@ class GatherScatterMode(enum.Enum):
     """What happens to indices outside of the array.
 
     CLIP moves them to the nearest valid one; FILL_OR_DROP reads a fill value and drops writes;
-    PROMISE_IN_BOUNDS says there are none.
+    PROMISE_IN_BOUNDS says there are none; ONE_HOT reads zeros and drops writes, as a product with rows of
+    `phlox.nn.one_hot` does.
 
     >>> jnp.arange(3).at[7].get(mode=GatherScatterMode.CLIP)
     Array(2, dtype=int32)
@@ -37,19 +38,30 @@ class GatherScatterMode(enum.Enum):
     CLIP = 0
     FILL_OR_DROP = 1
     PROMISE_IN_BOUNDS = 2
+    ONE_HOT = 3
 
     @staticmethod
     def from_any(mode: Any) -> GatherScatterMode:
-        """The mode that a user's word means: 'clip', 'fill', 'drop', 'promise_in_bounds', or None (fill)."""
+        """The mode that a user's word means; None means 'fill'."""
         if isinstance(mode, GatherScatterMode):
             return mode
-        words = {None: 1, "clip": 0, "fill": 1, "drop": 1, "promise_in_bounds": 2}
-        if mode not in words:
-            raise OptionError(f"unknown index mode {mode!r}", instead="'clip', 'fill', 'drop' or 'promise_in_bounds'")
-        return GatherScatterMode(words[mode])
+        if mode not in _WORDS:
+            words = ", ".join(repr(word) for word in _WORDS if word)
+            raise OptionError(f"Unknown gather mode {mode!r}", instead=f"one of {words}")
+        return _WORDS[mode]
 
     def __str__(self) -> str:
         return f"GatherScatterMode.{self.name}"
+
+
+_WORDS = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -244,12 +256,14 @@ def _gather_text(
         f"indices_are_sorted = {flag(indices_are_sorted)}, slice_sizes = {i64_array(slice_sizes)}"
     )
     result = f.op("stablehlo.gather", [operand, indices], out, text)
-    if mode is not GatherScatterMode.FILL_OR_DROP:
+    if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
         return result
     limits = [operand.aval.shape[d] - slice_sizes[d] for d in numbers.start_index_map]
     valid = _in_bounds(f, indices, limits)
     batch_dims = [i for i in range(out.ndim) if i not in numbers.offset_dims]
     valid = f.broadcast(valid, out.shape, batch_dims)
+    if mode is GatherScatterMode.ONE_HOT:
+        fill_value = 0
     fill = f.constant(default_fill(out.dtype) if fill_value is None else fill_value, out)
     return f.select(valid, result, fill)
 

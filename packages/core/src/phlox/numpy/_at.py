@@ -86,9 +86,9 @@ class AtIndex:
     """``x.at[index]``. Each method returns a new array; `x` stays as it is.
 
     Common arguments: `indices_are_sorted` and `unique_indices` are promises that allow faster code; `mode` says what
-    happens to indices outside of the array: they are dropped (default, 'drop'), moved to the edge ('clip'), or
-    promised not to occur ('promise_in_bounds'). Without `wrap_negative_indices` negative ones lie outside too.
-    `out_sharding` says how the result lies over a mesh.
+    happens to indices outside of the array: they are dropped (default, 'drop'), moved to the edge ('clip'), promised
+    not to occur ('promise_in_bounds'), or dropped in writes and zero in reads ('one_hot'). Without
+    `wrap_negative_indices` negative ones lie outside too. `out_sharding` says how the result lies over a mesh.
     """
 
     __slots__ = ("array", "index")

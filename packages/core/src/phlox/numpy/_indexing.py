@@ -312,7 +312,9 @@ def take(
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "take")
     if not type_of(a).shape[at] and 0 not in type_of(indices).shape:
-        raise IndexingError(f"take: axis {at} of {type_of(a).short} has no elements", index=indices)
+        raise IndexingError(
+            f"cannot do a non-empty jnp.take from an empty axis: axis {at} of {type_of(a).short}", index=indices
+        )
     if mode == "wrap":
         indices, mode = indices % type_of(a).shape[at], "clip"
     elif mode == "clip":
@@ -359,12 +361,6 @@ def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, 
     return at, broadcast_to(indices, shape), shape
 
 
-def _outside(indices: Any, length: int) -> Any:
-    """Negative indices moved outside of the axis, so that they do not count from its end."""
-    below = logic.lt(indices, to_dtype(0, type_of(indices).dtype))
-    return logic.select(below, to_dtype(broadcast_to(length, type_of(indices).shape), type_of(indices).dtype), indices)
-
-
 @functools.partial(jit, static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
 def take_along_axis(
     arr: Any,
@@ -377,7 +373,8 @@ def take_along_axis(
 ) -> Any:
     """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
 
-    Negative indices count from the end unless `wrap_negative_indices` is False.
+    Negative indices count from the end unless `wrap_negative_indices` is False, or not given and `mode` is
+    'promise_in_bounds'. Other words of `mode` are those of `x.at`.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
@@ -385,14 +382,18 @@ def take_along_axis(
     Array([[1, 2, 3]], dtype=int32)
     """
     arr, indices = check("take_along_axis", arr, indices)
+    if dtypes.kind(type_of(indices).dtype) not in "iu":
+        raise IndexingError(
+            f"take_along_axis indices must be of integer type, got {type_of(indices).dtype.name}", index=indices
+        )
     if axis is None:
         arr, indices, axis = ravel(arr), ravel(indices), 0
     at, places, shape = _along_axis("take_along_axis", arr, indices, axis)
     lengths = type_of(arr).shape
     if 0 in lengths and 0 not in shape:
         raise IndexingError(f"{type_of(arr).short} has no elements, but the index asks for {shape}")
-    if wrap_negative_indices is False:
-        places = _outside(places, lengths[at])
+    how = GatherScatterMode.from_any("fill" if mode is None else mode)
+    wraps = how is not GatherScatterMode.PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
     # Axes that `arr` repeats its only element along are those of the indices alone.
     mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
     arr = reshape(arr, tuple(lengths[i] for i in mine))
@@ -405,12 +406,12 @@ def take_along_axis(
     )
     return gather(
         arr,
-        reshape(from_front(places, lengths[at]), (*shape, 1)),
+        reshape(from_front(places, lengths[at] if wraps else None), (*shape, 1)),
         dimension_numbers=numbers,
         slice_sizes=tuple(min(1, lengths[i]) for i in mine),
         unique_indices=False,
         indices_are_sorted=False,
-        mode=GatherScatterMode.from_any("fill" if mode is None else mode),
+        mode=how,
         fill_value=fill_value,
     )
 
