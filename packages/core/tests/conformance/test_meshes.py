@@ -374,3 +374,26 @@ def test_the_sharding_of_a_type():
 def test_specs_are_printed_as_in_jax():
     for entries in [(), ("d",), ("d", None), (("a", "b"), None), (None,)]:
         assert repr(phlox.P(*entries)) == str(phlox.P(*entries)) == repr(jax.P(*entries))
+
+
+MADE = {
+    "zeros": lambda n, over: n.zeros(8, device=over),
+    "full": lambda n, over: n.full(8, 2.0, device=over),
+    "arange": lambda n, over: n.arange(1, 9, device=over),
+    "linspace": lambda n, over: n.linspace(0, 1, 8, device=over),
+    "eye": lambda n, over: n.eye(8, device=over),
+    "array": lambda n, over: n.array([1.0] * 8, device=over),
+    "ones_like": lambda n, over: n.ones_like(X, device=over),
+    "astype": lambda n, over: n.astype(n.arange(8), float, device=over),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_new_arrays_lie_where_asked_also_under_jit(name):
+    over = {m: m.sharding.NamedSharding(mesh(m), m.P("x")) for m in (phlox, jax)}
+    expected = MADE[name](jax.numpy, over[jax])
+    make = lambda: MADE[name](phlox.numpy, over[phlox])
+    for x in (make(), phlox.jit(make)()):
+        assert x.dtype == expected.dtype
+        np.testing.assert_array_equal(x, expected)
+        assert placed(x)[1] == placed(expected)[1]

@@ -256,3 +256,16 @@ def test_deleted_arrays_say_so_whatever_is_asked():
     for use in (repr, str, np.asarray, lambda x: x + 1, lambda x: x.tolist(), lambda x: f"{x}"):
         with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[2\]"):
             use(x)
+
+
+def test_copies_are_arrays_of_their_own_under_transformations():
+    x = jnp.ones(3)
+
+    def copied(x):
+        return jnp.array(x)
+
+    y, y_dot = phlox.jvp(copied, (x,), (x,))
+    z, back = phlox.vjp(copied, x)
+    for other in (y, y_dot, z, *back(x), phlox.vmap(copied)(x)):
+        assert other is not x
+        assert other.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()

@@ -383,7 +383,7 @@ copy = structural(
     "copy",
     types=lambda x: x,
     lower=lambda f, x: x,
-    transpose=lambda ct, aval: ct,
+    transpose=lambda ct, aval: copy(ct),
     batch=lambda x, dim: (copy(x), dim),
     extend=lambda params, trailing, x: params,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._api.devices import device_put
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base import pytree
@@ -34,6 +35,14 @@ def place(device: Any) -> Sharding | None:
     if type(device) is Device:
         return single_device(device)
     raise ArgumentError(f"{device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
+
+
+def placed(x: Any, device: Any) -> Any:
+    """`x` where a user's ``device=`` asks for it."""
+    where = place(device)
+    if where is None:
+        return x
+    return move(x, where) if type(x) is ArrayImpl else device_put(x, where)
 
 
 def array(
@@ -70,6 +79,8 @@ def array(
             raise OptionError("array: device= and out_sharding= both say where the array lies", instead="one of them")
         return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
+    if isinstance(object, np.ndarray):
+        object = np.asarray(object)  # of a subclass the elements, as numpy.array
     made = _convert(array_like(object), wanted)
     missing = ndmin - type_of(made).ndim
     if missing > 0:
@@ -78,12 +89,9 @@ def array(
             shape=(1,) * missing + type_of(made).shape,
             broadcast_dimensions=tuple(range(missing, ndmin)),
         )
-    where = place(device)
-    if where is not None and type(made) is ArrayImpl:
-        return move(made, where)
-    if copy and made is object and type(made) is ArrayImpl:
-        return ops.copy(made)
-    return made
+    if device is not None:
+        return placed(made, device)
+    return ops.copy(made) if copy and made is object else made
 
 
 def listed(function: str, *args: Any) -> list[Any]:
@@ -184,6 +192,10 @@ def _from_list(x: Any, dtype: Any) -> Any:
         return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))
     avals = [typeof_value(array_like(leaf)) for leaf in leaves]
     for leaf, aval in zip(leaves, avals, strict=True):
+        if leaf is None:
+            raise ArgumentError(
+                "None is not a valid value for jnp.array: an element is None", instead="numpy.nan, or 0", value=leaf
+            )
         if aval is None:
             raise ArgumentError(
                 f"array: {leaf!r} of type {type(leaf).__name__} inside of a list is no number",
@@ -242,8 +254,7 @@ def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
     found = wrap(buf, aval, key_for(aval, single_device(source), False))
-    where = place(device)
-    return found if where is None else move(found, where)
+    return placed(found, device)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
@@ -255,8 +266,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     x = check_one("astype", x)
     wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
     if wanted == type_of(x).dtype and (dtypes.is_extended(wanted) or not (copy or type_of(x).weak_type)):
-        return ops.own(x)
-    return _astype(x, dtype=wanted)
+        return placed(ops.own(x), device)
+    return placed(_astype(x, dtype=wanted), device)
 
 
 @jit(inline=True, static_argnames="dtype")

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import shaped, typeof_value
 from .._ir.primitive import current_trace
 from .._ir.promotion import promote
 from .._ops import shape as ops
-from .._trace.trace import Tracer
+from .._trace.trace import Tracer, recorder
 from .._xla import permission
-from .._xla.array import ArrayImpl, move, put
+from .._xla.array import put
 from ._binary import add, divide, multiply, subtract
-from ._create import asarray, place, refuse_complex
+from ._create import asarray, placed, refuse_complex
 from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
 from ._unary import floor
@@ -44,7 +44,7 @@ def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = Non
         made = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
     else:
         made = _full(value, shape=lengths, dtype=dtype, weak=weak)
-    return _placed(made, device)
+    return placed(made, device)
 
 
 def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
@@ -55,11 +55,6 @@ def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
     return simple and current_trace.get() is None and permission.free("host_to_device")
 
 
-def _placed(x: Any, device: Any) -> Any:
-    where = place(device)
-    return x if where is None or type(x) is not ArrayImpl else move(x, where)
-
-
 def _lengths(function: str, shape: Any) -> tuple[int, ...]:
     """A user's shape for a new array."""
     lengths = as_shape(shape, function)
@@ -68,7 +63,15 @@ def _lengths(function: str, shape: Any) -> tuple[int, ...]:
     return lengths
 
 
-def _default(dtype: Any, function: str) -> Any:
+def _default(dtype: Any, function: str, shape: Any = None) -> Any:
+    """A user's dtype, or the default one. `shape` is what the user gave beside it, if it is a shape."""
+    if type(dtype) is int and type(shape) is int:
+        raise DtypeError(
+            f"Cannot interpret '{dtype}' as a data type. Did you accidentally write "
+            f"`phlox.numpy.{function}({shape}, {dtype})` when you meant `phlox.numpy.{function}(({shape}, {dtype}))`?",
+            instead="one tuple for the shape",
+            dtype=dtype,
+        )
     return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
 
 
@@ -78,7 +81,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> zeros((2,))
     Array([0., 0.], dtype=float32)
     """
-    return _filled("zeros", shape, 0, _default(dtype, "zeros"), device)
+    return _filled("zeros", shape, 0, _default(dtype, "zeros", shape), device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
@@ -87,7 +90,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> ones(2, "int32")
     Array([1, 1], dtype=int32)
     """
-    return _filled("ones", shape, 1, _default(dtype, "ones"), device)
+    return _filled("ones", shape, 1, _default(dtype, "ones", shape), device)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
@@ -96,7 +99,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> empty(2).shape
     (2,)
     """
-    return zeros(shape, dtype, device=device)
+    return _filled("empty", shape, 0, _default(dtype, "empty", shape), device)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
@@ -171,14 +174,23 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         if value is None:
             continue
         if isinstance(value, Tracer):
-            value._refuse(ArgumentError, f"arange's {name}", "a Python number; mark it static with static_argnums")  # type: ignore[arg-type]
+            what = "stop" if stop is None else name
+            value._refuse(
+                ConcretizationTypeError,
+                f"Abstract tracer value encountered where concrete value is expected. It arose in the jnp.arange "
+                f"argument '{what}': the length",
+                "a Python number; mark it static with static_argnums",
+            )
         aval = typeof_value(value)
         if aval is None:
             raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
         if aval.shape != ():
             raise ShapeError(f"arange: arguments must be scalars; got {name}={aval.short}", shapes=[aval.shape])
         if dtypes.kind(aval.dtype) == "c":
-            raise DtypeError(f"arange: {name} is {value!r}, which is no real number", instead="an int or a float")
+            raise DtypeError(
+                f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
+                instead="an int or a float",
+            )
     given = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
@@ -200,8 +212,13 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         narrow = step_given and dtypes.kind(wanted) == "f" and wanted.itemsize < 4
         working = np.dtype(np.float32) if narrow else wanted
         first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))
-        made = asarray((first + by * np.arange(n).astype(working)).astype(wanted))
-    return _placed(made, device)
+        if recorder() is None:
+            made = asarray((first + by * np.arange(n).astype(working)).astype(wanted))
+        else:  # counted where it is needed: nothing that is as long becomes a part of the program
+            counted = _iota(size=n, dtype=working)
+            counted = multiply(by[0], counted) if step_given else counted
+            made = to_dtype(add(first[0], counted), wanted)
+    return placed(made, device)
 
 
 @functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
@@ -233,7 +250,7 @@ def linspace(
     out, step = _linspace(
         start, stop, num=count, endpoint=endpoint, dtype=wanted, axis=integer("linspace", "axis", axis)
     )
-    return (_placed(out, device), step) if retstep else _placed(out, device)
+    return (placed(out, device), step) if retstep else placed(out, device)
 
 
 @functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "dtype", "axis"))
@@ -287,7 +304,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
         made = put(np.eye(rows, columns, k, wanted), shaped((rows, columns), wanted))
     else:
         made = _eye(rows=rows, columns=columns, k=k, dtype=wanted)
-    return _placed(made, device)
+    return placed(made, device)
 
 
 def _diagonal(function: str, k: Any) -> Any:
