@@ -31,6 +31,11 @@ def assert_same(mine, theirs):
             assert x == y
 
 
+def strictly(library, call):
+    with library.numpy_dtype_promotion("strict"):
+        return call()
+
+
 VALUES = {
     "shape of None": lambda n, m: (n.shape(None), n.ndim(None), n.size(None)),
     "range as axes": lambda n, m: (n.sum(n.ones((2, 3)), axis=range(2)), n.flip(n.arange(4).reshape(2, 2), range(1, 2))),
@@ -44,6 +49,38 @@ VALUES = {
     "precisions that are algorithms": lambda n, m: m.jit(lambda x: x @ x)(n.ones((2, 2)))
     if m.config.update("jax_default_matmul_precision", "F32_F32_F32") is None
     else None,
+    "matrices of vectors": lambda n, m: (n.r_["r", [1, 2], [3]], n.r_["c", [1, 2], 3], n.c_["r", [1, 2]], n.c_["c", 1:3]),
+    "matrices of matrices": lambda n, m: (n.r_["r", n.ones((2, 2))], n.c_["c", n.ones((2, 2)), n.ones((2, 1))]),
+    "grids without a stop": lambda n, m: (n.mgrid[:], n.ogrid[2:], n.mgrid[::2], n.r_[3:], n.mgrid[()], n.ogrid[:0, 1:1]),
+    "grids of counts and steps": lambda n, m: strictly(m, lambda: n.mgrid[1:6:3j, 2:4]),
+    "lengths that are traced": lambda n, m: m.jit(n.unravel_index)(n.array([5, -1, 7, -9]), (2, 3)),
+    "lengths of other dtypes": lambda n, m: (
+        n.unravel_index(np.array([5, 1], np.uint8), np.array([2, 3])),
+        n.unravel_index(np.array([5, 1], np.int8), (2, np.int8(3))),
+        n.unravel_index(np.array([5, -1], np.int8), 6),
+    ),
+    "flat places": lambda n, m: [
+        n.ravel_multi_index((np.array([1, 3], np.int8), np.array([2, -4], np.int8)), (2, 3), mode, dtype=dtype)
+        for mode in ("clip", "wrap", "ignore")
+        for dtype in (None, "int32", "uint8")
+    ],
+    "flat places of numbers": lambda n, m: n.ravel_multi_index((1, 2), (20, 300)),
+    "objects with complex numbers": lambda n, m: [n.iscomplexobj(x) for x in ([1, 1j], (), [[2.0]], n.ones(1, complex))],
+    "a list of traced complex numbers": lambda n, m: m.jit(lambda x: n.iscomplexobj([1, x]) + x)(1j),
+    "random keys that are close": lambda n, m: [
+        f(m.random.split(m.random.key(0)), m.random.split(m.random.key(0))) for f in (n.isclose, n.allclose, n.array_equal)
+    ],
+    "sums in another dtype": lambda n, m: [
+        f(np.array([1, 2, 1, 0, 3], have), np.array([1, 1, 2], have), preferred_element_type=want)
+        for f in (n.convolve, n.correlate)
+        for have, want in [("uint16", "uint16"), ("int8", "int8"), ("int8", "float16"), ("int8", "int32"), ("bool", "int8")]
+    ],
+    "edges are of the dtype of the data": lambda n, m: n.histogram_bin_edges(np.ones(3, np.float16), np.array([1.0, 2.0])),
+    "the elements of a masked array": lambda n, m: n.array(np.ma.array([1, 2], mask=[True, False])),
+    "the elements of a subclass": lambda n, m: n.array(np.ones(2).view(type("Own", (np.ndarray,), {}))),
+    "counting under jit": lambda n, m: m.jit(
+        lambda: (n.arange(1, 7), n.arange(0, 9, 4), n.arange(1.3, 4.2, 0.3), n.arange(-3, 8.5, 0.7, dtype=n.bfloat16))
+    )(),
     "grids of floats": lambda n, m: (n.mgrid[1.3:4.2:0.3], n.ogrid[0.1:1:0.3, 0:3:1.7]),
 }  # fmt: skip
 
@@ -90,6 +127,20 @@ REFUSED = {
     "matrix_transpose": lambda n, m: n.matrix_transpose([0]),
     "x must be at least two-dimensional": lambda n, m: n.matrix_transpose(n.ones(3)),
     "must have the same number of dimensions": lambda n, m: n.take_along_axis(n.arange(3.0), n.ones((1, 1), int), 0),
+    "could not understand directive": lambda n, m: n.r_["up", 1],
+    "string directive must be placed at the beginning": lambda n, m: n.r_[1, "r"],
+    "slice start of jnp.mgrid": lambda n, m: m.jit(lambda a: n.mgrid[a:3])(0),
+    "slice stop of jnp.ogrid": lambda n, m: m.jit(lambda a: n.ogrid[:a])(3),
+    "slice step of jnp.c_": lambda n, m: m.jit(lambda a: n.c_[0:9:a])(3),
+    "invalid entry in coordinates array": lambda n, m: n.ravel_multi_index((3, 0), (2, 2)),
+    "not large enough to hold flattened index for dims=(20, 30)": lambda n, m: n.ravel_multi_index(
+        (np.array([3], np.int8), 2), (20, 30), dtype="int8"
+    ),
+    "is not an integer type": lambda n, m: n.ravel_multi_index((1, 2), (2, 3), dtype="float32"),
+    "with mode='raise'. Use mode='wrap' or mode='clip' instead.": lambda n, m: m.jit(
+        lambda i: n.ravel_multi_index((i, i), (2, 3))
+    )(1),
+    "numpy masked arrays are not supported": lambda n, m: m.jit(n.sin)(np.ma.array([1.0, 2.0], mask=[True, False])),
     "arguments must be scalars; got": lambda n, m: n.arange(n.arange(3)),
     "Incompatible shapes for broadcasting": lambda n, m: n.broadcast_shapes((2,), (3,)),
 }

@@ -72,11 +72,6 @@ def test_what_is_indexed(name):
     both(lambda m, x: JOINS[name](m.numpy, x), np.array([1.0, 2.0, 3.0], np.float32))
 
 
-def test_matrices_are_refused():
-    with pytest.raises(NotImplementedError, match="matrices"):
-        phlox.numpy.r_["r", 1, 2]
-
-
 def test_mask_indices():
     both(lambda m: m.numpy.mask_indices(4, m.numpy.triu))
     both(lambda m: m.numpy.mask_indices(4, m.numpy.tril, 1))

@@ -12,9 +12,9 @@ import numpy as np
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, StaticArgumentError
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
+from .._ir.avals import ShapedArray, is_masked, typeof_value
 from .._ops.shape import own
-from .._trace.trace import ArrayLike
+from .._trace.trace import ArrayLike, not_an_array
 
 Ints = tuple[int, ...]
 
@@ -177,6 +177,8 @@ def check_arrays(
         if aval is None:
             name = leaf_names(fun, args, kwargs)[i]
             x = leaves[i]
+            if is_masked(x):
+                raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."
             raise ArgumentError(

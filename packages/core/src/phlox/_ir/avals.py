@@ -140,12 +140,19 @@ def scalar_aval(kind: type) -> ShapedArray:
     return shaped((), dtypes.python_scalar_dtype(kind), kind is not bool)
 
 
+def is_masked(x: Any) -> bool:
+    """Whether `x` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    return isinstance(x, np.ndarray) and hasattr(x, "mask")
+
+
 def typeof_value(x: Any) -> ShapedArray | None:
     """The type that `x` has as an array, or None when it is none of ours, NumPy's or Python's scalars."""
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
         return aval
     if isinstance(x, _NUMPY):
+        if type(x) is not np.ndarray and is_masked(x):
+            return None
         dtype = x.dtype
         if dtype not in dtypes._kind:
             dtype = dtypes.float0 if dtype == dtypes.float0 else dtype.newbyteorder("=")

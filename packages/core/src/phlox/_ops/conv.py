@@ -134,7 +134,7 @@ def _conv_types(
 def check_preferred(dtype: Any, preferred: Any) -> None:
     """Raises `DtypeError` unless sums of `dtype` may be kept in `preferred`: of its kind, and as wide."""
     have, want = dtypes.kind(dtype), dtypes.kind(preferred)
-    fits = {"i": "if", "u": "iuf"}.get(have, have)
+    fits = {"b": "biufc", "i": "if", "u": "iuf"}.get(have, have)
     if want not in fits or dtypes.bits(preferred) < dtypes.bits(dtype):
         raise DtypeError(
             f"preferred_element_type={preferred.name} cannot hold sums of {dtype.name}",

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._base import errors, source
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
+from .._ir.avals import ShapedArray, is_masked, typeof_value
 from .._ir.primitive import Primitive, current_trace
 
 _T = TypeVar("_T")
@@ -205,8 +205,6 @@ class Tracer(ArrayLike):
             "keep the array, or return it",
         )
 
-    tolist = item
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.short}>"
 
@@ -250,6 +248,15 @@ def check_index(aval: ShapedArray) -> None:
 def _of_buffers(name: str) -> Callable[..., NoReturn]:
     def refuse(self: Tracer, *args: Any) -> NoReturn:
         """Of arrays alone: nothing is computed yet."""
+        use = f"The {name}() method was called on traced array: it"
+        self._refuse(errors.ConcretizationTypeError, use, f"x.{name}() of what the function returns")
+
+    return refuse
+
+
+def _of_placed(name: str) -> Callable[[Tracer], NoReturn]:
+    def refuse(self: Tracer) -> NoReturn:
+        """Of arrays alone: nothing is computed yet."""
         self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
 
     return refuse
@@ -267,10 +274,10 @@ Tracer.sharding = property(_sharding)  # type: ignore[attr-defined]
 
 
 # Methods are there until they are called, so that `hasattr` has an answer.
-for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "unsafe_buffer_pointer"):
+for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "tolist", "unsafe_buffer_pointer"):
     setattr(Tracer, _name, _of_buffers(_name))
 for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated"):
-    setattr(Tracer, _name, property(_of_buffers(_name)))
+    setattr(Tracer, _name, property(_of_placed(_name)))
 
 
 def check_live(tracer: Tracer) -> None:
@@ -313,6 +320,13 @@ def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
     """The error for `x`, named `argument`, which no array can be made of."""
     text = repr(x)
     shown = text if len(text) <= 60 else text[:57] + "..."
+    if is_masked(x):
+        return errors.ArgumentError(
+            f"numpy masked arrays are not supported as arguments: {argument} is {shown}",
+            instead="x.filled(value), or numpy.where(mask, value, x)",
+            argument=argument,
+            value=x,
+        )
     return errors.ArgumentError(
         f"{argument} is {shown} of type {type(x).__name__}, which is no array",
         instead="pass numbers and arrays",

@@ -29,6 +29,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     """
     a, b = promoted("isclose", a, b)
     dtype = type_of(a).dtype
+    if dtypes.is_extended(dtype):  # random keys
+        return equal(a, b)
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.canonical(dtypes.float64)
         a, b = to_dtype(a, dtype), to_dtype(b, dtype)
@@ -62,7 +64,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     a1, a2 = listed("array_equal", a1, a2)
     if type_of(a1).shape != type_of(a2).shape:
         return asarray(np.False_)
-    same = logic.eq(*promoted("array_equal", a1, a2))
+    same = equal(a1, a2)
     if equal_nan:
         same = logic.or_(same, logic.and_(isnan(a1), isnan(a2)))
     return all(same)

@@ -9,7 +9,7 @@ from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._ops.conv import check_preferred
-from ._promote import check, promote_inexact, to_dtype, type_of
+from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
 from ._shapes import flip
 from ._unary import conj
 
@@ -34,9 +34,10 @@ def _checked(function: str, a: Any, v: Any, mode: str, preferred: Any) -> list[A
             raise ShapeError(f"{function} of a vector without elements: {type_of(a).short} and {type_of(v).short}")
     if mode not in ("full", "same", "valid"):
         raise OptionError(f"{function}: mode={mode!r}", instead="'full', 'same' or 'valid'")
-    a, v = promote_inexact(a, v)
-    if preferred is not None:
-        check_preferred(type_of(a).dtype, dtypes.user_dtype(preferred, function))
+    if preferred is None:
+        return promote_inexact(a, v)
+    a, v = promote_dtypes(a, v)
+    check_preferred(type_of(a).dtype, dtypes.user_dtype(preferred, function))
     return [a, v]
 
 
@@ -59,7 +60,8 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
         'valid' those for which the shorter vector lies wholly over the longer one.
       precision, preferred_element_type: as for `matmul`.
 
-    Integers become floats. Raises `ShapeError` unless both are vectors with elements.
+    Integers become floats, unless `preferred_element_type` is given. Raises `ShapeError` unless both are vectors with
+    elements.
 
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0, 3.0]))
     Array([1., 2., 3., 6.], dtype=float32)

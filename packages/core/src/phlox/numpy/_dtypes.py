@@ -206,7 +206,11 @@ def iscomplexobj(x: Any) -> bool:
     True
     """
     aval = typeof_value(array_like(x))
-    return bool(np.iscomplexobj(x)) if aval is None else dtypes.kind(aval.dtype) == "c"
+    if aval is not None:
+        return dtypes.kind(aval.dtype) == "c"
+    if isinstance(x, list | tuple):  # whose elements may be traced
+        return any(iscomplexobj(part) for part in x)
+    return bool(np.iscomplexobj(x))
 
 
 def isscalar(element: Any) -> bool:

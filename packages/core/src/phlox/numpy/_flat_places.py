@@ -10,12 +10,13 @@ import numpy as np
 
 from .._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ir.promotion import promote
 from .._ops.shape import own
 from .._trace.trace import Tracer
 from ._binary import remainder
 from ._choose import clip
 from ._indexing import unstack_rows
-from ._promote import check, promote_dtypes, to_dtype, type_of
+from ._promote import check, to_dtype, type_of
 from ._shapes import as_shape
 from ._unary import is_kind
 
@@ -26,9 +27,10 @@ def ravel_multi_index(
     """The flat positions in an array of shape `dims` of positions given for each axis (as ``numpy.ravel_multi_index``).
 
     Args:
-      mode: what happens to positions outside: 'raise' (for values that are known, not under `jit`), 'clip' or 'wrap'.
+      mode: what happens to positions outside: 'raise' (for values that are known, not under `jit`), 'clip', 'wrap', or
+        'ignore', which computes with them.
       order: 'F' counts with the first axis changing fastest.
-      dtype: an integer dtype for the result.
+      dtype: an integer dtype for the result, which must hold the number of elements.
 
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)
@@ -39,24 +41,42 @@ def ravel_multi_index(
     shape = as_shape(dims, "ravel_multi_index")
     if len(parts) != len(shape):
         raise ShapeError(f"ravel_multi_index: {len(parts)} arrays of positions for the shape {shape}")
-    if mode not in ("raise", "clip", "wrap"):
-        raise OptionError(f"ravel_multi_index: mode={mode!r}", instead="'raise', 'clip' or 'wrap'")
+    if mode not in ("raise", "clip", "wrap", "ignore"):
+        raise OptionError(f"ravel_multi_index: invalid mode={mode!r}", instead="'raise', 'clip', 'wrap' or 'ignore'")
     if order not in ("C", "F"):
         raise OptionError(f"ravel_multi_index: order={order!r}", instead="'C' or 'F'")
     for x in parts:
         if not is_kind(x, "iu"):
             raise DtypeError(f"ravel_multi_index: positions must be integers, got {type_of(x).short}")
-    if dtype is not None:
-        parts = [to_dtype(x, dtypes.user_dtype(dtype, "ravel_multi_index")) for x in parts]
-    parts = promote_dtypes(*parts)
-    total: Any = 0
+    if dtype is None:
+        wanted, _ = promote(
+            ((dtypes.canonical(dtypes.int64), True), *((a.dtype, a.weak_type) for a in map(type_of, parts)))
+        )
+    else:
+        wanted = dtypes.user_dtype(dtype, "ravel_multi_index")
+    if dtypes.kind(wanted) not in "iu":
+        raise DtypeError(f"ravel_multi_index: dtype={wanted.name} is not an integer type", instead="dtype=int")
+    if math.prod(shape) - 1 > dtypes.iinfo(wanted).max:
+        raise DtypeError(
+            f"ravel_multi_index: dtype={wanted.name} not large enough to hold flattened index for dims={shape}",
+            instead="a wider dtype, for example 'int32'",
+            dtype=wanted,
+        )
+    total: Any = to_dtype(0, wanted)
     for i, (x, n) in enumerate(zip(parts, shape, strict=True)):
         if mode == "raise":
             if isinstance(x, Tracer):
-                x._refuse(ConcretizationTypeError, "ravel_multi_index with mode='raise'", "mode='clip' or 'wrap'")
+                use = (
+                    "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. "
+                    "Use mode='wrap' or mode='clip' instead. It"
+                )
+                x._refuse(ConcretizationTypeError, use, "mode='wrap' or mode='clip'")
             if ((np.asarray(x) < 0) | (np.asarray(x) >= n)).any():
-                raise OptionError(f"ravel_multi_index: positions outside of axis {i} of the shape {shape}")
+                raise OptionError(
+                    f"invalid entry in coordinates array: ravel_multi_index of positions outside of axis {i} of the "
+                    f"shape {shape}"
+                )
         x = clip(x, 0, n - 1) if mode == "clip" else remainder(x, n) if mode == "wrap" else x
         below = shape[i + 1 :] if order == "C" else shape[:i]
-        total = total + x * math.prod(below)
+        total = total + to_dtype(x, wanted) * math.prod(below)
     return own(total)

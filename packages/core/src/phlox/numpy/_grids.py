@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
+from .._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError, UnsupportedError
+from .._base.strictness import lenient_promotion
 from .._ir import dtypes
 from .._ir.promotion import promote
+from .._trace.trace import Tracer
 from ._binary import divide, multiply, power
 from ._create import asarray
 from ._fill import arange, linspace
@@ -95,10 +97,16 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 # --- grids written as slices ----------------------------------------------------------------------------
 
 
-def _progression(part: slice) -> Any:
+def progression(function: str, part: slice) -> Any:
     """The numbers of one slice; an imaginary step is their count, with both ends."""
-    if part.stop is None:
-        raise ShapeError("a slice of a grid needs a stop", instead="start:stop:step")
+    for name in ("start", "stop", "step"):
+        value = getattr(part, name)
+        if isinstance(value, Tracer):
+            value._refuse(
+                ConcretizationTypeError,
+                f"Abstract tracer value encountered where concrete value is expected: slice {name} of jnp.{function}",
+                "a Python number; mark it static with static_argnums",
+            )
     start, step = part.start or 0, 1 if part.step is None else part.step
     if isinstance(step, complex):
         return linspace(start, part.stop, int(abs(step)), dtype=None)
@@ -116,10 +124,12 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return _progression(key)
-        vectors = [_progression(part) for part in key]
-        grids = _open_or_full(promote_dtypes(*vectors) if vectors else [], range(len(vectors)), self.sparse)
-        return grids if self.sparse else stack(grids) if grids else asarray(np.zeros(0))
+            return progression(self.name, key)
+        vectors = [progression(self.name, part) for part in key]
+        with lenient_promotion():  # a count and a step beside each other are no mistake
+            vectors = promote_dtypes(*vectors) if vectors else []
+        grids = _open_or_full(vectors, range(len(vectors)), self.sparse)
+        return grids if self.sparse else stack(grids) if grids else arange(0)
 
 
 mgrid = _Grid("mgrid", sparse=False)

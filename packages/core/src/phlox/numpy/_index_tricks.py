@@ -7,49 +7,48 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError, UnsupportedError
+from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from ._binary import greater, less
 from ._choose import where
 from ._create import asarray
-from ._fill import arange, linspace, ones
+from ._fill import ones
+from ._grids import progression
 from ._integers import divmod
 from ._places import nonzero
-from ._promote import check_one, type_of
-from ._shapes import as_shape, concatenate, expand_dims, moveaxis
+from ._promote import check, check_one, type_of
+from ._shapes import concatenate, expand_dims, moveaxis
 
 
 class _Join:
     """What ``r_`` and ``c_`` are. `front` says where the axes of an operand go that lacks some: -1 behind new ones."""
 
-    def __init__(self, axis: int, rank: int, front: int):
-        self.axis, self.rank, self.front = axis, rank, front
+    def __init__(self, name: str, axis: int, rank: int, front: int):
+        self.name, self.axis, self.rank, self.front = name, axis, rank, front
 
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, rank, front = self.axis, self.rank, self.front
+        new: int | None = None  # the axis that a directive for matrices gives to a vector
         if items and isinstance(items[0], str):
             words = items.pop(0)
             if words in ("r", "c"):
-                raise UnsupportedError(f"the directive {words!r}, which makes matrices", instead="c_[...]")
-            try:
-                numbers = [int(word) for word in words.split(",")]
-            except ValueError:
-                raise ArgumentError(f"unknown directive {words!r}", instead="'axis,rank,place'") from None
-            axis, rank, front = (*numbers[:3], *(axis, rank, front)[len(numbers) :])
+                new = 0 if words == "r" else 1
+            else:
+                try:
+                    numbers = [int(word) for word in words.split(",")]
+                except ValueError:
+                    raise ArgumentError(
+                        f"could not understand directive {words!r}", instead="'axis,rank,place', 'r' or 'c'"
+                    ) from None
+                axis, rank, front = (*numbers[:3], *(axis, rank, front)[len(numbers) :])
         if any(isinstance(item, str) for item in items):
-            raise ArgumentError("directives must stand first")
-        return concatenate([self._operand(item, rank, front) for item in items], axis)
+            raise ArgumentError("string directive must be placed at the beginning")
+        joined = concatenate([self._operand(item, rank, front) for item in items], axis)
+        return joined if new is None or type_of(joined).ndim != 1 else expand_dims(joined, new)
 
     def _operand(self, item: Any, rank: int, front: int) -> Any:
-        if isinstance(item, slice):
-            start, step = item.start or 0, 1 if item.step is None else item.step
-            if isinstance(step, complex):
-                x = linspace(start, item.stop, int(abs(step)))
-            else:
-                x = arange(start, item.stop, step)
-        else:
-            x = asarray(item)
+        x = progression(self.name, item) if isinstance(item, slice) else asarray(item)
         have = type_of(x).ndim
         if have == 0:
             x, have = expand_dims(x, 0), 1
@@ -61,22 +60,31 @@ class _Join:
         return moveaxis(x, tuple(range(new, rank)), tuple(range(at, at + have)))
 
 
-r_ = _Join(0, 1, -1)
-c_ = _Join(-1, 2, 0)
+r_ = _Join("r_", 0, 1, -1)
+c_ = _Join("c_", -1, 2, 0)
 s_, index_exp = np.s_, np.index_exp
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The positions along each axis of places counted row by row in an array of `shape` (as ``numpy.unravel_index``).
 
-    Negative places count from the end; those outside are moved to the edge.
+    Negative places count from the end; those outside are moved to the edge. The lengths in `shape` may be traced.
 
     >>> import phlox.numpy as jnp
     >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
     places = check_one("unravel_index", indices)
-    lengths = as_shape(shape, "unravel_index")
+    try:
+        lengths = list(shape)
+    except TypeError:  # a number
+        lengths = [shape]
+    lengths = check("unravel_index", *lengths)
+    for length in lengths:
+        if type_of(length).shape:
+            raise ShapeError("unravel_index: shape should be a scalar or 1D sequence", shapes=[type_of(length).shape])
+        if dtypes.kind(type_of(length).dtype) not in "iu":
+            raise DtypeError(f"unravel_index: shape holds {type_of(length).short}", instead="integers")
     found = []
     for length in reversed(lengths):
         places, inside = divmod(places, length)
