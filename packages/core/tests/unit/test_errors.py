@@ -13,6 +13,9 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import errors, lax
+from phlox.scipy import linalg
+
+X = jnp.ones((2, 3))
 
 
 def refuse(kind, run):
@@ -409,3 +412,82 @@ def test_errors_are_pickled_with_their_place_and_data(run):
     assert copy.where.line == error.where.line
     assert copy.where.column == error.where.column
     assert vars(copy).keys() == vars(error).keys()
+
+
+#: what people search for: JAX's words for an error, which is the first sentence of ours
+WORDS = [
+    (errors.DtypeError, "Passing complex start/stop/step to jnp.arange is no longer supported", lambda: jnp.arange(1j)),
+    (errors.ShapeError, "Cannot broadcast to shape with fewer dimensions", lambda: jnp.broadcast_to(X, (3,))),
+    (errors.DtypeError, "Complex values have no ordering and cannot be clipped", lambda: jnp.clip(1j)),
+    (errors.DtypeError, "cov: dtype must be a subclass of float or complex", lambda: jnp.cov(X, dtype=int)),
+    (errors.DtypeError, "corrcoef: dtype must be a subclass of float or complex", lambda: jnp.corrcoef(X, dtype=int)),
+    (errors.ShapeError, "attempt to get argmin of an empty sequence", lambda: jnp.argmin(jnp.ones(0))),
+    (errors.ShapeError, "Array.__contains__: search array must be one-dimensional", lambda: 1 in X),
+    (errors.ShapeError, "repeated axis", lambda: jnp.expand_dims(X, (1, 1))),
+    (errors.ShapeError, "duplicate value in 'axis': (0, 0)", lambda: jnp.sum(X, (0, 0))),
+    (errors.AxisError, "cannot be interpreted as an integer", lambda: lax.squeeze(X, [None])),
+    (errors.ArgumentError, "None is not a valid value for jnp.array", lambda: jnp.array([0.0, None])),
+    (errors.ShapeError, "xp and fp must be one-dimensional arrays of equal size", lambda: jnp.interp(1.0, X, X)),
+    (errors.DtypeError, "jnp.hypot is not well defined for complex-valued inputs", lambda: jnp.hypot(1j, 2j)),
+    (errors.OptionError, "unsupported keyword arguments for mode 'edge'", lambda: jnp.pad(X, 1, "edge", end_values=1)),
+    (
+        errors.IndexingError,
+        "take_along_axis indices must be of integer type, got float32",
+        lambda: jnp.take_along_axis(X, X),
+    ),
+    (errors.IndexingError, "non-empty jnp.take", lambda: jnp.take(jnp.ones((2, 0)), jnp.array([1]), 1)),
+    (errors.ShapeError, "Number of tensordot axes", lambda: jnp.tensordot(X, X, 3)),
+    (errors.ShapeError, "axis1 and axis2 can not be same", lambda: jnp.trace(X, axis1=1, axis2=-1)),
+    (errors.ShapeError, "rot90 requires its first argument to have ndim at least two", lambda: jnp.rot90(X[0])),
+    (errors.DtypeError, "when you meant `phlox.numpy.ones((2, 3))`", lambda: jnp.ones(2, 3)),
+    (errors.ShapeError, "The input must be non-scalar to take a cumulative product", lambda: jnp.cumulative_prod(1)),
+    (errors.ShapeError, "initial value must be a scalar. Got array of shape (2, 3)", lambda: jnp.sum(X, initial=X)),
+    (errors.DtypeError, "jnp.any: where must be None or a boolean array", lambda: jnp.any(X, where=X)),
+    (errors.OptionError, "Invalid order 'inf' for vector norm", lambda: jnp.linalg.norm(X[0], "inf")),
+    (errors.OptionError, "only one of rtol and rcond may be specified", lambda: jnp.linalg.pinv(X, 0.1, rcond=0.1)),
+    (errors.OptionError, "ind must be a positive integer", lambda: jnp.linalg.tensorinv(X, 0)),
+    (errors.UnsupportedError, "Unsupported dtype float16", lambda: jnp.linalg.qr(X.astype("float16"))),
+    (errors.ShapeError, "length of `a` along the last axis must be at least 2", lambda: linalg.companion(X[:, :1])),
+    (errors.ShapeError, "length of f along the last axis must be at least 2", lambda: linalg.leslie(X[:, :1], X)),
+    (errors.ShapeError, "must be nonzero", lambda: linalg.fiedler_companion(X[:, :0])),
+    (errors.OptionError, "n must be a positive integer", lambda: linalg.helmert(0)),
+    (errors.OptionError, "n must be a positive power of 2", lambda: linalg.hadamard(3)),
+    (errors.OptionError, "Expected kind to be one of", lambda: linalg.invpascal(3, "bad")),
+    (errors.OptionError, "scale must be", lambda: linalg.dft(4, "bad")),
+    (errors.DtypeError, "dtype must be", lambda: linalg.dft(4, dtype=float)),
+    (errors.OptionError, "padding argument", lambda: lax.conv(X[None, None], X[None, None], (1, 1), (3, 3))),
+    (errors.OptionError, "Unknown gather mode", lambda: X.at[0].get(mode="bad")),
+    (
+        errors.UnsupportedError,
+        "does not support simultaneous contraction of 3 or more operands",
+        lambda: jnp.einsum("i,i,i", *X.T, optimize=[(0, 1, 2)]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "words", "run"), WORDS, ids=[words for _, words, _ in WORDS])
+def test_the_words_that_people_search_for(kind, words, run):
+    with pytest.raises(kind) as caught:
+        run()
+    assert words in str(caught.value).split("\n")[0]
+
+
+def test_words_of_strict_modes_and_traced_values():
+    with phlox.numpy_rank_promotion("raise"):
+        error = refuse(errors.ShapeError, lambda: X + X[0])
+    assert "Following NumPy automatic rank promotion for add on shapes (2, 3) (3,)" in error.what
+    with phlox.numpy_dtype_promotion("strict"):
+        error = refuse(errors.TypePromotionError, lambda: X.at[0].set(jnp.arange(3)))
+    assert "Input dtypes ('float32', 'int32') have no available implicit dtype promotion path" in error.what
+    error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda stop: jnp.arange(2, stop))(3))
+    assert "It arose in the jnp.arange argument 'stop'" in error.what
+    error = refuse(errors.TracerIntegerConversionError, lambda: phlox.jit(phlox.nn.one_hot)(3, 5))
+    assert "concrete value is expected: one_hot's argument `num_classes`" in error.what
+    for name in ("tobytes", "tolist"):
+        error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda x: getattr(x, name)())(1.0))
+        assert f"The {name}() method was called on traced array" in error.what
+    for number in (int, float, complex):
+        error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda x: number(x))(1.0))
+        assert "Abstract tracer value encountered where concrete value is expected" in error.what
+    error = refuse(errors.ArgumentError, lambda: phlox.jit(jnp.zeros)(2))
+    assert "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions." in error.what

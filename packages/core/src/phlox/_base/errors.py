@@ -225,7 +225,7 @@ class TypePromotionError(DtypeError):
     >>> with phlox.numpy_dtype_promotion("strict"):
     ...     jnp.ones(2, "float32") + jnp.ones(2, "int32")
     Traceback (most recent call last):
-    phlox.errors.TypePromotionError: no implicit promotion between float32 and int32
+    phlox.errors.TypePromotionError: Input dtypes ('float32', 'int32') have no available implicit dtype...
     """
 
 

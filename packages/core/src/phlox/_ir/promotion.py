@@ -126,7 +126,8 @@ def _no_promotion(nodes: frozenset[Node], strict: bool = False) -> TypePromotion
     if dtypes.float0 in nodes:
         return TypePromotionError(f"{dtypes.NO_FLOAT0}: {names}", instead=dtypes.INSTEAD_OF_FLOAT0, dtypes=names)
     return TypePromotionError(
-        f"no implicit promotion between {' and '.join(names)}" + (" (strict dtype promotion is on)" if strict else ""),
+        f"Input dtypes {tuple(names)} have no available implicit dtype promotion path"
+        + (" (strict dtype promotion is on)" if strict else ""),
         instead="convert explicitly, for example x.astype(phlox.numpy.float32)",
         dtypes=names,
     )

@@ -70,7 +70,8 @@ def letter(aval: ShapedArray) -> str:
     found = _LETTERS.get(aval.dtype.name)
     if found is None:
         raise UnsupportedError(
-            f"linear algebra of {aval.short}: there are routines for {', '.join(_LETTERS)}",
+            f"linear algebra of {aval.short}: Unsupported dtype {aval.dtype.name}; "
+            f"there are routines for {', '.join(_LETTERS)}",
             instead="x.astype('float32')",
         )
     return found

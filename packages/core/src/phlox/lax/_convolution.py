@@ -96,7 +96,8 @@ def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
         return tuple((integer("conv", "padding", low), integer("conv", "padding", high)) for low, high in padding)
     except (TypeError, ValueError, AttributeError) as error:
         raise OptionError(
-            f"padding={padding!r}", instead="a word like 'SAME', or a pair (low, high) for each axis"
+            f"the padding argument must be a word or a pair of numbers for each axis, got {padding!r}",
+            instead="a word like 'SAME', or a pair (low, high) for each axis",
         ) from error
 
 

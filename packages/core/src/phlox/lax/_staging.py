@@ -129,7 +129,8 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         for key, value in given.items():
             if any(isinstance(leaf, Tracer) for leaf in pytree.tree_leaves(value)):
                 raise UnexpectedTracerError(
-                    f"composite {name!r}: the attribute {key} is a traced value", instead="a positional argument"
+                    f"composite {name!r}: the attribute {key} is a traced value",
+                    instead="a positional argument, or a NumPy array",
                 )
         written = ", ".join(f"{key} = {attribute(key, value)}" for key, value in given.items())
         leaves, in_tree = flatten(args)

@@ -104,7 +104,10 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 def _hypot(x: Any, y: Any) -> Any:
     if is_kind(x, "c"):
-        raise DtypeError(f"hypot does not accept {type_of(x).short}", instead="phlox.numpy.abs of both first")
+        raise DtypeError(
+            f"jnp.hypot is not well defined for complex-valued inputs, got {type_of(x).short}",
+            instead="phlox.numpy.abs of both first",
+        )
     x, y = e.abs_(x), e.abs_(y)
     infinite = logic.or_(logic.eq(x, literal(x, np.inf)), logic.eq(y, literal(y, np.inf)))
     big, small = e.max_(x, y), e.min_(x, y)

@@ -172,7 +172,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     x, xp, fp = check("interp", x, xp, fp)
     if type_of(xp).ndim != 1 or type_of(xp).shape != type_of(fp).shape:
         raise ShapeError(
-            f"interp: the points must be two vectors of one length, got {type_of(xp).short}, {type_of(fp).short}"
+            "interp: xp and fp must be one-dimensional arrays of equal size, "
+            f"got {type_of(xp).short} and {type_of(fp).short}"
         )
     for side in (left, right):
         if isinstance(side, str) and side != "extrapolate":

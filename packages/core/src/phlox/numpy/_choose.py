@@ -58,7 +58,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """
     for x in check("clip", *(v for v in (arr, min, max) if v is not None)):
         if is_kind(x, "c"):
-            raise DtypeError("clip does not accept complex numbers, which have no order", instead="clip x.real, x.imag")
+            raise DtypeError(
+                "clip: Complex values have no ordering and cannot be clipped", instead="clip x.real, x.imag"
+            )
     if min is not None:
         arr = maximum(*promote_shapes("clip", min, arr))
     if max is not None:

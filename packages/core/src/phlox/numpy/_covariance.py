@@ -64,15 +64,32 @@ def cov(
     Array([[2., 4.],
            [4., 8.]], dtype=float32)
     """
-    given = check("cov", m) if y is None else check("cov", m, y)
+    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _covariances(
+    function: str,
+    m: Any,
+    y: Any,
+    rowvar: bool,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    given = check(function, m) if y is None else check(function, m, y)
     given = promote_inexact(*given)
     if dtype is not None:
-        dtype = dtypes.user_dtype(dtype, "cov")
+        dtype = dtypes.user_dtype(dtype, function)
         if not dtypes.is_inexact(dtype):
-            raise DtypeError(f"cov: covariances are no {dtype.name}", instead="a float or complex dtype")
+            raise DtypeError(
+                f"{function}: dtype must be a subclass of float or complex, got {dtype.name}",
+                instead="a float or complex dtype",
+            )
         given = [astype(x, dtype) for x in given]
     # More variables that are one row are one variable in any case.
-    rows = [_variables("cov", x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
+    rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
     if type_of(rows[0]).shape[0] == 0:
         return zeros((0, 0))
     x = rows[0] if len(rows) == 1 else concatenate(rows)
@@ -117,7 +134,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = _covariances("corrcoef", x, y, rowvar, dtype=dtype)
     if not type_of(c).shape:
         return divide(c, c)
     deviations = sqrt(real(diagonal(c)))

@@ -15,7 +15,11 @@ def _along(function: str, x: Any, axis: int | None) -> int:
     """The axis to go along: it may be left out for vectors alone."""
     rank = type_of(x).ndim
     if rank == 0:
-        raise ShapeError(f"{function}: a number has no axis to go along", instead="phlox.numpy.atleast_1d(x)")
+        total = function.replace("_prod", "_product").replace("_", " ")
+        raise ShapeError(
+            f"The input must be non-scalar to take a {total}: {function} of {type_of(x).short}",
+            instead="phlox.numpy.atleast_1d(x)",
+        )
     if axis is None and rank > 1:
         raise ShapeError(f"{function}: which of the {rank} axes of {type_of(x).short}?", instead="axis=...")
     return canonical_axis(0 if axis is None else axis, rank, function)

@@ -141,7 +141,11 @@ def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, p
     terms = list(zip(promote_dtypes(*arrays), inputs, strict=True))
     for i, step in enumerate(path):
         if len(step) > 2:
-            raise UnsupportedError(f"einsum: the path contracts {len(step)} operands at once", instead="pairs")
+            raise UnsupportedError(
+                "einsum does not support simultaneous contraction of 3 or more operands: "
+                f"a step of the path has {len(step)}",
+                instead="a path of pairs",
+            )
         chosen = [terms.pop(k) for k in sorted(step, reverse=True)][::-1]
         later = set(output).union(*(letters for _, letters in terms))
         a, la = chosen[0]

@@ -218,7 +218,9 @@ def tensordot(
     if hasattr(axes, "__index__"):
         n = integer("tensordot", "axes", axes)
         if n > ra or n > rb:
-            raise ShapeError(f"tensordot: {n} axes of {type_of(a).short} and {type_of(b).short}")
+            raise ShapeError(
+                f"Number of tensordot axes (axes={n}) exceeds input ranks of {type_of(a).short} and {type_of(b).short}"
+            )
         left, right = tuple(range(ra - n, ra)), tuple(range(n))
     else:
         left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(axes, (ra, rb), strict=True))
@@ -244,6 +246,8 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     a = check_one("trace", a)
     rank = type_of(a).ndim
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
+    if i == j:
+        raise ShapeError(f"trace: axis1 and axis2 can not be same: axis1={axis1} and axis2={axis2}", axis=axis1)
     rows, columns = type_of(a).shape[i], type_of(a).shape[j]
     mask = eye(rows, columns, offset, dtype=bool)
     if i > j:

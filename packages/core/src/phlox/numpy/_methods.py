@@ -111,7 +111,8 @@ def _contains(self: Any, other: Any) -> Any:
     self, other = check("__contains__", self, other)
     if type_of(self).ndim != 1 or type_of(other).shape:
         raise ShapeError(
-            f"x in array: needs a number and one axis, got {type_of(other).short} and {type_of(self).short}",
+            "Array.__contains__: search array must be one-dimensional and the query a number, "
+            f"got {type_of(self).short} and {type_of(other).short}",
             instead="(array == x).any()",
         )
     return r.any(b.equal(self, other))

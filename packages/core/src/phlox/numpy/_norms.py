@@ -67,7 +67,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
         out = reduced.reshape(shape)
     else:
         raise OptionError(
-            f"norm: matrix norm ord={ord!r} is not there", instead="'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+            f"norm: Invalid order {ord!r} for matrix norm.", instead="'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     return out if keepdims else out.reshape([n for i, n in enumerate(type_of(out).shape) if i not in axes])
 
@@ -98,7 +98,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     if ord == 1:
         return sum(abs(x), axis, keepdims=keepdims)
     if isinstance(ord, str):
-        raise OptionError(f"norm: vector norm ord={ord!r} is not there", instead="a number")
+        raise OptionError(f"norm: Invalid order {ord!r} for vector norm.", instead="a number, for example numpy.inf")
     return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 

@@ -89,7 +89,7 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
         raise UnsupportedError(f"pad: mode={mode!r}", instead=f"one of {', '.join(_OPTIONS)}")
     unknown = sorted(set(kwargs) - set(_OPTIONS[mode]))
     if unknown:
-        raise OptionError(f"pad: mode={mode!r} has no option {', '.join(unknown)}")
+        raise OptionError(f"pad: unsupported keyword arguments for mode {mode!r}: {', '.join(unknown)}")
     for n, pair in zip(type_of(array).shape, widths, strict=True):
         if n == 0 and (pair != (0, 0) or mode == "median") and mode not in ("constant", "empty", "mean"):
             raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")

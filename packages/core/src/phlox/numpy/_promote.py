@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError
+from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
 from .._base.source import warn
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, scalar_aval, typeof_value
+from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.promotion import promote
 from .._ops.shape import broadcast_in_dim, converted, literal_of
 from .._trace.trace import ArrayLike, not_an_array
@@ -51,6 +51,8 @@ def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
     x = array_like(x)
     aval = typeof_value(x)
     if aval is None:
+        if is_masked(x):
+            raise not_an_array(x, f"argument {position} of {function}")
         shown = repr(x)
         raise ArgumentError(
             f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
@@ -138,7 +140,7 @@ def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
     mode = config.current().numpy_rank_promotion
     if mode == "allow":
         return
-    message = f"{function} would broadcast arrays of different rank: shapes {', '.join(map(str, shapes))}"
+    message = f"Following NumPy automatic rank promotion for {function} on shapes {' '.join(map(str, shapes))}"
     if mode == "raise":
         raise ShapeError(message, instead="x[None, :] adds the axis explicitly", shapes=shapes)
     warn(message, UserWarning)
@@ -212,7 +214,13 @@ def integer(function: str, name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        if isinstance(error, PhloxError):  # of a traced number
+        if isinstance(error, TracerIntegerConversionError):
+            value._refuse(
+                TracerIntegerConversionError,
+                f"Abstract tracer value encountered where concrete value is expected: {function}'s argument `{name}`",
+                f"a number; mark `{name}` static with static_argnames",
+            )
+        if isinstance(error, PhloxError):
             raise
         raise ArgumentError(
             f"{function}: {name} must be an integer, got {value!r:.60} of type {type(value).__name__}",
@@ -227,7 +235,8 @@ def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
         number = operator.index(axis)
     except TypeError:
         raise AxisError(
-            f"{function + ': ' if function else ''}axis {axis!r} is of type {type(axis).__name__}",
+            f"{function + ': ' if function else ''}axis {axis!r} of type {type(axis).__name__} "
+            "cannot be interpreted as an integer",
             instead="a whole number",
             axis=axis,
         ) from None
@@ -259,5 +268,5 @@ def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
         return tuple(range(ndim))
     numbers = tuple(canonical_axis(a, ndim, function) for a in several(axis))
     if len(set(numbers)) != len(numbers):
-        raise ShapeError(f"{function}: duplicate value in axis {axis}", axis=axis)
+        raise ShapeError(f"{function}: repeated axis (duplicate value in 'axis': {axis})", axis=axis)
     return numbers

@@ -35,13 +35,15 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=kept)
 
 
-def _keep(a: Any, where_: Any, neutral: Any) -> Any:
+def _keep(function: str, a: Any, where_: Any, neutral: Any) -> Any:
     """`a` with the neutral element where it does not take part."""
     if where_ is None:
         return a
     where_ = check_one("where", where_)
     if type_of(where_).dtype != dtypes.bool_:
-        raise DtypeError(f"where must be a mask of bools, got {type_of(where_).short}", instead="x != 0")
+        raise DtypeError(
+            f"jnp.{function}: where must be None or a boolean array, got {type_of(where_).short}", instead="x != 0"
+        )
     return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
 
 
@@ -76,7 +78,7 @@ def _total(
     def total(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
         axes = canonical_axes(axis, type_of(a).ndim, name)
         result = accumulator(type_of(a).dtype) if dtype is None else dtype
-        a = _keep(to_dtype(a, _wide(result) if dtype is None else dtype), where, neutral)
+        a = _keep(name, to_dtype(a, _wide(result) if dtype is None else dtype), where, neutral)
         truth = type_of(a).dtype == dtypes.bool_
         out = (reduce_bools if truth else reduce)(a, axes=axes)
         if initial is not None:
@@ -96,7 +98,7 @@ _TOTALS = {
 def _initial(function: str, initial: Any, dtype: Any) -> Any:
     initial = check_one(function, initial)
     if type_of(initial).shape:
-        raise ShapeError(f"{function}: initial must be a number, got {type_of(initial).short}")
+        raise ShapeError(f"{function}: initial value must be a scalar. Got array of shape {type_of(initial).shape}")
     return to_dtype(initial, dtype)
 
 
@@ -176,7 +178,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, large
         if where is not None:
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
     reduce = ops.reduce_max if largest else ops.reduce_min
-    out = reduce(_keep(a, where, (ops.lowest if largest else ops.highest)(aval.dtype)), axes=axes)
+    out = reduce(_keep(name, a, where, (ops.lowest if largest else ops.highest)(aval.dtype)), axes=axes)
     if initial is not None:
         out = (e.max_ if largest else e.min_)(_initial(name, initial, aval.dtype), out)
     return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
@@ -235,7 +237,7 @@ def _range(a: Any, axis: Any, keepdims: bool) -> Any:
 def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "all")
     return to_dtype(
-        restore_axes(ops.reduce_and(_keep(as_bool(a), where, True), axes=axes), axes, keepdims), dtypes.bool_
+        restore_axes(ops.reduce_and(_keep("all", as_bool(a), where, True), axes=axes), axes, keepdims), dtypes.bool_
     )
 
 
@@ -255,7 +257,7 @@ def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
 def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "any")
     return to_dtype(
-        restore_axes(ops.reduce_or(_keep(as_bool(a), where, False), axes=axes), axes, keepdims), dtypes.bool_
+        restore_axes(ops.reduce_or(_keep("any", as_bool(a), where, False), axes=axes), axes, keepdims), dtypes.bool_
     )
 
 
@@ -458,6 +460,9 @@ def _position(a: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
     else:
         at = canonical_axis(axis, rank, "argmax" if largest else "argmin")
         flat, axes = a, (at,)
+    if type_of(flat).shape[at] == 0:
+        name = "argmax" if largest else "argmin"
+        raise ShapeError(f"attempt to get {name} of an empty sequence: {type_of(a).short}", shapes=[type_of(a).shape])
     find = ops.argmax if largest else ops.argmin
     index = find(flat, axes=(at,), index_dtype=dtypes.canonical(dtypes.int64))
     return restore_axes(index, axes, keepdims)

@@ -41,7 +41,8 @@ def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
     except TracerIntegerConversionError:
         raise ArgumentError(
             f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}, "
-            "which depends on values that are not known while the program is traced",
+            "which depends on values that are not known while the program is traced.\n"
+            "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
             instead="a static argument (static_argnums, static_argnames), or the shape of an array",
         ) from None
     except TypeError:
@@ -330,7 +331,11 @@ def broadcast_to(array: Any, shape: Shape) -> Any:
     if old == new:
         return ops.own(array)
     offset = len(new) - len(old)
-    if offset < 0 or any(n not in (1, m) for n, m in zip(old, new[offset:], strict=True)):
+    if offset < 0:
+        raise ShapeError(
+            f"broadcast_to: Cannot broadcast to shape with fewer dimensions: {old} to {new}", shapes=[old, new]
+        )
+    if any(n not in (1, m) for n, m in zip(old, new[offset:], strict=True)):
         raise ShapeError(
             f"broadcast_to: Incompatible shapes for broadcasting: {old} and requested shape {new}", shapes=[old, new]
         )

@@ -94,7 +94,7 @@ def inv(a: Any) -> Any:
 def _one_of(function: str, first: str, x: Any, second: str, y: Any) -> Any:
     """The one of two names for an option that was used."""
     if x is not None and y is not None:
-        raise OptionError(f"{function}: {first} and {second} are two names for one option", instead=f"{first} alone")
+        raise OptionError(f"{function}: only one of {first} and {second} may be specified", instead=f"{first} alone")
     return y if x is None else x
 
 
@@ -267,7 +267,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     a = check_one("tensorinv", a)
     split = integer("tensorinv", "ind", ind)
     if split <= 0:
-        raise OptionError(f"tensorinv: ind={ind} is not positive")
+        raise OptionError(f"tensorinv: ind must be a positive integer, got {ind}")
     shape = type_of(a).shape
     first, second = shape[:split], shape[split:]
     if math.prod(first) != math.prod(second):

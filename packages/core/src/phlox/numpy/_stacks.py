@@ -206,7 +206,9 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """
     m = check_one("rot90", m)
     if type_of(m).ndim < 2:
-        raise ShapeError(f"rot90: needs at least 2 axes, got {type_of(m).short}")
+        raise ShapeError(
+            f"rot90 requires its first argument to have ndim at least two, but got first argument of {type_of(m).short}"
+        )
     first, second = canonical_axes(tuple(axes), type_of(m).ndim, "rot90")
     turns = k % 4
     if turns == 1:

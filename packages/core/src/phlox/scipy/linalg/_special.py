@@ -127,7 +127,8 @@ def leslie(f: Any, s: Any) -> Any:
     n = type_of(f).shape[-1]
     if n < 2 or type_of(s).shape[-1] != n - 1:
         raise ShapeError(
-            f"leslie: takes f with two elements or more, s with one less: {type_of(f).short}, {type_of(s).short}"
+            "leslie: the length of f along the last axis must be at least 2, that of s one less, "
+            f"got {type_of(f).short} and {type_of(s).short}"
         )
     return jnp.vectorize(lambda f, s: jnp.diag(s, k=-1).at[0].set(f), signature="(n),(m)->(n,n)")(*promote_dtypes(f, s))
 
@@ -144,7 +145,7 @@ def companion(a: Any) -> Any:
     (a,) = promote_inexact(*_vectors("companion", a))
     n = type_of(a).shape[-1]
     if n < 2:
-        raise ShapeError(f"companion: takes two coefficients or more, got {type_of(a).short}")
+        raise ShapeError(f"companion: the length of `a` along the last axis must be at least 2, got {type_of(a).short}")
     below = jnp.broadcast_to(jnp.eye(n - 1, k=-1, dtype=a.dtype), (*type_of(a).shape[:-1], n - 1, n - 1))
     return below.at[..., 0, :].set(-a[..., 1:] / a[..., :1])
 
@@ -174,7 +175,7 @@ def fiedler_companion(a: Any) -> Any:
     (a,) = promote_inexact(*_vectors("fiedler_companion", a))
     n = type_of(a).shape[-1] - 1
     if n < 0:
-        raise ShapeError("fiedler_companion: takes one coefficient or more, got none")
+        raise ShapeError("fiedler_companion: the length of `a` along the last axis must be nonzero")
     stack = type_of(a).shape[:-1]
     out = jnp.zeros((*stack, n, n), a.dtype)
     if n == 0:
@@ -213,7 +214,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     n = operator.index(n)
     a = check_one("convolution_matrix", a)
     if n <= 0:
-        raise OptionError(f"convolution_matrix: n={n} is not positive")
+        raise OptionError(f"convolution_matrix: n must be a positive integer, got {n}")
     if type_of(a).ndim == 0 or type_of(a).shape[-1] < 1:
         raise ShapeError(f"convolution_matrix: takes vectors with one element at least, got {type_of(a).short}")
     if mode not in ("full", "valid", "same"):
@@ -266,7 +267,7 @@ def invhilbert(n: int) -> Any:
 
 def _kind(function: str, kind: str | None) -> str:
     if kind not in (None, "symmetric", "lower", "upper"):
-        raise OptionError(f"{function}: there is no kind={kind!r}", instead="'symmetric', 'lower' or 'upper'")
+        raise OptionError(f"{function}: Expected kind to be one of 'symmetric', 'lower' and 'upper', got {kind!r}")
     return kind or "symmetric"
 
 
@@ -315,7 +316,7 @@ def helmert(n: int, full: bool = False) -> Any:
     Array([[ 0.71, -0.71]], dtype=float32)
     """
     if n < 1:
-        raise OptionError(f"helmert: n={n} is not positive")
+        raise OptionError(f"helmert: n must be a positive integer, got {n}")
 
     def element(i: int, j: int) -> float:
         if i == 0:
@@ -335,7 +336,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
            [ 1, -1]], dtype=int32)
     """
     if n < 1 or n & (n - 1):
-        raise OptionError(f"hadamard: n={n} is not a power of two")
+        raise OptionError(f"hadamard: n must be a positive power of 2, got {n}")
     return _made(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
 
 
@@ -353,10 +354,10 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
            [ 1., -1.]], dtype=float32)
     """
     if scale not in (None, "sqrtn", "n"):
-        raise OptionError(f"dft: there is no scale={scale!r}", instead="'sqrtn' or 'n'")
+        raise OptionError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
     wanted = dtypes.canonical(np.dtype(np.complex128)) if dtype is None else dtypes.user_dtype(dtype, "dft")
     if dtypes.kind(wanted) != "c":
-        raise DtypeError(f"dft: takes a dtype of complex numbers, got {wanted}")
+        raise DtypeError(f"dft: dtype must be one of complex numbers, got {wanted}")
     turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1) / max(n, 1)
     divisor = {None: 1.0, "sqrtn": math.sqrt(n), "n": n}[scale]
     return jnp.asarray(np.exp(-2j * np.pi * turns) / divisor, wanted)
