@@ -252,3 +252,22 @@ def test_closed_over_arrays_are_shown_where_they_are_used_if_a_flag_says_so():
     assert str(program.jaxpr.outvars[1]) == "[...]:f32[3]"
     close(phlox.core.eval_jaxpr(program.jaxpr, [], 1.0), closing(1.0))
     assert make_jaxpr(closing).__module__ == "phlox"
+
+
+def test_python_may_ask_for_values_of_what_is_differentiated_outside_of_programs():
+    asked = {
+        "int": lambda x: x * int(x),
+        "bool": lambda x: x * 2 if x else x,
+        "item": lambda x: x * x.item(),
+        "range": lambda x: sum(x for _ in range(int(x))),
+        "split": lambda x: x * len(jnp.split(jnp.ones(4), x)),
+        "arange": lambda x: x * jnp.arange(x).sum(),
+    }
+    slopes = {"int": 2.0, "bool": 2.0, "item": 2.0, "range": 2.0, "split": 2.0, "arange": 1.0}
+    for name, f in asked.items():
+        assert float(phlox.grad(f)(2.0)) == slopes[name], name
+        assert float(phlox.jvp(f, (2.0,), (1.0,))[1]) == slopes[name], name
+        with pytest.raises(phlox.errors.ConcretizationTypeError):
+            phlox.jit(phlox.grad(f))(2.0)
+    with pytest.raises(phlox.errors.ConcretizationTypeError):  # the derivative would be lost
+        phlox.grad(lambda x: float(x) * x)(2.0)

@@ -7,6 +7,7 @@ it. Every operation reaches `Trace.process` through `Primitive.bind`. The trace 
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -162,8 +163,14 @@ class Tracer(ArrayLike):
             f"try using `x.astype({kind})`; or mark the argument static",
         )
 
+    def concrete(self) -> Any:
+        """The value where there is one all the same, as in what is differentiated outside of programs; else None."""
+        return None
+
     def __bool__(self) -> bool:
         check_truth(self.aval)
+        if (value := self.concrete()) is not None:
+            return bool(value)
         from . import conditions  # which errors alone need
 
         self._refuse(
@@ -174,6 +181,8 @@ class Tracer(ArrayLike):
         )
 
     def __int__(self) -> int:
+        if (value := self.concrete()) is not None:
+            return int(value)
         self._refuse_number("int")
 
     def __float__(self) -> float:
@@ -184,6 +193,8 @@ class Tracer(ArrayLike):
 
     def __index__(self) -> int:
         check_index(self.aval)
+        if (value := self.concrete()) is not None:
+            return operator.index(value)
         self._refuse(
             errors.TracerIntegerConversionError,
             "The __index__() method was called on traced array with shape {type}. A Python index or range",
@@ -198,7 +209,9 @@ class Tracer(ArrayLike):
             "the function of the same name in phlox.numpy",
         )
 
-    def item(self, *_args: Any) -> Any:
+    def item(self, *args: Any) -> Any:
+        if (value := self.concrete()) is not None:
+            return np.asarray(value).item(*args)
         self._refuse(
             errors.ConcretizationTypeError,
             "Abstract tracer value encountered where concrete value is expected: item()",

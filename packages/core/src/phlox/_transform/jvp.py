@@ -29,6 +29,9 @@ class JVPTracer(Tracer):
         self.tangent = tangent
         self.aval = typeof(primal)
 
+    def concrete(self) -> Any:
+        return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
+
 
 class JVPTrace(Trace):
     """Pushes tangents forward through each operation, working in the parent trace."""

@@ -173,7 +173,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if value is None:
             continue
-        if isinstance(value, Tracer):
+        if isinstance(value, Tracer) and value.concrete() is None:
             what = "stop" if stop is None else name
             value._refuse(
                 ConcretizationTypeError,
@@ -191,6 +191,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
                 f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
                 instead="an int or a float",
             )
+    start, stop, step = (v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step))
     given = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
