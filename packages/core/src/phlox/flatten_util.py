@@ -5,7 +5,8 @@ from typing import Any
 
 from . import numpy as jnp
 from ._base.errors import DtypeError, ShapeError
-from ._base.pytree import flatten
+from ._base.pytree import PyTreeDef, flatten
+from ._ir.avals import ShapedArray
 from ._ir.promotion import promote
 from ._trace.trace import typeof
 from .numpy._promote import to_dtype
@@ -26,31 +27,48 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """
     leaves, tree = flatten(pytree)
     if not leaves:
-        return jnp.zeros(0, jnp.float32), lambda _flat: tree.unflatten([])
-    avals = [typeof(x) for x in leaves]
+        return jnp.zeros(0, jnp.float32), _Unravel(tree, (), None)
+    avals = tuple(typeof(x) for x in leaves)
     dtype, _ = promote(tuple((a.dtype, False) for a in avals))
     flat = jnp.concatenate([jnp.ravel(to_dtype(x, dtype)) for x in leaves])
-    mixed = any(a.dtype != dtype for a in avals)
+    return flat, _Unravel(tree, avals, dtype)
 
-    def unravel(vector: Any) -> Any:
+
+class _Unravel:
+    """Makes trees of one structure of vectors. Two for equal trees are equal, so that a jitted function that has one as
+    static argument is traced once for all of them.
+    """
+
+    __slots__ = ("avals", "dtype", "tree")
+
+    def __init__(self, tree: PyTreeDef, avals: tuple[ShapedArray, ...], dtype: Any):
+        self.tree, self.avals, self.dtype = tree, avals, dtype
+
+    def __call__(self, vector: Any) -> Any:
         vector = jnp.asarray(vector)
-        if vector.shape != flat.shape:
+        size = sum(a.size for a in self.avals)
+        if self.avals and vector.shape != (size,):
             raise ShapeError(
-                f"this tree has {flat.size} elements, and the vector to unravel has shape {vector.shape}",
-                instead=f"a vector of shape {flat.shape}",
-                shapes=[flat.shape, vector.shape],
+                f"this tree has {size} elements, and the vector to unravel has shape {vector.shape}",
+                instead=f"a vector of shape {(size,)}",
+                shapes=[(size,), vector.shape],
             )
-        if mixed and vector.dtype != dtype:
+        mixed = any(a.dtype != self.dtype for a in self.avals)
+        if mixed and vector.dtype != self.dtype:
             raise DtypeError(
-                f"unravel was given an array of dtype {vector.dtype}, but expected dtype {dtype}, as its "
+                f"unravel was given an array of dtype {vector.dtype}, but expected dtype {self.dtype}, as its "
                 "leaves have several",
-                instead=f"flat.astype({str(dtype)!r})",
+                instead=f"flat.astype({str(self.dtype)!r})",
             )
         parts, start = [], 0
-        for aval in avals:
+        for aval in self.avals:
             part = vector[start : start + aval.size].reshape(aval.shape)
             parts.append(part.astype(aval.dtype) if mixed else part)
             start += aval.size
-        return tree.unflatten(parts)
+        return self.tree.unflatten(parts)
 
-    return flat, unravel
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Unravel) and (self.tree, self.avals) == (other.tree, other.avals)
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.avals))

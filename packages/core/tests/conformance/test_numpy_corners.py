@@ -81,6 +81,22 @@ VALUES = {
     "counting under jit": lambda n, m: m.jit(
         lambda: (n.arange(1, 7), n.arange(0, 9, 4), n.arange(1.3, 4.2, 0.3), n.arange(-3, 8.5, 0.7, dtype=n.bfloat16))
     )(),
+    "spacing of small numbers": lambda n, m: [
+        n.spacing(np.array([0, -0.0, 1e-45, -3e-45, 1e-39, 1, -1, 3e38, np.inf, np.nan], np.float32)),
+        n.spacing(np.array([0, 6e-8, -6e-8, 1, -1, 65504, np.inf], np.float16)),
+        n.spacing(np.array([0, 9.2e-41, -9.2e-41, 1], n.bfloat16)),
+    ],
+    "axes of a tensor equation": lambda n, m: n.linalg.tensorsolve(
+        np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3], np.float32).reshape(2, 2, 2, 2), n.eye(2), axes=(0, 2)
+    ).round(4),
+    "places of another dtype": lambda n, m: strictly(
+        m, lambda: [n.percentile(n.arange(5.0, dtype="float16"), n.float32(25)), n.quantile(n.arange(5.0), n.float16(0.5))]
+    ),
+    "parts as a float": lambda n, m: n.split(n.arange(4), 2.0) + n.array_split(n.arange(5), 2.5),
+    "masks of no elements": lambda n, m: n.frompyfunc(lambda x, y: x + y, 2, 1, identity=0).reduce(
+        n.ones((0, 3)), where=n.ones((0, 3), bool)
+    ),
+    "complex numbers as truth": lambda n, m: n.array([1j, 0, 2]).astype(bool),
     "grids of floats": lambda n, m: (n.mgrid[1.3:4.2:0.3], n.ogrid[0.1:1:0.3, 0:3:1.7]),
 }  # fmt: skip
 
@@ -141,6 +157,16 @@ REFUSED = {
         lambda i: n.ravel_multi_index((i, i), (2, 3))
     )(1),
     "numpy masked arrays are not supported": lambda n, m: m.jit(n.sin)(np.ma.array([1.0, 2.0], mask=[True, False])),
+    "query value must be a scalar": lambda n, m: n.arange(2) in n.arange(2),
+    "Array.__contains__: unsupported operand type": lambda n, m: None in n.arange(2),
+    "tensordot requires axes lists to have equal length": lambda n, m: n.tensordot(n.ones(2), n.ones(2), ([0], [0, 1])),
+    "tensordot requires both axes lists to be either ints": lambda n, m: n.tensordot(n.ones(2), n.ones(2), ("a", "b")),
+    "tensordot axes argument must be an int": lambda n, m: n.tensordot(n.ones(2), n.ones(2), "axes"),
+    "Only non-negative indices are allowed": lambda n, m: m.lax.broadcast_shapes((-1,)),
+    "ddof and correction can't be provided simultaneously": lambda n, m: n.std(n.ones(3), ddof=1, correction=0),
+    "Can't compute input and output sizes of a 1-dimensional": lambda n, m: m.nn.initializers.he_normal()(
+        m.random.key(0), (5,)
+    ),
     "arguments must be scalars; got": lambda n, m: n.arange(n.arange(3)),
     "Incompatible shapes for broadcasting": lambda n, m: n.broadcast_shapes((2,), (3,)),
 }
@@ -151,6 +177,33 @@ def test_refused(words):
     theirs, mine = both(REFUSED[words])
     for error in (theirs, mine):
         assert isinstance(error, Exception) and re.search(re.escape(words), str(error)), repr(error)
+
+
+#: what jax says that programs should no longer do
+DISCOURAGED = {
+    "Casting from complex to real dtypes": lambda n, m: n.array([1 + 2j]).astype("float32"),
+    "shape requires ndarray or scalar arguments": lambda n, m: n.shape([1, 2]),
+    "size requires ndarray or scalar arguments": lambda n, m: n.size([1, 2]),
+    "one_hot input should be integer-typed": lambda n, m: m.nn.one_hot(n.array([1.0]), 3),
+}
+
+
+@pytest.mark.parametrize("words", DISCOURAGED)
+def test_discouraged(words):
+    for library in (jax, phlox):
+        with pytest.warns(DeprecationWarning, match=words) as caught:
+            DISCOURAGED[words](library.numpy, library)
+    assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("in_axis", "out_axis", "shape"), [([0], [], (4,)), ([], [0], (4,)), ([], [], ()), (0, -1, (3,))]
+)
+def test_initializers_of_vectors(in_axis, out_axis, shape):
+    made = lambda m: m.nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=in_axis, out_axis=out_axis)(
+        m.random.key(0), shape
+    )
+    np.testing.assert_allclose(np.asarray(made(phlox)), np.asarray(made(jax)), rtol=1e-6)
 
 
 def test_the_function_is_named():

@@ -193,3 +193,10 @@ def test_operators_share_the_programs_of_functions():
     assert phlox.numpy.subtract._computes.stats().entries == before + 1
     x[:, None] - x
     assert phlox.numpy.subtract._computes.stats().entries == before + 1
+
+
+def test_what_a_ufunc_is_does_not_change():
+    for made in (phlox.numpy.add, phlox.numpy.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)):
+        for name in ("nargs", "nin", "nout", "identity"):
+            with pytest.raises(AttributeError):
+                setattr(made, name, None)

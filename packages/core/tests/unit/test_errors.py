@@ -436,6 +436,7 @@ WORDS = [
         lambda: jnp.take_along_axis(X, X),
     ),
     (errors.IndexingError, "non-empty jnp.take", lambda: jnp.take(jnp.ones((2, 0)), jnp.array([1]), 1)),
+    (errors.UnsupportedError, "Unimplemented padding mode 'foo' for np.pad", lambda: jnp.pad(X, 1, "foo")),
     (errors.ShapeError, "Number of tensordot axes", lambda: jnp.tensordot(X, X, 3)),
     (errors.ShapeError, "axis1 and axis2 can not be same", lambda: jnp.trace(X, axis1=1, axis2=-1)),
     (errors.ShapeError, "rot90 requires its first argument to have ndim at least two", lambda: jnp.rot90(X[0])),

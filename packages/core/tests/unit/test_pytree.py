@@ -2,11 +2,13 @@
 
 import collections
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 
 import phlox
+import phlox.numpy as jnp
 from phlox import errors, tree, tree_util
 from phlox._base import pytree
 
@@ -154,3 +156,48 @@ def test_the_registry_is_our_own():
     jax.tree_util.register_pytree_node(Theirs, lambda x: ((), None), lambda *_: Theirs())
     assert len(tree.leaves(Theirs())) == 1
     assert np.array_equal(tree.leaves({"x": np.arange(2)})[0], [0, 1])
+
+
+def test_trees_that_flatten_to_other_data_are_transposed():
+    """As in jax the number of leaves decides: a node may file what it holds in its structure."""
+
+    class Filed:
+        def __init__(self, held):
+            self.held = held
+
+    tree_util.register_pytree_node(
+        Filed,
+        lambda x: (tree.leaves(x.held), tree.structure(x.held)),
+        lambda structure, leaves: Filed(tree.unflatten(structure, leaves)),
+    )
+    outer, inner = tree.structure(Filed({"a": 1, "b": 2})), tree.structure([0, 0])
+    first, second = tree.transpose(outer, inner, Filed({"a": [3, 4], "b": [5, 6]}))
+    assert (first.held, second.held) == ({"a": 3, "b": 5}, {"a": 4, "b": 6})
+
+
+def test_dataclasses_that_are_none():
+    class Plain:
+        pass
+
+    with pytest.raises(TypeError, match="data_fields and meta_fields are required when nodetype is not a dataclass"):
+        tree_util.register_dataclass(Plain)
+    for given in ({"data_fields": ["x"]}, {"meta_fields": ["x"]}):
+        with pytest.raises(TypeError, match="must both be specified when either is specified"):
+            tree_util.register_dataclass(Plain, **given)
+    assert tree.static(metadata={"static": False}).metadata == {"static": False}
+
+
+def test_functions_that_unravel_are_equal_for_equal_trees():
+    traced = []
+
+    @functools.partial(phlox.jit, static_argnums=1)
+    def f(flat, unravel):
+        traced.append(flat)
+        return unravel(flat + 1)
+
+    for x in (1.0, 2.0):
+        flat, unravel = phlox.flatten_util.ravel_pytree({"a": jnp.full(2, x), "b": jnp.ones((1, 2))})
+        assert tree.map(jnp.shape, f(flat, unravel)) == {"a": (2,), "b": (1, 2)}
+    assert len(traced) == 1
+    _, other = phlox.flatten_util.ravel_pytree({"a": jnp.ones(2)})
+    assert other != unravel

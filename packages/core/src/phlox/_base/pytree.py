@@ -184,9 +184,9 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     _check_structure("tree_transpose", outer_treedef)
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    expected = outer_treedef.compose(inner_treedef)
     leaves, treedef = flatten(pytree_to_transpose)
-    if treedef != expected:
+    if len(leaves) != outer_treedef.num_leaves * inner_treedef.num_leaves:
+        expected = outer_treedef.compose(inner_treedef)
         raise tree_error("tree.transpose: the tree is not outer of inner", differences(expected, treedef))
     width = inner_treedef.num_leaves
     rows = [leaves[start : start + width] for start in range(0, len(leaves), width)]
@@ -335,7 +335,10 @@ def register_dataclass(
     import dataclasses  # only programs that register dataclasses pay for this import
 
     if (data_fields is None) != (meta_fields is None):
-        raise OptionError("register_dataclass needs both data_fields and meta_fields, or neither")
+        raise ArgumentError(
+            "register_dataclass: data_fields and meta_fields must both be specified when either is specified. "
+            f"Got {data_fields=} {meta_fields=}."
+        )
     if dataclasses.is_dataclass(nodetype):
         fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
         names = [field.name for field in fields]
@@ -354,8 +357,10 @@ def register_dataclass(
                 f"{nodetype.__name__} and no others. Unexpected fields: {{{', '.join(map(repr, unknown))}}}"
             )
     elif data_fields is None or meta_fields is None:
-        raise OptionError(
-            f"register_dataclass: {nodetype!r} is no dataclass", instead="name data_fields and meta_fields"
+        raise ArgumentError(
+            "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. "
+            f"Got {nodetype=}.",
+            instead="register_dataclass(cls, data_fields=[...], meta_fields=[...])",
         )
     data, meta = tuple(data_fields), tuple(meta_fields)
     if both := sorted({*data} & {*meta}):

@@ -11,6 +11,7 @@ from .. import numpy as jnp
 from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._base.source import warn
 from .._ir import dtypes
 from .._ops import elementwise as e, logic
 from .._ops.shape import own
@@ -283,6 +284,14 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")
+    x = jnp.asarray(x)
+    given = type_of(x).dtype
+    if dtypes.kind(given) not in "iu":
+        warn(
+            f"jax.nn.one_hot input should be integer-typed; got dtype={given}: elements that are no whole numbers have "
+            "no class",
+            DeprecationWarning,
+        )
     return _one_hot(x, num_classes=integer("one_hot", "num_classes", num_classes), dtype=wanted, axis=axis)
 
 

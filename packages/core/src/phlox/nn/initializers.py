@@ -128,10 +128,12 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
 
 def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
     """How many inputs and outputs each unit has, receptive fields of convolutions counted in."""
-    if len(shape) < 2:
+    if len(shape) < 2 and isinstance(in_axis, int) and in_axis == -2:
         raise ShapeError(
-            f"variance_scaling needs at least two axes, inputs and outputs, got shape {tuple(shape)}",
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
+            "Must be at least 2D or specify in_axis explicitly.",
             instead="zeros or normal for vectors",
+            shapes=[tuple(shape)],
         )
 
     def product(axes: Any) -> int:

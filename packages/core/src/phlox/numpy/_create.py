@@ -11,6 +11,7 @@ from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
+from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import shaped, typeof_value
 from .._ir.promotion import promote
@@ -265,6 +266,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """
     x = check_one("astype", x)
     wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
+    if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(wanted) in "iuf":
+        warn(
+            "Casting from complex to real dtypes drops the imaginary part, and will raise a ValueError in JAX. Please "
+            "first use numpy.real or numpy.imag to take a part.",
+            DeprecationWarning,
+        )
     if wanted == type_of(x).dtype and (dtypes.is_extended(wanted) or not (copy or type_of(x).weak_type)):
         return placed(ops.own(x), device)
     return placed(_astype(x, dtype=wanted), device)

@@ -41,8 +41,14 @@ def _step(x: Any, middle: Any) -> Any:
 
 
 def _to_neighbour(x: Any) -> Any:
+    dtype = type_of(x).dtype
+    if dtype == dtypes.float16:  # NumPy looks upwards here
+        return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, literal(x, np.inf))), x), dtype)
     away = where(signbit(x), literal(x, -np.inf), literal(x, np.inf))
-    return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, away)), x), type_of(x).dtype)
+    found = e.sub(e.nextafter(*broadcast_arrays(x, away)), x)
+    # Where a processor takes subnormal numbers for zero, the difference of two of them is zero.
+    least = to_dtype(dtypes.finfo(dtype).smallest_subnormal, dtype)
+    return to_dtype(where(logic.eq(found, literal(x, 0)), _with_sign(least, x), found), dtype)
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:

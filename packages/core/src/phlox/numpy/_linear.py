@@ -9,13 +9,23 @@ from typing import Any
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base import config
-from .._base.errors import ShapeError
+from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
 from .._ops import elementwise as e
 from .._ops.dot import canonical_precision, dot_general
 from .._ops.families import literal
 from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
-from ._promote import canonical_axes, canonical_axis, check, check_one, integer, promote_dtypes, to_dtype, type_of
+from ._promote import (
+    canonical_axes,
+    canonical_axis,
+    check,
+    check_one,
+    integer,
+    promote_dtypes,
+    several,
+    to_dtype,
+    type_of,
+)
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
@@ -223,13 +233,29 @@ def tensordot(
             )
         left, right = tuple(range(ra - n, ra)), tuple(range(n))
     else:
-        left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(axes, (ra, rb), strict=True))
+        left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(_axes_lists(axes), (ra, rb), strict=True))
     preferred = _preferred(preferred_element_type, "tensordot")
     out = _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
     return out if out_sharding is None else lay_out("tensordot", out, out_sharding)
 
 
 # --- diagonals ------------------------------------------------------------------------------------------
+
+
+def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The two lists of axes that a user gave `tensordot`."""
+    if isinstance(axes, str) or not hasattr(axes, "__len__") or len(axes) != 2:
+        raise ArgumentError(
+            f"tensordot axes argument must be an int, a pair of ints, or a pair of lists of ints, got {axes!r}"
+        )
+    if any(isinstance(part, str) for part in axes):
+        raise ArgumentError(
+            f"tensordot requires both axes lists to be either ints, tuples or lists, got {axes[0]!r} and {axes[1]!r}"
+        )
+    left, right = several(axes[0]), several(axes[1])
+    if len(left) != len(right):
+        raise ShapeError(f"tensordot requires axes lists to have equal length, got {axes[0]} and {axes[1]}")
+    return left, right
 
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2", "dtype", "out"))

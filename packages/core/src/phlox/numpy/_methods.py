@@ -107,14 +107,20 @@ def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
 def _contains(self: Any, other: Any) -> Any:
     """Whether an element equals `other`. NumPy's answers for more axes than one are not what is meant."""
     if other is None or isinstance(other, str):
-        raise ArgumentError(f"x in array: {other!r} is no number", instead="a number")
-    self, other = check("__contains__", self, other)
-    if type_of(self).ndim != 1 or type_of(other).shape:
-        raise ShapeError(
-            "Array.__contains__: search array must be one-dimensional and the query a number, "
-            f"got {type_of(self).short} and {type_of(other).short}",
-            instead="(array == x).any()",
+        raise ArgumentError(
+            f"Array.__contains__: unsupported operand type {type(other).__name__}: {other!r} is no number",
+            instead="a number",
         )
+    self, other = check("__contains__", self, other)
+    for wrong, rule in (
+        (type_of(self).ndim != 1, "search array must be one-dimensional"),
+        (type_of(other).shape, "query value must be a scalar"),
+    ):
+        if wrong:
+            raise ShapeError(
+                f"Array.__contains__: {rule}, got {type_of(other).short} in {type_of(self).short}",
+                instead="(array == x).any()",
+            )
     return r.any(b.equal(self, other))
 
 

@@ -86,7 +86,9 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
     if callable(mode):
         return _by_function(array, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        raise UnsupportedError(f"pad: mode={mode!r}", instead=f"one of {', '.join(_OPTIONS)}")
+        raise UnsupportedError(
+            f"Unimplemented padding mode '{mode}' for np.pad.", instead=f"one of {', '.join(_OPTIONS)}"
+        )
     unknown = sorted(set(kwargs) - set(_OPTIONS[mode]))
     if unknown:
         raise OptionError(f"pad: unsupported keyword arguments for mode {mode!r}: {', '.join(unknown)}")

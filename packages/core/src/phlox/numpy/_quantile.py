@@ -10,7 +10,7 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
-from .._base.strictness import composed
+from .._base.strictness import lenient_promotion
 from .._ir import dtypes
 from . import _reductions as r
 from ._binary import add, divide, equal, greater, greater_equal, less_equal, multiply, subtract
@@ -71,7 +71,6 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     return take_along_axis(a, r.argmax(enough, -1), -1)
 
 
-@composed
 def _quantile(
     a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
 ) -> Any:
@@ -79,10 +78,11 @@ def _quantile(
     if scale != 1:
         (q,) = promote_inexact(q)
     q = to_dtype(q, type_of(q).dtype)  # a number of Python's too decides in what places are computed: 16 bits miss them
-    if weights is None:
-        a, q = promote_inexact(a, q)
-    else:
-        a, q, weights = promote_inexact(a, q, weights)
+    with lenient_promotion():  # places are no elements: that they are of another dtype is no mistake
+        if weights is None:
+            a, q = promote_inexact(a, q)
+        else:
+            a, q, weights = promote_inexact(a, q, weights)
     dtype = type_of(a).dtype
     a, q = to_dtype(a, dtype), to_dtype(q, dtype)
     if scale != 1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import DtypeError, ShapeError, UnsupportedError
+from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ops import elementwise as e, logic, reduce as ops, running
 from .._ops.shape import broadcast_in_dim, reshape, transpose
@@ -372,8 +372,19 @@ def var(
     Array(1., dtype=float32)
     """
     no_out("var", out)
-    freedom = ddof if correction is None else correction
+    freedom = _freedom("var", ddof, correction)
     return _variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
+
+
+def _freedom(function: str, ddof: Any, correction: Any) -> Any:
+    """What is taken off the number of elements: two names for one option."""
+    if correction is None:
+        return ddof
+    if not isinstance(ddof, int) or ddof != 0:
+        raise OptionError(
+            f"{function}: ddof and correction can't be provided simultaneously.", instead="correction=..."
+        )
+    return correction
 
 
 def _variance(
@@ -407,7 +418,7 @@ def std(
     if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "std")):
         raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     no_out("std", out)
-    freedom = ddof if correction is None else correction
+    freedom = _freedom("std", ddof, correction)
     return _variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
 

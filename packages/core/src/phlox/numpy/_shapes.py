@@ -13,8 +13,9 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError, TracerIntegerConversionError
+from .._base.source import warn
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, shaped
+from .._ir.avals import ShapedArray, shaped, typeof_value
 from .._ops import shape as ops, slicing
 from .._ops.slicing import along
 from ._promote import (
@@ -54,6 +55,8 @@ def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
 
 def _measured(function: str, a: Any) -> ShapedArray:
     """The type of `a`, which may be nested lists here, or None, which NumPy takes for an object without axes."""
+    if a is None or isinstance(a, list | tuple):
+        warn(f"{function} requires ndarray or scalar arguments, got {type(a)}", DeprecationWarning)
     if a is None:
         return shaped((), dtypes.float32)
     return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
@@ -315,7 +318,11 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return common_shape("broadcast_shapes", [as_shape(s, "broadcast_shapes") for s in shapes])
+    given = [as_shape(s, "broadcast_shapes") for s in shapes]
+    for lengths in given:
+        if any(n < 0 for n in lengths):
+            raise ShapeError(f"broadcast_shapes: Only non-negative indices are allowed, got {lengths}", shapes=given)
+    return common_shape("broadcast_shapes", given)
 
 
 def broadcast_to(array: Any, shape: Shape) -> Any:
@@ -482,7 +489,9 @@ def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any
     if isinstance(where, tuple | list) or getattr(where, "ndim", 0) > 0:
         bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
     else:
-        parts = integer(function, "indices_or_sections", where)
+        aval = typeof_value(where)
+        as_float = aval is not None and dtypes.kind(aval.dtype) == "f"
+        parts = int(where) if as_float else integer(function, "indices_or_sections", where)
         if parts < 1:
             raise ShapeError(f"{function}: {n} elements cannot be cut into {parts} parts", instead="a number from 1 up")
         if even and n % parts:

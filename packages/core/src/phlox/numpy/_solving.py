@@ -290,7 +290,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     """
     a, b = check("tensorsolve", a, b)
     if axes is not None:
-        a = moveaxis(a, tuple(axes), (type_of(a).ndim - 1,) * len(axes))
+        a = moveaxis(a, tuple(axes), tuple(range(-len(axes), 0)))
     shape, wanted = type_of(a).shape, type_of(b).shape
     out = shape[len(wanted) :]
     if shape[: len(wanted)] != wanted or math.prod(out) != math.prod(wanted):

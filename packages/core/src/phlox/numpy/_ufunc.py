@@ -77,12 +77,34 @@ class ufunc:
         self.__name__ = name or func.__name__
         self.__doc__, self.__module__ = func.__doc__, func.__module__
         self.__signature__ = _SIGNATURE
-        self._func = func
-        self.nin = operator.index(nin)
-        self.nout = operator.index(nout)
-        self.nargs = operator.index(nargs or nin)
-        self.identity = identity
+        self._facts = func, operator.index(nin), operator.index(nout), operator.index(nargs or nin), identity
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    # -- what it is: a part of the key under which its programs are kept, and therefore not to be changed
+
+    @property
+    def _func(self) -> Callable[..., Any]:
+        return self._facts[0]
+
+    @property
+    def nin(self) -> int:
+        """How many arguments it has."""
+        return self._facts[1]
+
+    @property
+    def nout(self) -> int:
+        """How many results it has."""
+        return self._facts[2]
+
+    @property
+    def nargs(self) -> int:
+        """How many arguments it is said to have."""
+        return self._facts[3]
+
+    @property
+    def identity(self) -> Any:
+        """The number that changes nothing when it is the other argument, or None."""
+        return self._facts[4]
 
     # -- calls
 
@@ -227,7 +249,7 @@ class ufunc:
     # -- as an object
 
     def _identity(self) -> Any:
-        return self._func, self.__name__, self.identity, self.nin, self.nout, self.nargs
+        return self.__name__, self._facts
 
     def __hash__(self) -> int:
         return hash(self._identity())
@@ -284,7 +306,7 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
 
     begin = 1 if initial is None else 0
     start = a[0] if initial is None else broadcast_to(to_dtype(initial, dtype), a.shape[1:])
-    out = fori_loop(begin, a.shape[0], step, start)
+    out = fori_loop(begin, a.shape[0], step, start) if a.shape[0] else start
     return reshape(out, kept) if keepdims else out
 
 
