@@ -68,3 +68,24 @@ def test_names_of_primitives():
     assert all(getattr(extend.core.primitives, name) for name in names)
     with pytest.raises(AttributeError, match="nothing_p"):
         _ = extend.core.primitives.nothing_p
+
+
+def test_programs_made_by_hand_are_checked():
+    from phlox.extend import core
+
+    program = phlox.make_jaxpr(lambda x: phlox.lax.switch(0, [jnp.sin, jnp.cos], x))(1.0)
+    core.check_jaxpr(program.jaxpr)
+    program.jaxpr.eqns[0].params["accuracy"] = 4
+    with pytest.raises(core.JaxprTypeError, match="malformed program"):
+        core.check_jaxpr(program.jaxpr)
+    x, y = core.Var(phlox.typeof(1.0)), core.Var(phlox.typeof(1.0))
+    with pytest.raises(core.JaxprTypeError, match="without a value"):
+        core.check_jaxpr(core.Jaxpr([], [x], [y], []))
+
+
+def test_tokens_are_public():
+    from phlox.extend.core import Token
+
+    assert isinstance(phlox.jit(phlox.lax.create_token)(1.0), Token)
+    token = phlox.lax.create_token()
+    assert isinstance(phlox.jit(lambda x: (x + 2, token))(7)[1], Token)

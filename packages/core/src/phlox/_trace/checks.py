@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._base.errors import JaxprTypeError
+from .._base.errors import JaxprTypeError, PhloxError
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in
 
 
@@ -42,7 +42,12 @@ def _check_read(known: set[Var], atoms: Sequence[Atom], where: object) -> None:
 
 
 def _check_types(eqn: JaxprEqn) -> None:
-    found = eqn.primitive.rule("types")(*[v.aval for v in eqn.invars], **eqn.params)
+    try:
+        found = eqn.primitive.find_types(tuple([v.aval for v in eqn.invars]), eqn.params)
+    except PhloxError as error:
+        raise JaxprTypeError(
+            f"malformed program: an equation of {eqn.primitive.name} is refused: {error.what}", where=eqn.source_info
+        ) from error
     avals = list(found) if eqn.primitive.multiple_results else [found]
     declared = [v.aval for v in eqn.outvars]
     if avals != declared:

@@ -292,7 +292,7 @@ def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], keys: Iterable[K
 def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:
     """The error for a use of an array whose buffer is gone."""
     return errors.DeletedArrayError(
-        f"Array has been deleted with shape={array.aval.str_short(False)}: {argument} was "
+        f"Array has been deleted with shape={array.aval.str_short(False)}: {argument} of type {array.aval.short} was "
         "deleted, or donated to a computation",
         instead="use the result of that computation, or leave the argument out of donate_argnums",
         aval=array.aval,
