@@ -109,6 +109,9 @@ ARGUMENTS = {
     "Triggering __jax_array__() during abstractification is no longer supported": lambda m: m.jit(lambda x: x)(
         ReadsItself()
     ),
+    "as a JAX value. The problematic value is of type <class 'numpy.ndarray'> and was passed to add at position 1.": (
+        lambda m: m.lax.add(m.numpy.array(7), np.array("hello"))
+    ),
     "sum requires ndarray or scalar arguments, got <class 'list'> at position 0": lambda m: m.numpy.sum([1, 2]),
     "add got incompatible shapes for broadcasting: (3,), (4,).": lambda m: ones(m, 3) + ones(m, 4),
     "add got incompatible shapes for broadcasting: (3,), (4,). ": lambda m: m.lax.add(ones(m, 3), ones(m, 4)),

@@ -312,9 +312,13 @@ def test_no_execution():
 
 def test_sums_of_half_precision():
     x = jnp.ones((3, 1), jnp.bfloat16)
+    jitted = phlox.jit(lambda x: primitive("reduce_sum")(x, axes=(0,)))
+    primitive("reduce_sum")(x, axes=(0,)), jitted(x)  # what was met before is refused as well
     with phlox.allow_f16_reductions(False):
         with pytest.raises(ValueError, match="allow_f16_reductions"):
             primitive("reduce_sum")(x, axes=(0,))
+        with pytest.raises(ValueError, match="allow_f16_reductions"):
+            jitted(x)
         primitive("reduce_sum")(x, axes=(1,))
         assert jnp.sum(x) == 3  # in float32
     primitive("reduce_sum")(x, axes=(0,))

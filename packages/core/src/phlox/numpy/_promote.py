@@ -53,13 +53,17 @@ def _checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
     if aval is None:
         if is_masked(x):
             raise not_an_array(x, f"argument {position} of {function}")
+        what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
+        instead = "phlox.numpy.array(...) makes an array of a list or tuple"
+        if isinstance(x, np.ndarray | np.generic):
+            what = (
+                f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "
+                f"and was passed to {function} at position {position}. Its dtype is {x.dtype}"
+            )
+            instead = "an array of numbers or truth values"
         shown = repr(x)
         raise ArgumentError(
-            f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
-            + (f": {shown}" if len(shown) < 80 else ""),
-            instead="phlox.numpy.array(...) makes an array of a list or tuple",
-            argument=position,
-            value=x,
+            what + (f": {shown}" if len(shown) < 80 else ""), instead=instead, argument=position, value=x
         )
     return x, aval
 
