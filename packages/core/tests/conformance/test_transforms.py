@@ -345,6 +345,43 @@ def test_linearize_beside_integers():
     agree(outcome(run, phlox, ()), outcome(run, jax, ()), row("linearize"), "linearize", weak=False)
 
 
+def test_cotangents_of_integers_may_be_any_array():
+    def pull(m, ct, jitted=False):
+        _, pullback = m.vjp(lambda x, n: (x * n, n + 1), np.ones(3, np.float32), np.arange(3, dtype=np.int32))
+        pull = (
+            (lambda ct: m.jit(lambda ct: pullback((np.ones(3, np.float32), ct)))(ct))
+            if jitted
+            else (lambda ct: pullback((np.ones(3, np.float32), ct)))
+        )
+        return pull(ct)
+
+    for ct in (
+        np.arange(3, dtype=np.int32),
+        np.ones(3, bool),
+        np.ones(3, np.float32),
+        np.zeros(3, phlox.dtypes.float0),
+    ):
+        for jitted in (False, True):
+            agree(outcome(pull, phlox, (ct, jitted)), outcome(pull, jax, (ct, jitted)), NEAR, "", weak=False)
+    agree(outcome(pull, phlox, (np.ones(2, np.float32),)), outcome(pull, jax, (np.ones(2, np.float32),)), NEAR, "")
+
+    def in_a_loop(m):
+        step = lambda c, x: ((c[0] * x, c[1] + 1), c[1])
+        f = lambda c, x: m.lax.scan(step, c, x)
+        out, pullback = m.vjp(f, (np.float32(1), np.int32(0)), data())
+        return pullback(out)
+
+    agree(outcome(in_a_loop, phlox, ()), outcome(in_a_loop, jax, ()), NEAR, "", weak=False)
+
+
+@pytest.mark.parametrize("name", ["z == z", "z < z", "z + z", "z * 2.0", "m.numpy.equal(z, z)", "m.lax.eq(z, z)"])
+def test_float0_has_no_operations(name):
+    zeros = np.zeros(3, phlox.dtypes.float0)
+    for m in (phlox, jax):
+        with pytest.raises(TypeError, match="float0s do not support any operations by design"):
+            m.jit(lambda z, m=m: eval(name))(zeros)
+
+
 class Named:
     """An array with names of its axes, which asks for the rank of what it is made of."""
 

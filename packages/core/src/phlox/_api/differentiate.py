@@ -67,7 +67,10 @@ _OF_PULLBACK = _Given("cotangent", "result", "unexpected JAX type", "unexpected 
 
 
 def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
-    """A user's tangent (or cotangent) for a value of type `aval`, checked; zeros of float0 become `Zero`."""
+    """A user's tangent (or cotangent) for a value of type `aval`, checked; zeros of float0 become `Zero`.
+
+    The cotangent of an integer may be any array of its shape, such as the result itself: nothing is read of it.
+    """
     what, of = given.what, given.of
     wanted = aval.tangent()
     have = typeof_value(x)
@@ -80,7 +83,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
             shapes=[have.shape, wanted.shape],
         )
     if wanted.dtype == dtypes.float0:
-        if have.dtype != dtypes.float0:
+        if have.dtype != dtypes.float0 and what == "tangent":
             raise DtypeError(
                 f"{given.other_dtype}: {what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have "
                 "type float0",
