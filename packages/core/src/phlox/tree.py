@@ -52,4 +52,4 @@ def static(**options: Any) -> Any:
     """
     import dataclasses  # only programs that have dataclasses pay for this import
 
-    return dataclasses.field(metadata={"static": True, **options.pop("metadata", {})}, **options)
+    return dataclasses.field(metadata={"static": True, **(options.pop("metadata", None) or {})}, **options)

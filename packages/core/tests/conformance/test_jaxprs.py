@@ -304,3 +304,10 @@ def test_arguments_of_make_jaxpr():
         assert "f32[2]" in str(struct)
         assert str(m.make_jaxpr(lambda x, *, k: x * k)(V, k=2.0)).count("lambda") == 1
         assert program.in_avals == program.in_avals
+
+
+def test_precisions_are_printed_with_their_class():
+    for m in (phlox, jax):
+        assert (repr(m.lax.Precision.HIGH), str(m.lax.Precision.HIGH)) == ("Precision.HIGH", "HIGH")
+        program = m.make_jaxpr(lambda x: m.numpy.dot(x, x, precision=("high", "highest")))(np.ones((2, 2)))
+        assert "precision=(Precision.HIGH, Precision.HIGHEST)" in str(program)

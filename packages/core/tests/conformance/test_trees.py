@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import importlib
 import operator
 import types
 
@@ -344,3 +345,62 @@ def test_ravel_pytree_under_transformations():
     x = judge.array(judge.rng("ravel"), (4,), "float32")
     agree(outcome(run, phlox, [x]), outcome(run, jax, [x]), row("ravel_pytree"), "")
     assert types.FunctionType is type(phlox.flatten_util.ravel_pytree)
+
+
+class Cached:
+    """A container that has the structure of what it holds as its own."""
+
+    def __init__(self, tree):
+        self.tree = tree
+
+
+def test_transposed_containers_that_keep_a_structure():
+    for m in (phlox, jax):
+        u = m.tree_util
+        u.register_pytree_node(
+            Cached, lambda x, u=u: u.tree_flatten(x.tree), lambda s, xs, u=u: Cached(u.tree_unflatten(s, xs))
+        )
+        outer, inner = u.tree_structure(Cached({"a": 1, "b": 2})), u.tree_structure([1, 2])
+        found = u.tree_transpose(outer, inner, Cached({"a": [3, 4], "b": [5, 6]}))
+        assert [x.tree for x in found] == [{"a": 3, "b": 5}, {"a": 4, "b": 6}]
+        with pytest.raises(TypeError, match="Mismatch"):
+            u.tree_transpose(outer, inner, Cached({"a": [3, 4], "b": [5]}))
+
+
+def test_functions_that_unravel_are_one_static_argument():
+    for m in (phlox, jax):
+        flatten_util = importlib.import_module(f"{m.__name__}.flatten_util")
+        traces = []
+
+        def run(flat, unravel, traces=traces):
+            traces.append(1)
+            return unravel(flat + 1)
+
+        run = m.jit(run, static_argnums=1)
+        for tree in ((np.ones(2, np.float32),), (np.zeros(2, np.float32),), (np.ones(3, np.float32),)):
+            run(*flatten_util.ravel_pytree(tree))
+        assert len(traces) == 2
+
+
+def test_metadata_of_static_fields():
+    for m in (phlox, jax):
+        assert m.tree.static(metadata={"static": False}).metadata == {"static": False}
+        assert m.tree.static(metadata={"a": 1}).metadata == {"static": True, "a": 1}
+        assert m.tree.static(metadata=None).metadata == {"static": True}
+
+
+def test_words_of_register_dataclass():
+    class Foo:
+        x: int
+
+    for m in (phlox, jax):
+        register = m.tree_util.register_dataclass
+        begin = "register_dataclass: data_fields and meta_fields "
+        with pytest.raises(
+            TypeError, match=begin + "are required when nodetype is not a dataclass. Got nodetype=<class"
+        ):
+            register(Foo)
+        with pytest.raises(TypeError, match=begin + r"must both .*Got data_fields=\['x'\] meta_fields=None\."):
+            register(Foo, data_fields=["x"])
+        with pytest.raises(TypeError, match=begin + r"must both .*Got data_fields=None meta_fields=\['x'\]\."):
+            register(Foo, meta_fields=["x"])

@@ -185,10 +185,11 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     leaves, treedef = flatten(pytree_to_transpose)
-    if len(leaves) != outer_treedef.num_leaves * inner_treedef.num_leaves:
-        expected = outer_treedef.compose(inner_treedef)
-        raise tree_error("tree.transpose: the tree is not outer of inner", differences(expected, treedef))
     width = inner_treedef.num_leaves
+    # Leaves alone are counted: a container of users may have the structure below it as its own.
+    if len(leaves) != outer_treedef.num_leaves * width:
+        expected = outer_treedef.compose(inner_treedef)
+        raise tree_error("tree.transpose: Mismatch: the tree is not outer of inner", differences(expected, treedef))
     rows = [leaves[start : start + width] for start in range(0, len(leaves), width)]
     columns = zip(*rows, strict=True) if rows else itertools.repeat((), width)
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
