@@ -1,6 +1,7 @@
 """What lax says to the compiler, products in groups and with scales, algorithms, and single functions of lax."""
 
 import functools
+import itertools
 
 import jax
 import numpy as np
@@ -190,6 +191,11 @@ def test_composite():
     text = phlox.jit(tangent(phlox, 3.0)).lower(x, y).as_text()
     assert 'composite_attributes = {scale = 3.0 : f32, word = "b"}' in text
     assert "version = 2 : i32" in text
+    assert 'stablehlo.composite "my.tangent" %arg0, %arg1 {composite_attributes' in text
+    assert "func.func private @my.tangent(%arg0: tensor<3xf32>, %arg1: tensor<3xf32>) -> tensor<3xf32> {" in text
+    nothing = phlox.jit(lambda: phlox.lax.composite(lambda: phlox.numpy.float32(1), "my.one")())
+    assert 'stablehlo.composite "my.one" {decomposition = @my.one} : () -> tensor<f32>' in nothing.lower().as_text()
+    assert float(nothing()) == 1
     # Derivatives and batches are those of the decomposition; jax refuses them.
     plain = lambda x, y: phlox.lax.sin(x) / phlox.lax.cos(x) + y
     total = lambda f: lambda x, y: f(x, y).sum()
@@ -207,6 +213,9 @@ def test_composite():
 
 def test_sinks_keep_what_they_read():
     both(lambda m: m.lax.dce_sink({"a": 1.0}))
+    for m in (jax, phlox):  # the foreign function is looked for when the program runs
+        kept = m.jit(lambda x, m=m: (m.lax.dce_sink(x + 1, prevent_mlir_dce=True), x)[1]).lower(1.0).compile()
+        assert "dce_sink" in kept.as_text() and "add" in kept.as_text()
     both(lambda m, x: m.jit(lambda x: (m.lax.dce_sink(x * 2), x)[1])(x), data((3,)))
     both(lambda m, x: m.grad(lambda x: (m.lax.dce_sink(x * 2), x.sum())[1])(x), data((3,)))
     both(lambda m, x: m.vmap(lambda x: (m.lax.dce_sink(x * 2), x)[1])(x), data((3,)))
@@ -372,3 +381,13 @@ def test_split(axis, sizes):
     text = phlox.jit(phlox.grad(lambda x: weigh(phlox, x))).lower(x).as_text()
     assert text.count("stablehlo.concatenate") == 1
     assert "stablehlo.pad" not in text
+
+
+def test_products_of_two_kinds_of_bytes():
+    """The numbers of neither kind are rounded to the other."""
+    kinds = [getattr(jax.numpy, name) for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz")]
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 4))
+    for first, second in itertools.permutations(kinds, 2):
+        a, b = np.asarray(x, first), np.asarray(y, second)
+        got = phlox.lax.dot(a, b, preferred_element_type="float32")
+        np.testing.assert_allclose(got, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-6)

@@ -73,7 +73,8 @@ def _sink_batch(
 
 def _sink_text(f: Function, x: Value, prevent_mlir_dce: bool) -> list[Value]:
     if prevent_mlir_dce:
-        f.op("stablehlo.custom_call", [x], [], 'call_target_name = "dce_sink", has_side_effect = true')
+        how = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
+        f.op("stablehlo.custom_call", [x], [], how)
     return []
 
 

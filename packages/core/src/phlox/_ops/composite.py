@@ -49,13 +49,10 @@ def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int
         symbol = known["composite", jaxpr.jaxpr] = f.function(
             name, [a.aval for a in args], lambda g, *inputs: lower_jaxpr(g, jaxpr.jaxpr, inputs)
         )
-    where = f"composite_attributes = {{{attributes}}}, " if attributes else ""
-    return f.op(
-        "stablehlo.composite",
-        args,
-        list(f.outs),
-        f"name = {quoted(name)}, {where}decomposition = @{symbol}, version = {version} : i32",
-    )
+    before = f"composite_attributes = {{{attributes}}}, " if attributes else ""
+    behind = f", version = {version} : i32" if version else ""
+    head = " ".join([f"stablehlo.composite {quoted(name)}", ", ".join([x.name for x in args])]).rstrip()
+    return f.typed(f"{head} {{{before}decomposition = @{symbol}{behind}}}", args, list(f.outs))
 
 
 def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:

@@ -272,11 +272,14 @@ class Function:
 
     def call(self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
         """A call of another function of the module."""
+        return self.typed(f"func.call @{symbol}({', '.join([x.name for x in operands])})", operands, outs)
+
+    def typed(self, text: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
+        """An operation in a form of its own, `text`, to which results and types are added."""
         name = self.fresh()
         left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
         result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
-        types = ", ".join([x.aval.text for x in operands])
-        self.line(f"{left}func.call @{symbol}({', '.join([x.name for x in operands])}) : ({types}) -> {result}")
+        self.line(f"{left}{text} : ({', '.join([x.aval.text for x in operands])}) -> {result}")
         return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
 
     def function(self, name: str, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]]) -> str:
@@ -288,7 +291,8 @@ class Function:
         head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)
         types = ", ".join(x.aval.text for x in results)
         last = f"    return {', '.join(map(str, results))} : {types}"
-        lines = [f"  func.func private @{symbol}({head}) -> ({types}) {{", *inner.lines, last, "  }"]
+        whole = types if len(results) == 1 else f"({types})"
+        lines = [f"  func.func private @{symbol}({head}) -> {whole} {{", *inner.lines, last, "  }"]
         self.module.functions.append("\n".join(lines))
         return symbol
 

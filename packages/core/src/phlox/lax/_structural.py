@@ -433,11 +433,20 @@ def dot_general(
     """
     from ..numpy._linear import contract
 
-    lhs, rhs = _of_higher_precision(*check("dot_general", lhs, rhs))
+    lhs, rhs = check("dot_general", lhs, rhs)
+    if preferred_element_type is not None and _of_different_bytes(lhs, rhs):
+        lhs, rhs = to_dtype(lhs, dtypes.bfloat16), to_dtype(rhs, dtypes.bfloat16)  # which holds the numbers of both
+    lhs, rhs = _of_higher_precision(lhs, rhs)
     (lc, rc), (lb, rb) = dimension_numbers
     preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
     out = contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
     return lay_out("dot_general", out, out_sharding)
+
+
+def _of_different_bytes(lhs: Any, rhs: Any) -> bool:
+    """Whether these are two kinds of floats of 8 bits, none of which holds the numbers of the other."""
+    first, second = type_of(lhs).dtype, type_of(rhs).dtype
+    return first != second and all(dtypes.kind(d) == "f" and dtypes.itemsize_bits(d) <= 8 for d in (first, second))
 
 
 def _of_higher_precision(lhs: Any, rhs: Any) -> list[Any]:
