@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -490,8 +491,10 @@ def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any
         bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
     else:
         aval = typeof_value(where)
-        as_float = aval is not None and dtypes.kind(aval.dtype) == "f"
-        parts = int(where) if as_float else integer(function, "indices_or_sections", where)
+        if aval is not None and dtypes.kind(aval.dtype) == "f":
+            with contextlib.suppress(OverflowError, ValueError):  # nan and infinity
+                where = int(where)
+        parts = integer(function, "indices_or_sections", where)
         if parts < 1:
             raise ShapeError(f"{function}: {n} elements cannot be cut into {parts} parts", instead="a number from 1 up")
         if even and n % parts:
