@@ -69,7 +69,7 @@ def checkpoint(
     filled: dict[Any, Callable[..., Any]] = {}
 
     def with_statics(fixed: dict[int, Any], known: dict[str, Any], count: int, names: list[str]) -> Callable[..., Any]:
-        """The function of the dynamic arguments alone; for the same static values the same one, which is traced once."""
+        """The function of the dynamic arguments alone; equal static values share one, which is traced once."""
         called = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
         called.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
         values = [*fixed.items(), *known.items()]

@@ -137,8 +137,7 @@ def _with_mappables(
     specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
     plain = [(x, d) for x, d in zip(leaves, specs, strict=True) if not is_mappable(x)]
     avals = arguments.check_arrays("vmap", fun, args, kwargs, [x for x, _ in plain])
-    names = lambda: [f"number {i}" for i in range(len(plain))]
-    size = _size([d for _, d in plain], avals, axis.size or None, names)
+    size = _size([d for _, d in plain], avals, axis.size or None, lambda: [f"number {i}" for i in range(len(plain))])
     if size is None:
         raise _nothing_mapped(args, kwargs, avals)
     axis = axis._replace(size=size)
