@@ -569,3 +569,28 @@ def test_the_shape_of_a_result_says_where_it_will_lie():
     for got in (f.eval_shape(x, 2), phlox.eval_shape(f, x, 2), f.trace(x, 2).out_info, f.lower(x, 2).out_info):
         assert (got["a"].sharding, got["b"].sharding) == (place, None)
         assert got["a"].shape == x.shape
+
+
+def test_errors_name_the_dynamic_argument_beside_static_ones():
+    f = phlox.jit(lambda n, x, y: x if y > n else -x, static_argnums=0)
+    with pytest.raises(phlox.errors.TracerBoolConversionError, match="it depends on argument y"):
+        f(1, 2.0, 3.0)
+    g = phlox.jit(lambda n, x: x * n, static_argnames="n")
+    with pytest.raises(phlox.errors.ArgumentError, match="at path x"):
+        g(2, "text")
+    gone = jnp.ones(3)
+    gone.delete()
+    for _ in range(3):
+        with pytest.raises(phlox.errors.DeletedArrayError, match="argument x"):
+            g(2, gone)
+
+
+def test_names_of_arguments_do_not_keep_them():
+    x = jnp.ones(5)
+    compiled = phlox.jit(lambda x: x + 1).lower(x).compile()
+    seen = weakref.ref(x)
+    del x
+    gc.collect()
+    assert seen() is None
+    with pytest.raises(TypeError, match="Argument 'x' compiled with"):
+        compiled(jnp.ones(4))

@@ -94,7 +94,7 @@ def test_compiled_refuses_other_arguments():
         (
             ({"a": jnp.ones(4)},),
             ShapeError,
-            r"args\[0\]\['a'\]' compiled with float32\[3\] and called with float32\[4\]",
+            r"Argument 'p\['a'\]' compiled with float32\[3\] and called with float32\[4\]",
         ),
         (({"a": jnp.ones(3, int)},), ShapeError, r"called with int32\[3\]"),
         (({"a": "text"},), phlox.errors.ArgumentError, "text"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,15 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], bool, bool] | None:
-    """The names of arguments that can be given by position, and by name; whether there are ``*args``, ``**kwargs``."""
+def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], str, bool] | None:
+    """The names of arguments that can be given by position, and by name; the name of ``*args``; whether there are
+    ``**kwargs``."""
     if type(fun) is types.FunctionType and not fun.__dict__:  # what a signature would say, without making one
         code = fun.__code__
-        names, many = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], code.co_flags
-        variadic, takes_any_name = bool(many & inspect.CO_VARARGS), bool(many & inspect.CO_VARKEYWORDS)
+        count, many = code.co_argcount + code.co_kwonlyargcount, code.co_flags
+        names = code.co_varnames[:count]
+        variadic = code.co_varnames[count] if many & inspect.CO_VARARGS else ""
+        takes_any_name = bool(many & inspect.CO_VARKEYWORDS)
         return names[: code.co_argcount], names[code.co_posonlyargcount :], variadic, takes_any_name
     signature = signature_of(fun)
     if signature is None:
@@ -75,13 +79,15 @@ def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], 
     return (
         [p.name for p in parameters if p.kind in _POSITIONAL],
         [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)],
-        any(p.kind is p.VAR_POSITIONAL for p in parameters),
+        next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), ""),
         any(p.kind is p.VAR_KEYWORD for p in parameters),
     )
 
 
-def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str) -> tuple[Ints, tuple[str, ...]]:
-    """Argument numbers and names that mean the same arguments, each completed by the other.
+def complete(
+    fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str, as_given: bool = False
+) -> tuple[Ints, tuple[str, ...]]:
+    """Argument numbers and names that mean the same arguments, each completed by the other unless `as_given`.
 
     Raises when a number or name does not occur in the signature of `fun`.
     """
@@ -89,6 +95,11 @@ def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: 
         return nums, names
     parameters = _parameters(fun)
     if parameters is None:
+        if names and what == "donate":
+            raise OptionError(
+                f"Getting the signature of function {fun_name(fun)} failed. Pass donate_argnums instead of "
+                "donate_argnames."
+            )
         return nums, names
     positional, by_name, variadic, takes_any_name = parameters
     for n in nums:
@@ -98,6 +109,12 @@ def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: 
                 instead=f"a number from 0 to {len(positional) - 1}",
             ) from None
     for name in names:
+        if name == variadic or (name in positional and name not in by_name):
+            raise OptionError(
+                f"{what}_argnames={name!r}: this argument of {fun_name(fun)} is positional-only, and has no name in a "
+                "call",
+                instead=f"{what}_argnums",
+            )
         if name not in by_name and not takes_any_name:
             raise OptionError(
                 f"{what}_argnames={name!r}: {fun_name(fun)} has no such argument",
@@ -105,6 +122,8 @@ def complete(fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: 
             )
     # Negative numbers count from the end of the arguments of a call when there is *args.
     numbers = [n if n >= 0 or variadic else n + len(positional) for n in nums]
+    if as_given:
+        return tuple(numbers), names
     numbers += [positional.index(name) for name in names if name in positional]
     all_names = [*names, *(positional[n] for n in numbers if 0 <= n < len(positional) and positional[n] in by_name)]
     return tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(all_names))
@@ -132,8 +151,13 @@ def _described(fun: Callable[..., Any]) -> str:
     return fun_name(fun) if code is None else f"{fun_name(fun)} at {code.co_filename}:{code.co_firstlineno}"
 
 
-def leaf_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``."""
+def leaf_names(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], absent: Collection[int] = ()
+) -> list[str]:
+    """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``.
+
+    Positions that are `absent` belong to arguments that are not among `args`.
+    """
     signature = signature_of(fun)
     positional: list[str] = []
     variadic = None
@@ -144,7 +168,8 @@ def leaf_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             elif p.kind is p.VAR_POSITIONAL:
                 variadic = p.name
     names: list[str] = []
-    for i, arg in enumerate(args):
+    places = (i for i in itertools.count() if i not in absent)
+    for i, arg in zip(places, args, strict=False):
         if i < len(positional):
             head = positional[i]
         elif variadic is not None:
@@ -163,6 +188,7 @@ def check_arrays(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     leaves: Sequence[Any],
+    absent: Collection[int] = (),
     values: bool = False,
 ) -> list[ShapedArray]:
     """The types of all leaves. Raises `ArgumentError` naming the argument that cannot be an array.
@@ -175,7 +201,7 @@ def check_arrays(
         avals = [None if only else aval for only, aval in zip(described, avals, strict=True)]
     for i, aval in enumerate(avals):
         if aval is None:
-            name = leaf_names(fun, args, kwargs)[i]
+            name = leaf_names(fun, args, kwargs, absent)[i]
             x = leaves[i]
             if is_masked(x):
                 raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
@@ -246,6 +272,18 @@ def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
             argument=name,
             value=value,
         ) from None
+
+
+def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
+    """The error for `statics`, (place, class, value) each, that could not be compared with those of other calls."""
+    given = ", ".join(f"{where} of type {kind.__name__}" for where, kind, _ in statics)
+    return StaticArgumentError(
+        f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({given}) raised "
+        f"{type(error).__name__} when they were compared with earlier ones: {error}",
+        instead="a class whose __eq__ and __hash__ agree, or a value of Python's own",
+        argument=statics[0][0],
+        value=statics[0][2],
+    )
 
 
 def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> None:

@@ -15,7 +15,6 @@ from .._base import config, pytree, strictness
 from .._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from .._base.monitoring import TRACE, on, timed
 from .._base.pytree import PyTreeDef, flatten
-from .._base.source import warn
 from .._base.tracebacks import trim
 from .._ir.avals import ShapedArray, scalar_aval, typeof_value
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
@@ -29,8 +28,8 @@ from .._xla.array import Array, ArrayImpl
 from .._xla.devices import Device, local_devices
 from .._xla.hosts import as_array, as_literal
 from .._xla.placement import aval_of
-from .._xla.program import Lowering, Program, donatable, explain_failure, lower
-from . import arguments, references
+from .._xla.program import Lowering, Program, explain_failure, lower
+from . import arguments, donation, references
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MOST, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
@@ -124,9 +123,14 @@ class JitFunction:
 
     @property
     def _by_place(self) -> bool:
-        """Whether it depends on how arguments are given which are static."""
-        taken, numbers, names = parameters_of(self.fun), self.options.static_argnums, self.options.static_argnames
-        return not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names))
+        """Whether it depends on how arguments are given which are static, or donated."""
+        taken, options = parameters_of(self.fun), self.options
+        numbers, names = options.static_argnums, options.static_argnames
+        if not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names)):
+            return True
+        either = list(enumerate(taken.names))[taken.unnamed : taken.positional]
+        chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
+        return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
     def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Gives the function that the user calls code of its own; for calls like this one if it takes any arguments."""
@@ -159,8 +163,8 @@ class JitFunction:
     def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
         """Names the array whose buffer is gone, or the number that is too large, if that is why a run failed."""
         entry.hidden.explain_failure()
-        args, kwargs, _ = self._split(args, kwargs)
-        names = arguments.leaf_names(self.fun, args, kwargs)
+        args, kwargs, statics = self._split(args, kwargs)
+        names = self._names(args, kwargs, statics)
         arguments.check_range(flatten((args, kwargs))[0], names)
         arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is ArrayImpl]
         explain_failure([x for x, _ in arrays], [name for _, name in arrays])
@@ -180,9 +184,12 @@ class JitFunction:
         else:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
-        keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, args, kwargs, leaves) for x in leaves]
+        keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, args, kwargs, statics, leaves) for x in leaves]
         key = (in_tree, statics, settings.called, *keys)
-        entry = self._store.entries.get(key)
+        try:
+            entry = self._store.entries.get(key)
+        except Exception as error:
+            raise arguments.incomparable(self.fun, statics, error) from error
         if entry is None:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
@@ -201,7 +208,7 @@ class JitFunction:
             self.explain_failure(entry, *given)
             raise
 
-    def _leaf_key(self, x: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
+    def _leaf_key(self, x: Any, args: Any, kwargs: Any, statics: Any, leaves: Any) -> Any:
         kind = type(x)
         if kind in NUMBERS:
             return kind
@@ -213,7 +220,7 @@ class JitFunction:
             return Ref
         aval = typeof_value(x)
         if aval is None or type(x) is ShapeDtypeStruct:
-            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, values=True)
+            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics), values=True)
         return aval
 
     @property
@@ -221,8 +228,8 @@ class JitFunction:
         """The options with argument numbers and names completed from the function's signature."""
         if self._resolved is None:
             given = self._options
-            static = arguments.complete(self.fun, given.static_argnums, given.static_argnames, "static")
-            donate = arguments.complete(self.fun, given.donate_argnums, given.donate_argnames, "donate")
+            kinds = [(*given[:2], "static"), (*given[2:4], "donate")]
+            static, donate = (arguments.complete(self.fun, *each, each[-1] in given.as_given) for each in kinds)
             self._resolved = given._replace(
                 static_argnums=static[0], static_argnames=static[1], donate_argnums=donate[0], donate_argnames=donate[1]
             )
@@ -261,6 +268,14 @@ class JitFunction:
         positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
         return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
 
+    def _names(self, args: Sequence[Any], kwargs: dict[str, Any], statics: Any) -> list[str]:
+        """The user's names of the dynamic leaves."""
+        return arguments.leaf_names(self.fun, args, kwargs, _positions(statics))
+
+    def _names_in(self, in_tree: PyTreeDef, statics: Any) -> list[str]:
+        args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
+        return self._names(args, kwargs, statics)
+
     # -- tracing and compiling
 
     def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
@@ -286,7 +301,7 @@ class JitFunction:
                 flat,
                 avals,
                 name=name,
-                arg_names=lambda: arguments.leaf_names(self.fun, *self._rebuild(statics, args, kwargs)),
+                arg_names=lambda: self._names(args, kwargs, statics),
             )
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
         if not any(isinstance(c, Tracer) for c in consts):
@@ -343,8 +358,8 @@ class JitFunction:
         kept = [i for i in range(len(keys)) if used[offset + i]]
         kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        donated = self._donated(args, kwargs, statics)
-        usable = self._usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
+        donated = donation.leaves(self.options, args, kwargs, _positions(statics))
+        usable = donation.usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
         lowering = lower(
             jaxpr.replace(invars=invars),
             jaxpr.name,
@@ -357,41 +372,6 @@ class JitFunction:
         )
         taken = frozenset(kept[i - len(kept_consts)] for i in usable)
         return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken)
-
-    def _usable(
-        self, donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
-    ) -> frozenset[int]:
-        """Those program arguments among the `donated` leaves that an output can use; warns of the others."""
-        given = [offset + kept.index(i) for i in sorted(donated) if i in kept]
-        usable = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
-        useless = ", ".join(invars[i].aval.short for i in given if i not in usable)
-        if useless:
-            warn(f"Some donated buffers were not usable: no output can take the place of {useless}", UserWarning)
-        return usable
-
-    def _donated(self, args: Any, kwargs: Any, statics: Any) -> frozenset[int]:
-        """Numbers of the leaves that the user gives away."""
-        options = self.options
-        if not options.donate_argnums and not options.donate_argnames:
-            return frozenset()
-        positions = {where for where, _, _ in statics}
-        donated: list[int] = []
-        leaf = place = 0
-        total = len(args) + sum(isinstance(p, int) for p in positions)
-        chosen = {n if n >= 0 else n + total for n in options.donate_argnums}
-        for x in args:
-            while place in positions:
-                place += 1
-            width = pytree.tree_structure(x).num_leaves
-            if place in chosen:
-                donated += range(leaf, leaf + width)
-            leaf, place = leaf + width, place + 1
-        for name in sorted(kwargs):
-            width = pytree.tree_structure(kwargs[name]).num_leaves
-            if name in options.donate_argnames:
-                donated += range(leaf, leaf + width)
-            leaf += width
-        return frozenset(donated)
 
     # -- inside another transformation
 
@@ -408,7 +388,7 @@ class JitFunction:
         mine = references.places(leaves)
         if mine or (in_tree, statics, mine) in self._store.threads:
             return self._thread(in_tree, statics, mine).run(leaves)
-        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics))
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefsError:
@@ -435,7 +415,7 @@ class JitFunction:
         """A call whose leaves may be mere types."""
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
-        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves)
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics))
         return Prepared(args, kwargs, statics, in_tree, [key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
@@ -463,10 +443,11 @@ class JitFunction:
     def _traced(self, made: Prepared) -> stages.Traced:
         avals = made.avals
         traced = self._trace(made.args, made.kwargs, made.statics, made.in_tree, avals)
-        donated = self._donated(made.args, made.kwargs, made.statics)
+        donated = donation.leaves(self.options, made.args, made.kwargs, _positions(made.statics))
         stages = _stages()
         asked, out_avals = self._options.out_shardings, traced.closed.out_avals
-        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, out_avals, asked)
+        names = functools.partial(self._names_in, made.in_tree, made.statics)
+        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, out_avals, asked, names)
         return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
 
     def _lowered(self, made: Prepared) -> stages.Lowered:
@@ -476,7 +457,10 @@ class JitFunction:
         hidden = len(lowered.consts)
         stages = _stages()
         asked, kept = self._options.out_shardings, lowered.kept
-        call = stages.Call(made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, asked, kept, hidden)
+        names = functools.partial(self._names_in, made.in_tree, made.statics)
+        call = stages.Call(
+            made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, asked, names, kept, hidden
+        )
 
         def run(program: Program) -> Callable[..., Any]:
             return lowered.entry(program).run
@@ -510,6 +494,11 @@ def _stages() -> Any:
     from . import stages
 
     return stages
+
+
+def _positions(statics: Any) -> set[int]:
+    """The positions of static arguments."""
+    return {where for where, _, _ in statics if isinstance(where, int)}
 
 
 class _PureFunction(JitFunction):
@@ -552,7 +541,8 @@ def jit(
       fun: function of arrays, numbers and pytrees of them, returning the same. Without it a decorator is returned.
       in_shardings, out_shardings: how arguments must lie and results will, as trees of `Sharding` that stop above the
         leaves where all are the same; None leaves the choice to the arguments and the compiler.
-      static_argnums, static_argnames: arguments that are Python values; each new value compiles anew. Hashable.
+      static_argnums, static_argnames: arguments that are Python values; each new value compiles anew. Hashable. If
+        one of the two is given the other one follows; if both are, they hold as they are, by position and by name.
       donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
       keep_unused: compile arguments in that `fun` does not use.
       device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``.
@@ -579,6 +569,14 @@ def jit(
         Prefix.of(None if in_shardings is None else (in_shardings, None)),
         Prefix.of(out_shardings),
         as_overrides(compiler_options),
+        tuple(
+            kind
+            for kind, *given in (
+                ("static", static_argnums, static_argnames),
+                ("donate", donate_argnums, donate_argnames),
+            )
+            if None not in given
+        ),
     )
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
 

@@ -49,6 +49,8 @@ class Options(NamedTuple):
     in_shardings: Prefix | None = None
     out_shardings: Prefix | None = None
     compiler_options: Overrides = ()
+    #: of "static" and "donate", those of which numbers and names were given, and hold as they are
+    as_given: tuple[str, ...] = ()
 
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:

@@ -81,6 +81,7 @@ class Call:
         out_tree: PyTreeDef,
         out_avals: Sequence[ShapedArray],
         out_shardings: Prefix | None,
+        names: Callable[[], list[str]],
         kept: Sequence[int] = (),
         hidden: int = 0,
     ):
@@ -90,6 +91,8 @@ class Call:
         self.out_tree = out_tree
         self.out_avals = out_avals
         self.out_shardings = out_shardings
+        #: the user's names of the leaves
+        self.names = names
         #: numbers of the leaves that the program reads; before them come `hidden` closed-over arrays
         self.kept = kept
         self.hidden = hidden
@@ -336,8 +339,7 @@ def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
         if have is None:
             raise not_an_array(x, "an argument")
         if type(have) is not type(wanted) or (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
-            paths = pytree.tree_leaves_with_path((args, kwargs))
-            where = ("args", "kwargs")[paths[i][0][0].idx] + pytree.keystr(paths[i][0][1:])
+            where = call.names()[i]
             raise ShapeError(
                 f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
                 f"Argument '{where}' compiled with {wanted.str_short(False)} and called with {have.str_short(False)}",

@@ -49,6 +49,7 @@ def _call(threaded: Threaded, pure: Call, in_avals: Sequence[Any]) -> Call:
         threaded.out_tree,
         out_avals,
         None,
+        lambda: [f"argument number {i}" for i in range(len(in_avals))],
         [i for i in kept if i is not None],
         pure.hidden + kept.count(None),
     )

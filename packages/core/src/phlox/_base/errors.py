@@ -7,7 +7,7 @@
     │   └── PaddingError (RuntimeError)        a word that names no padding
     ├── ConfigError (AttributeError, ValueError) a flag that does not exist, or does not take this value
     │   └── LateFlagError (RuntimeError)       a flag that is set after the devices are in use
-    ├── CompilationError (RuntimeError)        XLA could not compile a program
+    ├── CompilationError (JaxRuntimeError)     XLA could not compile a program
     │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
     ├── ExportError (ValueError)               a function that cannot be exported, or not be read again
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
@@ -57,6 +57,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import source
+from .native import native
 
 __all__ = [
     "ArgumentError",
@@ -170,7 +171,7 @@ class ObservationsError(ArgumentError, RuntimeError):
     """Weights that are not one for each observation: a `RuntimeError` too, as NumPy has it."""
 
 
-class CompilationError(PhloxError, RuntimeError):
+class CompilationError(PhloxError, native.JaxRuntimeError):  # type: ignore[misc]
     """XLA could not compile a program. Attribute `text` is the program.
 
     Cause: most often a foreign function that is not registered for the platform; else likely a fault of phlox.

@@ -336,7 +336,7 @@ def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
     if is_masked(x):
         return errors.ArgumentError(
             f"numpy masked arrays are not supported as arguments: {argument} is {shown}",
-            instead="x.filled(value), or numpy.where(mask, value, x)",
+            instead="x.filled(value), or phlox.numpy.where(mask, value, x)",
             argument=argument,
             value=x,
         )

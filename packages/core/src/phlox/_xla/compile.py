@@ -42,6 +42,28 @@ def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> A
     return result
 
 
+#: options that are not flags of XLA, but what a program is built with
+_BUILD = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+
+
+def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
+    """Puts options of both kinds where XLA looks for them."""
+    for name, value in overrides:
+        if name in _BUILD:
+            try:
+                setattr(settings.executable_build_options, name, value)
+            except TypeError:
+                kind = "float" if name.endswith("effort") else "int"
+                raise CompilerOptionError(
+                    f"compiler_options: {name} is {value!r} of type {type(value).__name__}",
+                    instead=f"a number of type {kind}",
+                    options=overrides,
+                ) from None
+    flags = [*advice, *(option for option in overrides if option[0] not in _BUILD)]
+    if flags:
+        settings.env_option_overrides = flags
+
+
 def compile_text(
     text: str,
     devices: tuple[Device, ...],
@@ -64,8 +86,7 @@ def compile_text(
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
     advice = tuple(option for option in advice if option[0] not in _refused)
-    if advice or overrides:
-        settings.env_option_overrides = [*advice, *overrides]
+    _set(settings, advice, overrides)
     device_list = native.DeviceList(devices)
     if private:
         module, functions = parse(text), list(callbacks)
