@@ -3,6 +3,7 @@
 import logging
 
 import numpy as np
+import pytest
 
 import phlox
 import phlox.numpy as jnp
@@ -175,3 +176,14 @@ def test_what_only_a_part_of_a_program_needs_is_not_computed():
         assert f"stablehlo.{left}" in text
         assert not any(f"stablehlo.{name} " in text for name in gone)
         assert jnp.allclose(jit(f)(0.5), f(jnp.float32(0.5)))
+
+
+def test_errors_name_the_argument():
+    def f(n, x, y, *, z):
+        return x if z > n else y
+
+    g = checkpoint(f, static_argnums=0)
+    with pytest.raises(phlox.errors.TracerBoolConversionError, match="traced in f; it depends on argument z"):
+        g(1, 2.0, 3.0, z=4.0)
+    with pytest.raises(phlox.errors.ArgumentError, match=r"argument to <lambda> .* at path y"):
+        checkpoint(lambda x, y: x)(1.0, "text")

@@ -10,7 +10,8 @@ from .._base import pytree
 from .._base.errors import ArgumentError, OptionError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
-from .._ir.jaxpr import Var
+from .._ir.avals import typeof_value
+from .._ir.jaxpr import Var, only
 from .._ir.primitive import Primitive, current_trace
 from .._ops.call import without_calls
 from .._ops.division import Offloadable, Policy, Recompute, Saveable
@@ -96,10 +97,17 @@ def checkpoint(
         apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
         (called,), given = closed_over([called], (*by_place, *by_name.values()))
 
+        def labels(refs: int) -> list[str]:
+            """What to call the operands in errors."""
+            every = arguments.leaf_names(fun, by_place, by_name, fixed)
+            arrays = [not isinstance(x, Ref) for x in flatten((tuple(by_place), by_name))[0]]
+            return ["a reference"] * refs + only(every, arrays)
+
         def run(refs: Sequence[Ref]) -> Any:
             pure, operands = (lifted(called, refs), (values(refs), *given)) if refs else (called, given)
             leaves, tree = operands_of("checkpoint", fun, operands)
-            program = staged("checkpoint", arguments.fun_name(fun), pure, tree, [typeof(x) for x in leaves])
+            role, avals = arguments.fun_name(fun), [typeof(x) for x in leaves]
+            program = staged("checkpoint", role, pure, tree, avals, functools.partial(labels, len(refs)))
             hidden = len(program.consts) + len(leaves) - (0 if isinstance(apart, bool) else len(apart))
             outs = checkpoint_p.bind(
                 *program.consts,
@@ -129,7 +137,7 @@ def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) 
 
 def _given(x: Any) -> Any:
     """A leaf of the arguments as the function sees it."""
-    return x if isinstance(x, Ref) else own(x)
+    return x if isinstance(x, Ref) or typeof_value(x) is None else own(x)
 
 
 def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *given: Any) -> Any:

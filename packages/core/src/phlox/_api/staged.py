@@ -24,7 +24,15 @@ missing: Any = object()
 class Staged:
     """A user's function as a program, with the structure of its result."""
 
-    def __init__(self, function: str, role: str, fun: Callable[..., Any], in_tree: PyTreeDef, avals: Sequence[Any]):
+    def __init__(
+        self,
+        function: str,
+        role: str,
+        fun: Callable[..., Any],
+        in_tree: PyTreeDef,
+        avals: Sequence[Any],
+        arg_names: Callable[[], Sequence[str]] | None = None,
+    ):
         arguments.check_callable(f"{function}: {role}", fun)
         trees: list[PyTreeDef] = []
 
@@ -37,7 +45,7 @@ class Staged:
 
         self.name = arguments.fun_name(fun)
         with no_leaks(self.name):
-            jaxpr, self.consts = stage(flat, avals, name=self.name)
+            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
 
@@ -49,16 +57,26 @@ class Staged:
 _known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
 
 
-def staged(function: str, role: str, fun: Callable[..., Any], in_tree: PyTreeDef, avals: Sequence[Any]) -> Staged:
-    """`fun` as a program, traced once for types of arguments, as long as `fun` lives."""
+def staged(
+    function: str,
+    role: str,
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[Any],
+    arg_names: Callable[[], Sequence[str]] | None = None,
+) -> Staged:
+    """`fun` as a program, traced once for types of arguments, as long as `fun` lives.
+
+    `arg_names` is asked for the user's names of the arguments when an error message needs them.
+    """
     key = (in_tree, tuple(avals), config.current().traced, axis_env.get())
     try:
         mine = _known.setdefault(fun, {})
     except TypeError:  # a callable that cannot be hashed, or not be referred to weakly
-        return Staged(function, role, fun, in_tree, avals)
+        return Staged(function, role, fun, in_tree, avals, arg_names)
     found = mine.get(key)
     if found is None:
-        found = Staged(function, role, fun, in_tree, avals)
+        found = Staged(function, role, fun, in_tree, avals, arg_names)
         if not any(isinstance(c, Tracer) for c in found.consts):  # those of another call are other values
             mine[key] = found
     return found
