@@ -16,6 +16,13 @@ from judge import FACTOR
 NAMES = ("x", "jitted", "p0", "p1", "given", "rest", "named", "kinds", "filed", "steps", "key", "call", "array", "mark")
 
 
+@pytest.fixture(autouse=True, params=[True, False], ids=["generated", "general"])
+def way_of_calls(request):
+    """Every test runs with code that is generated for the function's parameters, and without."""
+    phlox.config.update("generated_calls", request.param)
+    return request.param
+
+
 def weight(name):
     return NAMES.index(name) + 2
 
@@ -166,6 +173,7 @@ KEY = phlox.random.key(0)
 
 @pytest.mark.parametrize("kind", _kinds_of_calls())
 def test_the_fourth_call_takes_the_short_way(kind, monkeypatch):
+    phlox.config.update("generated_calls", True)
     call = _kinds_of_calls()[kind]
     wanted = [call() for _ in range(3)][-1]
     monkeypatch.setattr("phlox._api.jit.JitFunction.call_flat", None)
@@ -322,3 +330,14 @@ def test_tracebacks_show_the_code_of_a_call():
     with pytest.raises(phlox.errors.PhloxError) as info:
         f(jnp.ones(3))
     assert "jitted.call_flat" in str(info.traceback[1].statement)
+
+
+def test_the_flag_keeps_functions_from_code_of_their_own(way_of_calls):
+    f = phlox.jit(lambda x: x + 1)
+    before = f.__code__
+    for _ in range(3):
+        assert float(f(1.0)) == 2
+    assert (f.__code__ is before) is not way_of_calls
+    phlox.config.update("generated_calls", True)
+    assert [float(f(1.0)) for _ in range(3)] == [2, 2, 2]
+    assert f.__code__ is not before

@@ -17,6 +17,13 @@ import phlox
 import phlox.numpy as jnp
 
 
+@pytest.fixture(autouse=True, params=[True, False], ids=["generated", "general"])
+def way_of_calls(request):
+    """Every test runs with code that is generated for the function's parameters, and without."""
+    phlox.config.update("generated_calls", request.param)
+    return request.param
+
+
 class Counted:
     """A function that counts how often Python runs it."""
 

@@ -8,6 +8,9 @@ its `Entry` was made.
 jaxlib leaves cold caches behind, and each step that Python takes after it costs ten times what it costs alone. So a
 function that is called again gets code of its own, `CALL`: it has the parameters of the function that is jitted, which
 Python fills in whether they are given by position or by name, and asks nothing that is known of them.
+
+With the flag `generated_calls` off, no function gets such code from then on, and every call takes the general path,
+`JitFunction.call_flat`. To find out whether a fault lies here, set PHLOX_GENERATED_CALLS=0 before the start.
 """
 
 from __future__ import annotations

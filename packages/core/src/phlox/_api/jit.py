@@ -194,7 +194,7 @@ class JitFunction:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
         if self.fresh:
-            if self._met:
+            if self._met and settings.generated_calls:
                 self._specialize(*given)
             self._met = True
         if filed is not None and type(entry) is Entry:

@@ -148,6 +148,9 @@ FLAGS: dict[str, Flag] = {
         _boolean, False, False, "Log as a warning what checkpoint keeps for the derivative of a function."
     ),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
+    "generated_calls": Flag(
+        _boolean, True, False, "Give jitted functions code of their own at the second call, which is called sooner."
+    ),
     "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),
     "no_execution": Flag(_boolean, False, False, "Refuse to run compiled programs.", True),
     "transfer_guard": Flag(_GUARD, None, False, "What is done about transfers in all three directions; sets these:"),
