@@ -300,3 +300,48 @@ def test_errors_stay_in_their_thread():
                 assert not fails
 
     together(*[functools.partial(job, n % 2 == 0) for n in range(THREADS)])
+
+
+def test_one_function_with_references_of_many_types():
+    for _ in range(ROUNDS):
+
+        @phlox.jit
+        def f(ref, x):
+            ref[...] = ref[...] + x
+            return ref[...] * 2 if ref.ndim == 1 else {"sum": jnp.sum(ref[...]), "ref": ref[...]}
+
+        def job(n, f=f):
+            ref = phlox.new_ref(jnp.zeros((2, n) if n % 2 else (n,)))
+            return [f(ref, float(n)) for _ in range(3)], ref[...]
+
+        for n, (outs, final) in enumerate(together(*[lambda n=n: job(n) for n in range(THREADS)])):
+            shape = (2, n) if n % 2 else (n,)
+            wanted = [np.full(shape, n * k, np.float32) for k in (1, 2, 3)]
+            np.testing.assert_array_equal(final, wanted[-1])
+            for out, value in zip(outs, wanted, strict=True):
+                same([out], {"sum": value.sum(), "ref": value} if n % 2 else value * 2)
+
+
+def test_one_function_that_closes_over_references():
+    for _ in range(ROUNDS):
+        refs = [phlox.new_ref(jnp.zeros(2)) for _ in range(3)]
+
+        @phlox.jit
+        def f(x, refs=refs):  # each type of arguments uses other references
+            used = refs[: x.shape[0]]
+            return sum(ref[...] for ref in used) + jnp.sum(x)
+
+        jobs = [lambda n=n, f=f: f(jnp.ones(n % 3 + 1)) for n in range(THREADS)]
+        for n, out in enumerate(together(*jobs)):
+            np.testing.assert_array_equal(out, np.full(2, n % 3 + 1, np.float32))
+
+
+def test_the_structure_of_results_belongs_to_the_types_of_arguments():
+    @phlox.jit
+    def f(ref, x):
+        ref[...] += 1
+        return (x, ref[...]) if x.shape[0] == 1 else {"x": x}
+
+    for n in (1, 2, 1, 2):
+        out = f(phlox.new_ref(0.0), jnp.ones(n))
+        assert type(out) is (tuple if n == 1 else dict)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._base.errors import CapturedRefsError
 from .._base.pytree import PyTreeDef, flatten
-from .._trace.refs import Ref, lifted, values, write_all
+from .._trace.refs import AbstractRef, Ref, lifted, values, write_all
 from .._trace.trace import typeof
 from . import arguments
-from .entry import Hidden
+from .entry import LIMIT, Hidden
 from .references import check_distinct, merged
+
+
+class _Pure(NamedTuple):
+    """A pure function that is jitted, and the references closed over whose values it takes first."""
+
+    captured: tuple[Ref, ...]
+    function: Callable[..., Any]
 
 
 class Threaded:
     """A function for one structure of arguments; stands where a compiled call stands otherwise.
+
+    Threads may share it: what a call reads of it is read once, and replaced as a whole.
 
     Args:
       fun: the function of the user.
@@ -25,8 +34,9 @@ class Threaded:
       mine: the numbers of the leaves that are references. Those that `fun` closes over are found by tracing it.
     """
 
-    out_tree: PyTreeDef
-    #: the arrays hidden in a program; here they lie within `function`
+    __slots__ = ("compiled", "found", "fun", "in_tree", "mine", "name", "pure", "rebuild")
+
+    #: the arrays hidden in a program; here they lie within the pure functions
     hidden = Hidden(())
 
     def __init__(
@@ -39,26 +49,32 @@ class Threaded:
     ):
         self.fun, self.compiled, self.rebuild, self.in_tree, self.mine = fun, compiled, rebuild, in_tree, mine
         self.name = arguments.fun_name(fun)
-        self.captured: tuple[Ref, ...] = ()
-        self.types: list[Any] = []
-        self.function = self._pure()
+        #: the references closed over that were found last: other types of arguments are first tried with them
+        self.found: tuple[Ref, ...] = ()
+        #: by the types of the references that are passed
+        self.pure: dict[tuple[AbstractRef, ...], _Pure] = {}
 
-    def _pure(self) -> Any:
-        def body(rest: list[Any], state: list[Any]) -> tuple[list[Any], list[Any]]:
-            refs = [Ref(aval, value) for aval, value in zip(self.types, state, strict=True)]
+    def _made(self, types: tuple[AbstractRef, ...], captured: tuple[Ref, ...]) -> _Pure:
+        def body(rest: list[Any], state: list[Any]) -> tuple[Any, list[Any]]:
+            refs = [Ref(aval, value) for aval, value in zip(types, state, strict=True)]
             positional, keywords = self.rebuild(*merged(self.in_tree, self.mine, refs, rest))
             out = self.fun(*positional, **keywords)
-            leaves, self.out_tree = flatten(out)
-            arguments.check_outputs(self.fun, out, leaves)
-            return leaves, values(refs)
+            arguments.check_outputs(self.fun, out, flatten(out)[0])
+            return out, values(refs)
 
         body.__name__ = self.name
-        return self.compiled(lifted(body, self.captured))
+        made = _Pure(captured, self.compiled(lifted(body, captured)))
+        if len(self.pure) >= LIMIT:
+            self.pure.clear()
+        self.pure[types] = made
+        self.found = captured
+        return made
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The result for flat arguments; what the references hold is replaced."""
         passed, rest = self._parted(leaves)
-        return self._taken(passed, self._asked(passed, lambda f: f(values(self.captured), rest, values(passed))))
+        captured, result = self._asked(passed, lambda f, found: f(values(found), rest, values(passed)))
+        return _taken([*passed, *captured], result)
 
     def stage(self, stage: str, leaves: Sequence[Any]) -> Any:
         """The function traced or lowered ("trace", "lower") for flat arguments, as users see it: they pass references
@@ -67,35 +83,41 @@ class Threaded:
         from . import threaded_stages  # which calls alone do not wait for
 
         passed, rest = self._parted(leaves)
-        made = self._asked(passed, lambda f: getattr(f, stage)(values(self.captured), rest, values(passed)))
-        return threaded_stages.of_users(self, made, [x.aval if type(x) is Ref else typeof(x) for x in leaves])
+        captured, made = self._asked(passed, lambda f, found: getattr(f, stage)(values(found), rest, values(passed)))
+        in_avals = [x.aval if type(x) is Ref else typeof(x) for x in leaves]
+        return threaded_stages.of_users(self, captured, made, in_avals)
 
-    def call_with(self, run: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Any:
-        """The same as `run`, by a compiled program of the pure function."""
+    def call_with(self, captured: Sequence[Ref], run: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Any:
+        """The same as `run`, by a compiled program of the pure function that takes `captured`."""
         passed, rest = self._parted(leaves)
-        check_distinct(self.name, passed, self.captured)
-        return self._taken(passed, run([*values(self.captured), *rest, *values(passed)]))
+        check_distinct(self.name, passed, captured)
+        return _taken([*passed, *captured], run([*values(captured), *rest, *values(passed)]))
 
     def _parted(self, leaves: Sequence[Any]) -> tuple[list[Ref], list[Any]]:
         """The references among the arguments, and the others."""
         return [leaves[i] for i in self.mine], [x for i, x in enumerate(leaves) if i not in self.mine]
 
-    def _asked(self, passed: list[Ref], ask: Callable[[Any], Any]) -> Any:
-        """What `ask` says of the pure function, once it takes all references that `fun` closes over."""
-        self.types = [ref.aval for ref in passed]
+    def _asked(self, passed: list[Ref], ask: Callable[[Any, tuple[Ref, ...]], Any]) -> tuple[tuple[Ref, ...], Any]:
+        """The references that `fun` closes over, and what `ask` says of the pure function that takes all of them."""
+        types = tuple(ref.aval for ref in passed)
+        pure = self.pure.get(types)
+        if pure is None:
+            pure = self._made(types, tuple(r for r in self.found if all(r is not ref for ref in passed)))
         while True:
-            check_distinct(self.name, passed, self.captured)
+            captured, function = pure
+            check_distinct(self.name, passed, captured)
             try:
-                return ask(self.function)
+                return captured, ask(function, captured)
             except CapturedRefsError as found:
-                fresh = [ref for ref in found.refs if ref not in self.captured]
+                fresh = [ref for ref in found.refs if ref not in captured]
                 if not fresh:
                     raise
-                self.captured = (*self.captured, *fresh)
-                self.function = self._pure()
+                # Another thread may have found others meanwhile: whichever function stays, later calls complete it.
+                pure = self._made(types, (*captured, *fresh))
 
-    def _taken(self, passed: list[Ref], result: Any) -> Any:
-        """The result of `fun`, from that of the pure function, whose new values go into the references."""
-        (outs, new), kept = result
-        write_all([*passed, *self.captured], [*new, *kept])
-        return self.out_tree.unflatten(outs)
+
+def _taken(refs: Sequence[Ref], result: Any) -> Any:
+    """The result of the user's function, from that of the pure one, whose new values go into the references."""
+    (out, new), kept = result
+    write_all(refs, [*new, *kept])
+    return out
