@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .._base import monitoring
+from .._base import config, interning, monitoring
 from .entry import LIMIT, Entry, Steps
 from .options import Options
 from .threaded import Threaded
@@ -108,3 +108,5 @@ def clear_caches() -> None:
             caches.clear()
     for one in primitives().values():
         one.cache.clear()
+    config.forget()
+    interning.forget()

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import ConfigError
+from .interning import Interned
 
 
 def _boolean(value: Any) -> bool:
@@ -205,7 +206,7 @@ _NAMES = tuple(FLAGS)
 class Mark:
     """Stands for the values of some flags. Equal values have one mark, which is hashed and compared by identity."""
 
-    __slots__ = ("values",)
+    __slots__ = ("__weakref__", "values")
 
     def __init__(self, values: tuple[Any, ...]):
         self.values = values
@@ -216,11 +217,11 @@ _KINDS = {
     "executed": tuple(name for name, flag in FLAGS.items() if flag.executed),
     "called": tuple(name for name, flag in FLAGS.items() if flag.traced or flag.executed),
 }
-_marks: dict[tuple[Any, ...], Mark] = {}
+_marks: Interned[Mark] = Interned()
 
 
 def _mark(key: tuple[Any, ...]) -> Mark:
-    return _marks.get(key) or _marks.setdefault(key, Mark(key))
+    return _marks.get(key) or _marks.add(key, lambda: Mark(key))
 
 
 #: how many changes of some settings are remembered
@@ -387,6 +388,14 @@ def _scoped(checked: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         _scope.reset(token)
+
+
+def forget() -> None:
+    """Lets go of settings, and of the values in them, that are in force nowhere."""
+    everywhere._replaced.clear()
+    scope = _scope.get()
+    if scope is not None:
+        scope.settings()._replaced.clear()
 
 
 def flags_of(kind: str) -> tuple[str, ...]:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import ShapeError
+from .._base.interning import Interned
 from . import dtypes
 from .dtypes import Dtype, ExtendedDtype
 
 Shape = tuple[int, ...]
 
-_interned: dict[tuple[Shape, Dtype, bool], ShapedArray] = {}
+_interned: Interned[ShapedArray] = Interned()
 
 
 class ShapedArray:
@@ -118,17 +119,20 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     key = (shape, dtype, weak_type)
     found = _interned.get(key)
     if found is None:
-        if any(n < 0 for n in shape):
-            raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
-        made = object.__new__(ShapedArray)
-        made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy's
-        made.dtype = dtype
-        made.weak_type = weak_type
-        made.ndim = len(shape)
-        made.size = math.prod(made.shape)
-        # setdefault is atomic: two threads that meet here leave with the same object.
-        found = _interned.setdefault(key, made)
+        found = _interned.add(key, lambda: _made(*key))
     return found
+
+
+def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
+    made = object.__new__(ShapedArray)
+    made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy's
+    made.dtype = dtype
+    made.weak_type = weak_type
+    made.ndim = len(shape)
+    made.size = math.prod(made.shape)
+    return made
 
 
 _NUMPY = (np.ndarray, np.generic)

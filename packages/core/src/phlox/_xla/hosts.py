@@ -12,6 +12,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import ArgumentError, UnexpectedTracerError
+from .._base.interning import forgettable
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import Literal
@@ -21,7 +22,7 @@ from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512
 _PAIR = struct.Struct("dd")
-_scalars: dict[Any, Array] = {}
+_scalars: dict[Any, Array] = forgettable({})
 
 
 def operand(x: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._base.interning import Interned
 from .._ir.avals import ShapedArray
 from .sharding import Sharding, default_sharding, interned
 
@@ -12,7 +13,7 @@ class Placed:
     A committed array stays where it is and draws computations there; one that is not may be moved.
     """
 
-    __slots__ = ("aval", "committed", "sharding")
+    __slots__ = ("__weakref__", "aval", "committed", "sharding")
 
     def __init__(self, aval: ShapedArray, sharding: Sharding, committed: bool):
         self.aval = aval
@@ -24,7 +25,7 @@ class Placed:
 
 
 Key = ShapedArray | Placed
-_placed: dict[tuple[ShapedArray, Sharding, bool], Placed] = {}
+_placed: Interned[Placed] = Interned()
 
 
 def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
@@ -38,7 +39,7 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
     full = (aval, sharding, committed)
     found = _placed.get(full)
     if found is None:
-        found = _placed.setdefault(full, Placed(*full))
+        found = _placed.add(full, lambda: Placed(*full))
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
+from .._base.interning import forgettable
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
@@ -151,7 +152,7 @@ def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
 
 
 #: for types of arguments: what is to be done to each of them, as (dtype, weak, rank), or None
-_plans: dict[Any, list[tuple[Any, bool, int] | None] | None] = {}
+_plans: dict[Any, list[tuple[Any, bool, int] | None] | None] = forgettable({})
 _PLANS_LIMIT = 8192
 
 
