@@ -56,7 +56,7 @@ def package(name):
     )
     python_test_utils(name="utils", sources=["tests/**/*.py", "!**/test_*.py"])
 
-    resources(name="project", sources=["pyproject.toml", "README.md"])
+    resources(name="project", sources=["pyproject.toml", "README.md", "LICENSE"])
     python_distribution(
         name="wheel",
         dependencies=[":project", ":src"],
