@@ -541,28 +541,23 @@ def describe(treedef: PyTreeDef) -> str:
 
 
 def _kind(expected: str, got: str) -> str:
-    """What two descriptions differ in."""
+    """What two descriptions of structures differ in."""
     if "no such key" in (expected, got):
-        return "different keys"
-    return "different lengths" if expected.split(" of ")[0] == got.split(" of ")[0] else "different types"
+        return " (different keys)"
+    if not expected.startswith(("a ", "an ", "None")):
+        return ""
+    return " (different lengths)" if expected.split(" of ")[0] == got.split(" of ")[0] else " (different types)"
 
 
 def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeError:
     """A `TreeError` that lists `found`; its attributes describe the first difference."""
     lines = [what, f"  Mismatch details ({len(found)} found):"] if found else [what]
     for path, expected, got in found[:5]:
-        lines.append(f"    at {keystr(path) or 'the top'}: {_kind(expected, got)}, expected {expected}, got {got}")
+        lines.append(f"    at {keystr(path) or 'the top'}: expected {expected}, got {got}{_kind(expected, got)}")
     if len(found) > 5:
         lines.append(f"    and {len(found) - 5} more places")
     first = found[0] if found else Difference((), "", "")
-    return TreeError(
-        "\n".join(lines),
-        instead=instead,
-        path=first.path,
-        expected=first.expected,
-        got=first.got,
-        differences=found,
-    )
+    return TreeError("\n".join(lines), instead=instead, differences=found, **first._asdict())
 
 
 def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = "") -> None:
