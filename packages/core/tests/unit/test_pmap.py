@@ -160,3 +160,24 @@ def test_a_batch_that_is_laid_out_over_an_axis_of_the_mesh():
     assert eqn.params["in_specs"] == eqn.params["out_specs"] == (phlox.P(("b",), "i"),)
     with pytest.raises(phlox.errors.ShapeError, match="evenly over 2 devices"):
         batched(x[:5])
+
+
+def test_an_axis_name_may_be_that_of_an_outer_axis():
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(vmap(pmap(lambda x: 2 * x, axis_name="i"), axis_name="i")(x), 2 * x)
+    with pytest.raises(ValueError, match="axis name 'i', which is already in use"):
+        vmap(pmap(lambda x: lax.psum(x, "i"), axis_name="i"), axis_name="i")(x)
+
+
+def test_words_of_devices_and_axes():
+    with pytest.raises(ValueError, match="'devices' argument to pmap must be non-empty, or None"):
+        pmap(lambda x: x, devices=[])
+    with pytest.raises(ValueError, match="each argument passed by keyword is mapped"):
+        pmap(lambda x, y: x, in_axes=((0, 0), 0))(x=(jnp.ones(1),) * 2, y=jnp.ones(1))
+
+
+def test_copies_lie_as_the_original_in_the_same_words():
+    mesh = phlox.make_mesh((1, 4), ("x", "y"))
+    for spec in (phlox.P("x", "y"), phlox.P(None, "y"), phlox.P("x", None)):
+        x = phlox.device_put(jnp.ones((1, 4)), phlox.NamedSharding(mesh, spec))
+        assert jnp.copy(x).sharding == x.sharding

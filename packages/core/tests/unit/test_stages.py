@@ -315,3 +315,12 @@ def test_clear_caches_forgets_traces():
 def test_inline_functions_leave_no_unit():
     inner = phlox.jit(lambda x: jnp.sin(x), inline=True)
     assert [e.primitive.name for e in phlox.make_jaxpr(lambda x: inner(x))(1.0).eqns] == ["sin"]
+
+
+def test_a_type_stands_for_an_argument():
+    f = phlox.jit(lambda x, y: {"a": x["a"] + y})
+    x = {"a": jnp.ones((3, 2))}
+    compiled = f.lower({"a": phlox.core.ShapedArray((3, 2), np.dtype("float32"))}, 2.0).compile()
+    np.testing.assert_array_equal(compiled(x, 2.0)["a"], f(x, 2.0)["a"])
+    by_axis = phlox.pmap(lambda x: x + 1)
+    np.testing.assert_array_equal(by_axis.lower(phlox.typeof(x["a"])).compile()(x["a"]), x["a"] + 1)

@@ -36,7 +36,7 @@ from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
-from .stage_out import ShapeDtypeStruct, as_ref, described, key_of, laid_out, shapes_of, with_static
+from .stage_out import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
 from .threaded import Threaded
 
 if TYPE_CHECKING:
@@ -415,6 +415,7 @@ class JitFunction:
         """A call whose leaves may be mere types."""
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
+        leaves = [as_struct(x) for x in leaves]
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics))
         return Prepared(args, kwargs, statics, in_tree, [key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 

@@ -17,6 +17,7 @@ from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ops import spmd
+from .._ops.call import axes_used
 from .._ops.shape import broadcast_in_dim, squeeze
 from .._trace.axes import AxisName, axis_env, only_axes
 from .._trace.staging import stage
@@ -71,6 +72,8 @@ def pmap(
     statics = arguments.as_ints(static_broadcasted_argnums, "static_broadcasted_argnums")
     donated = arguments.as_ints(donate_argnums, "donate_argnums")
     given = None if devices is None else tuple(devices)
+    if given == ():
+        raise DeviceError("pmap: 'devices' argument to pmap must be non-empty, or None.")
     name = _NO_NAME if axis_name is None else axis_name
     axes_in = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     check_axes("pmap", in_axes, out_axes)
@@ -220,15 +223,19 @@ def _map(
 
     in_specs = tuple(_spec(a, name) for a in axes)
     avals = [spmd.part_aval(typeof(x), mesh, spec) for x, spec in zip(leaves, in_specs, strict=True)]
-    for known, _ in axis_env.get():
-        if known == name and name != _NO_NAME:
-            raise OptionError(f"pmap: axis name {name!r} is already in use by an outer vmap or pmap")
     with only_axes((*axis_env.get(), (name, mesh.size))):
         names = functools.partial(arguments.leaf_names, fun, positional, kwargs)
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
+    closed = ClosedJaxpr(hoist_consts(jaxpr))
+    shadowed = name != _NO_NAME and any(known == name for known, _ in axis_env.get())
+    if shadowed and name in axes_used(closed):  # transformations would take one for the other
+        raise OptionError(
+            f"pmap: collectives over axis name {name!r}, which is already in use by an outer vmap or pmap",
+            instead="another axis_name for one of them",
+        )
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
     out_specs = tuple(_spec(d, name) for d in out_dims)
-    outs = spmd.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *leaves], mesh, specs, out_specs, (name,))
+    outs = spmd.bind(closed, [*consts, *leaves], mesh, specs, out_specs, (name,))
     return flat.out_tree.unflatten(outs)
 
 

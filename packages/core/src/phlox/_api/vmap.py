@@ -227,7 +227,8 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
     if axes is None or _is_axis(axes):
         return [axes] * treedef.num_leaves
     blank = treedef.unflatten([0] * treedef.num_leaves)
-    instead = "a tuple with one entry for each argument, or trees that stop above the leaves"
+    instead = "a tuple with one entry for each argument, or trees that stop above the leaves; each argument passed by "
+    instead += "keyword is mapped along axis 0"
     return pytree.spread(what, axes, blank, is_none, instead)
 
 

@@ -205,7 +205,11 @@ def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedAr
     reported = executable.get_output_shardings() or []
     result = []
     for proto, aval in zip(reported, out_avals, strict=True):
-        result.append(from_hlo(where.devices, HloSharding.from_proto(proto), aval.physical.ndim, where.mesh))
+        hlo, ndim = HloSharding.from_proto(proto), aval.physical.ndim
+        # What lies as an argument does is said to lie so in the same words.
+        alike = (s for s in where.shardings if isinstance(s, NamedSharding) and len(s.spec) == ndim)
+        same = next((s for s in alike if s.hlo(ndim) == hlo), None)
+        result.append(interned(same) if same else from_hlo(where.devices, hlo, ndim, where.mesh))
     return result
 
 
