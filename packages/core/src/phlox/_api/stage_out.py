@@ -125,6 +125,8 @@ def as_struct(x: Any) -> Any:
 
     Of types of 64 bits those of 32 remain where 64-bit types are off, as of arrays.
     """
+    if type(x) is ShapedArray:
+        return struct_of(x)
     known = type(x) is ShapeDtypeStruct
     if not known and (typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype"))):
         return x
