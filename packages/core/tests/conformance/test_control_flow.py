@@ -257,3 +257,68 @@ def test_tangents_of_integers_come_out_of_scan():
         return m.lax.scan(step, 0, np.ones((4, 2, 3), np.float32))[1]
 
     agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, "scan")
+
+
+CARRY = "body function carry input and carry output must have "
+REFUSED = {
+    "one type": (
+        lambda m: m.lax.scan(lambda x, _: (x.astype("float32"), None), np.int32(0), None, length=1),
+        CARRY
+        + r"equal types, but they differ:\n\nThe input carry x has type int32\[\] but the corresponding output carry "
+        r"component has type float32\[\], so the dtypes do not match",
+    ),
+    "a type of two": (
+        lambda m: m.lax.while_loop(lambda c: True, lambda c: (True, True), (np.bool_(True), np.float32(0))),
+        r"The input carry component c\[1\] has type float32\[\] but the corresponding output carry component has type "
+        r"bool\[\], so the dtypes do not match",
+    ),
+    "two types": (
+        lambda m: m.lax.scan(
+            lambda x, _: ((x[0] * 1.5, m.numpy.ones((1, 1)), x[2]), None), (np.int32(0),) * 3, None, length=1
+        ),
+        r"  \* the input carry component x\[0\] has type int32\[\] but .* has type float32\[\], so the dtypes do not match;\n"
+        r"  \* the input carry component x\[1\] .* float32\[1,1\], so the dtypes do not match, and the shapes do not match",
+    ),
+    "structure": (
+        lambda m: m.lax.scan(lambda c, x: ((0, 0, 0), x), (1, (2, 3)), np.arange(5.0)),
+        CARRY + "the same pytree structure, but they differ",
+    ),
+    "no pair": (
+        lambda m: m.lax.scan(lambda c, x: np.float32(0), 0, np.arange(5.0)),
+        r"scan body output must be a pair, got float32\[\]\.",
+    ),
+    "condition, tree": (
+        lambda m: m.lax.while_loop(lambda c: (1.0, 1.0), lambda c: c, 0.0),
+        r"cond_fun must return a boolean scalar, but got pytree PyTreeDef\(\(\*, \*\)\)\.",
+    ),
+    "condition, type": (
+        lambda m: m.lax.while_loop(lambda c: np.float32(1), lambda c: c, np.float32(0)),
+        r"cond_fun must return a boolean scalar, but got output type\(s\) \[ShapedArray\(float32\[\]\)\]\.",
+    ),
+    "cond, structure": (
+        lambda m: m.lax.cond(True, lambda x: {"a": 2.0}, lambda x: {"a": (3.0, 3.0)}, 1.0),
+        "cond branch outputs must have the same pytree structure, but they differ",
+    ),
+    "switch, types": (
+        lambda m: m.lax.switch(1, [lambda x: np.ones(1), lambda x: np.float32(1)], 1.0),
+        "switch branches must have equal output types but they differ",
+    ),
+    "switch, no index": (
+        lambda m: m.lax.switch(lambda x: True, [lambda _: 2.0, lambda _: 3.0], 1.0),
+        "Index type must be an integer, got <function",
+    ),
+    "switch, many indices": (
+        lambda m: m.lax.switch((1.0, 1.0), [lambda _: 2.0, lambda _: 3.0], 1.0),
+        r"Branch index must be scalar, got \(1.0, 1.0\) of shape \(2,\)\.",
+    ),
+    "switch, no branch": (lambda m: m.lax.switch(0, [], 1.0), "Empty branch sequence"),
+    "switch, no function": (lambda m: m.lax.switch(0, [42]), "lax.switch:.*callable"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_words_of_what_is_refused(name):
+    call, words = REFUSED[name]
+    for m in (phlox, jax):
+        with pytest.raises((TypeError, ValueError), match=words):
+            call(m)

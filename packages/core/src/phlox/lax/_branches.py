@@ -104,13 +104,16 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         operands = (*operands, operand)
     branches = list(branches)
     if not branches:
-        raise OptionError("switch needs at least one branch")
-    arguments.check_arrays("switch", switch, (index,), {}, [index])
+        raise OptionError("Empty branch sequence: switch needs at least one branch")
+    for i, function in enumerate(branches):
+        arguments.check_callable(f"lax.switch: branch {i}", function)
+    if shape := np.shape(index):
+        raise ShapeError(f"switch: Branch index must be scalar, got {index} of shape {shape}.", shapes=[shape])
+    if typeof_value(index) is None:
+        raise ArgumentError(f"switch: Index type must be an integer, got {index}.", argument="index", value=index)
     aval = typeof(index)
-    if aval.shape:
-        raise ShapeError(f"switch: index must be one integer, got {aval.short}")
     if dtypes.kind(aval.dtype) not in "iu":
-        raise DtypeError(f"switch: index must be an integer, got {aval.short}")
+        raise DtypeError(f"switch: Index type must be an integer, got {aval.short}")
     last = len(branches) - 1
     if not isinstance(index, Tracer):
         where: Any = np.int32(min(max(int(index), 0), last))
@@ -157,7 +160,10 @@ def _branches(
     programs = [made[i] for i in range(len(funs))]
     first = programs[0]
     for role, other in zip(roles[1:], programs[1:], strict=True):
-        what = f"{function}: {role} ({other.name}) and {roles[0]} ({first.name}) must return the same structure"
+        what = (
+            f"{function} branch outputs must have the same pytree structure, but they differ: {role} ({other.name}) "
+            f"and {roles[0]} ({first.name})"
+        )
         pytree.check_same(first.out_tree, other.out_tree, what)
     closed = _one_type(function, programs, roles)
     if len(closed) == 1:
@@ -210,8 +216,8 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
                 path = pytree.keystr(paths(programs[0].out_tree)[i])
                 kind = ShapeError if aval.shape != column[0].shape else DtypeError
                 raise kind(
-                    f"{function}: {role} and {roles[0]} must return the same types, but result{path} is "
-                    f"{aval.short} and {column[0].short}",
+                    f"{function} branches must have equal output types but they differ: {role} and {roles[0]} return "
+                    f"{aval.short} and {column[0].short} as result{path}",
                     path=paths(programs[0].out_tree)[i],
                     expected=column[0],
                     got=aval,

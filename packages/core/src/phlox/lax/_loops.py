@@ -47,26 +47,58 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
 
 
 def _check_carry(
-    function: str, role: str, in_tree: PyTreeDef, avals: Sequence[Any], s: Staged, out_tree: PyTreeDef
+    function: str,
+    role: str,
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[Any],
+    s: Staged,
+    out_tree: PyTreeDef,
 ) -> None:
     """The carry that comes out of a step must have the structure and the types of the one that went in."""
     pytree.check_same(
         in_tree,
         out_tree,
-        f"{function}: the carry that {role} ({s.name}) returns has another structure than the one it takes",
+        f"{function} body function carry input and carry output must have the same pytree structure, but they differ: "
+        f"the carry that {role} ({s.name}) takes and the one it returns",
     )
-    places = paths(in_tree)
-    for path, aval, out in zip(places, avals, s.out_avals, strict=False):
-        if (aval.shape, aval.dtype) != (out.shape, out.dtype):
-            kind = ShapeError if aval.shape != out.shape else DtypeError
-            raise kind(
-                f"{function}: carry{pytree.keystr(path)} goes into {role} ({s.name}) as {aval.short} "
-                f"and comes out as {out.short}",
-                instead=f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
-                path=path,
-                expected=aval,
-                got=out,
-            )
+    differ = [
+        (path, aval, out)
+        for path, aval, out in zip(paths(in_tree), avals, s.out_avals, strict=False)
+        if (aval.shape, aval.dtype) != (out.shape, out.dtype)
+    ]
+    if not differ:
+        return
+    path, aval, out = differ[0]
+    what = [_difference(_carry_name(fun), *one) for one in differ]
+    told = f"T{what[0][1:]}." if len(what) == 1 else ";\n".join(f"  * {one}" for one in what) + "."
+    kind = ShapeError if aval.shape != out.shape else DtypeError
+    raise kind(
+        f"{function} body function carry input and carry output must have equal types, but they differ:\n\n{told}\n"
+        f"This is the carry of {role} ({s.name})",
+        instead=f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
+        path=path,
+        expected=aval,
+        got=out,
+    )
+
+
+def _carry_name(fun: Callable[..., Any]) -> str:
+    """The name of the argument that is the carry."""
+    signature = arguments.signature_of(fun)
+    return next(iter(signature.parameters), "carry") if signature is not None else "carry"
+
+
+def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
+    which = f"component {name}{pytree.keystr(path)}" if path else name
+    parts = [
+        what for what, same in (("dtypes", aval.dtype == out.dtype), ("shapes", aval.shape == out.shape)) if not same
+    ]
+    why = ", and ".join(f"the {what} do not match" for what in parts)
+    return (
+        f"the input carry {which} has type {aval.str_short(False)} but the corresponding output carry component has "
+        f"type {out.str_short(False)}, so {why}"
+    )
 
 
 @user_call
@@ -99,6 +131,13 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
     return threading(run)
 
 
+def _what(condition: Staged) -> str:
+    """What a condition returned that is no truth value."""
+    if condition.out_tree.num_nodes != 1:
+        return f"pytree {condition.out_tree}"
+    return f"output type(s) {[aval.update(weak_type=False) for aval in condition.out_avals]}"
+
+
 def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
     leaves, tree = operands_of("while_loop", body_fun, (init_val,))
     carry_tree = pytree.treedef_children(tree)[0]
@@ -106,12 +145,13 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
         [typeof(x) for x in leaves],
         lambda types: staged("while_loop", "body_fun", body_fun, tree, types),
     )
-    _check_carry("while_loop", "body_fun", carry_tree, avals, body, body.out_tree)
+    _check_carry("while_loop", "body_fun", body_fun, carry_tree, avals, body, body.out_tree)
     go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
     if [a.update(weak_type=False) for a in go_on.out_avals] != [_BOOL] or go_on.out_tree.num_nodes != 1:
         got = ", ".join(a.short for a in go_on.out_avals)
         raise DtypeError(
-            f"while_loop: cond_fun must return a boolean scalar, but {go_on.name} returned {got or 'nothing'}"
+            f"while_loop: cond_fun must return a boolean scalar, but got {_what(go_on)}. This {go_on.name} returned: "
+            f"{got or 'nothing'}"
         )
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
     # What the loop keeps, and does not decide how often it turns, is a constant.
@@ -324,11 +364,14 @@ def _scan(
         lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),
     )
     if body.out_tree.node_data() is None or body.out_tree.node_data()[0] not in (tuple, list):
-        raise ArgumentError(f"scan: f ({body.name}) must return a pair (carry, y)", instead="return carry, None")
+        got = body.out_avals[0].str_short(False) if body.out_tree.num_nodes == 1 else body.out_tree
+        what = f"scan body output must be a pair, got {got}."
+        raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)", instead="return carry, None")
     parts = pytree.treedef_children(body.out_tree)
     if len(parts) != 2:
-        raise ArgumentError(f"scan: f ({body.name}) must return a pair (carry, y), got {len(parts)} values")
-    _check_carry("scan", "f", carry_tree, avals, body, parts[0])
+        what = f"scan body output must be a pair, got {len(parts)} values."
+        raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)")
+    _check_carry("scan", "f", f, carry_tree, avals, body, parts[0])
     # What f returns as it was given is there already, and what it keeps of the carry is a constant.
     start = [_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)]
     kept = _kept(body, count)
