@@ -1,5 +1,8 @@
 """What the Python array API standard asks of a namespace, beside what NumPy has as well."""
 
+import importlib
+import inspect
+
 import jax
 import numpy as np
 import pytest
@@ -49,3 +52,20 @@ def test_numbers_as_arguments():
     assert jnp.searchsorted(jnp.arange(5), 2.5) == 3
     for args in [(np.float32, 1.0), (1, np.int8), (True, 1j), (np.int16, 2, 3.0), (2, 3)]:
         assert jnp.result_type(*args) == jax.numpy.result_type(*args), args
+
+
+@pytest.mark.parametrize("space", ["numpy", "numpy.linalg", "numpy.fft"])
+def test_names_and_keywords(space):
+    """Every function that jax has is there, and takes its arguments by the same names."""
+    theirs, mine = (importlib.import_module(f"{library}.{space}") for library in ("jax", "phlox"))
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for name in dir(theirs):
+        function = getattr(theirs, name)
+        if name.startswith("_") or not callable(function):
+            continue
+        assert hasattr(mine, name), name
+        if isinstance(function, type) or name == "set_printoptions":  # NumPy's own, by position or by name
+            continue
+        wanted = {p.name for p in inspect.signature(function).parameters.values() if p.kind in by_name}
+        missing = wanted - set(inspect.signature(getattr(mine, name)).parameters)
+        assert not missing, f"{name}: {missing}"
