@@ -195,7 +195,9 @@ def _from_list(x: Any, dtype: Any) -> Any:
     for leaf, aval in zip(leaves, avals, strict=True):
         if leaf is None:
             raise ArgumentError(
-                "None is not a valid value for jnp.array: an element is None", instead="phlox.numpy.nan, or 0", value=leaf
+                "None is not a valid value for jnp.array: an element is None",
+                instead="phlox.numpy.nan, or 0",
+                value=leaf,
             )
         if aval is None:
             raise ArgumentError(

@@ -98,7 +98,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     if ord == 1:
         return sum(abs(x), axis, keepdims=keepdims)
     if isinstance(ord, str):
-        raise OptionError(f"norm: Invalid order {ord!r} for vector norm.", instead="a number, for example phlox.numpy.inf")
+        raise OptionError(f"norm: Invalid order {ord!r} for vector norm.", instead="a number such as phlox.numpy.inf")
     return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 
