@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "new-primitive.md"
 USE = """
@@ -21,8 +19,6 @@ assert phlox.vmap(phlox.grad(lax.cube))(phlox.numpy.array([1.0, 2.0])).tolist() 
 
 def test_the_page_can_be_followed(tmp_path):
     core = Path("packages/core")
-    if not (REPOSITORY / core / "tests/unit/test_registry.py").exists():
-        pytest.skip("the tests of packages are not in the sandbox of this test")
     shutil.copytree(REPOSITORY / core, tmp_path / core, ignore=shutil.ignore_patterns("__pycache__", "conformance"))
     for name in ("conftest.py", "pytest.ini"):
         shutil.copy(REPOSITORY / name, tmp_path)
