@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from ._ops.indexing import GatherScatterMode
 from ._ops.reduce import highest, lowest
 from ._trace.trace import Tracer
 from .numpy._promote import check
+
+if TYPE_CHECKING:
+    from ._api.out_sharding import OutSharding
+    from .typing import Array, ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
@@ -59,15 +63,15 @@ def _segments(
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of the rows of each segment (as ``jax.ops.segment_sum``).
 
     Args:
@@ -88,15 +92,15 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The product of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_prod``).
 
     >>> import phlox
@@ -108,15 +112,15 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The largest of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_max``).
 
     >>> import phlox
@@ -128,15 +132,15 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The smallest of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_min``).
 
     >>> import phlox

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base import pytree
 from .._base.errors import DerivativeError, TreeError, UnexpectedTracerError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
+from .._base.wrapping import P, R
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import Primitive, current_trace
@@ -27,6 +28,12 @@ from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, shown
 
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec, Self, TypeVar, overload
+
+    Q = ParamSpec("Q")
+    S = TypeVar("S")
+
 #: traces that do at once what does not touch their values
 _PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
 
@@ -39,12 +46,10 @@ def _concerned(leaves: Sequence[Any]) -> Any:
     return trace
 
 
-class _Custom(Decorated):
+class _Custom(Decorated[P, R]):
     """What both kinds share: the function, and which of its arguments are not differentiated."""
 
-    def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         super().__init__(fun)
         names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
         numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
@@ -89,18 +94,18 @@ class _Custom(Decorated):
     #: "custom_jvp" or "custom_vjp"
     kind: str
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         outer = current_trace.get()
         if runs_at_once(outer, args, kwargs):
             return self._at_once(args, kwargs)
-        args = self._fixed(positional(self.fun, args, kwargs, self.kind))
+        args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten(tuple(self._split(args)[1]))
         trace = _concerned(leaves)
         if trace is not outer or isinstance(trace, JVPTrace):
             token = current_trace.set(trace)
             try:
                 if not isinstance(trace, JVPTrace):
-                    return self(*args)
+                    return self(*args)  # type: ignore[call-arg]
                 if self._skips_the_function():
                     return self._differentiated(args, leaves, in_tree)
             except UnexpectedTracerError as error:
@@ -131,6 +136,13 @@ class _Custom(Decorated):
         """The flat result of the call as one operation, of the function's trace."""
         raise NotImplementedError
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self: _Custom[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -145,7 +157,7 @@ def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts
     return trace.by_rule(primitive, [trace.split(x) for x in args], params)
 
 
-class custom_jvp(_Custom):
+class custom_jvp(_Custom[P, R]):
     """A function whose forward derivative you write yourself.
 
     Args:
@@ -188,7 +200,7 @@ class custom_jvp(_Custom):
             raise DerivativeError("defjvps: rules for single arguments, but some of them are not differentiated")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            out = self(*primals)
+            out = self(*primals)  # type: ignore[call-arg]
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
             if not parts:
                 return out, pytree.tree_map(lambda x: instantiate(Zero(typeof(x).tangent())), out)
@@ -196,7 +208,7 @@ class custom_jvp(_Custom):
 
         self.defjvp(jvp)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise no_rule(self.fun, self.kind, "JVP", "defjvp(rule)")
         return super().__call__(*args, **kwargs)
@@ -251,7 +263,7 @@ def _without_derivative(tree: Any) -> Any:
     return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
 
 
-class custom_vjp(_Custom):
+class custom_vjp(_Custom[P, R]):
     """A function whose reverse derivative you write yourself.
 
     Args:
@@ -298,7 +310,7 @@ class custom_vjp(_Custom):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise no_rule(self.fun, self.kind, "VJP", "defvjp(fwd, bwd)")
         return super().__call__(*args, **kwargs)

@@ -17,7 +17,7 @@ from .decorated import Decorated, no_rule, positional
 from .staged import Staged, operands_of, paths
 
 
-class custom_vmap(Decorated):
+class custom_vmap(Decorated[..., Any]):
     """A function whose batches you compute yourself.
 
     Args:

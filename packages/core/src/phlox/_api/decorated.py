@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic
 
 from .._base.errors import ArgumentError, DerivativeError, UndefinedRuleError
-from .._base.wrapping import wraps
+from .._base.wrapping import P, R, wraps
 from . import arguments
 
 
-class Decorated:
+class Decorated(Generic[P, R]):
     """A function with rules of its own.
 
     Decorators may stand on one another; a method by which a rule is stated (`defjvp`, `def_vmap` and so on) is also
@@ -20,11 +20,11 @@ class Decorated:
 
     fun: Callable[..., Any]
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[P, R]):
         wraps(fun)(self)
         self.fun = fun
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:

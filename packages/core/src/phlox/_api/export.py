@@ -215,7 +215,7 @@ def _canonical(platform: str) -> str:
 
 
 def export(
-    fun_jit: Wrapped,
+    fun_jit: Wrapped[..., Any],
     *,
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
@@ -256,7 +256,11 @@ def export(
 
 
 def _export(
-    fun_jit: Wrapped, args: Any, kwargs: Any, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+    fun_jit: Wrapped[..., Any],
+    args: Any,
+    kwargs: Any,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     traced = fun_jit.trace(*args, **kwargs)
     program, used = prune(_with_constants(traced.jaxpr))

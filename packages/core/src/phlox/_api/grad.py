@@ -10,7 +10,7 @@ import numpy as np
 from .._base import pytree
 from .._base.errors import ArgumentError, DerivativeError
 from .._base.pytree import flatten
-from .._base.wrapping import wraps
+from .._base.wrapping import P, R, wraps
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ops.shape import converted, reshape
@@ -111,13 +111,13 @@ def _check_output(function: str, fun: Any, avals: Sequence[Any], holomorphic: bo
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., tuple[Any, Any]]:
+) -> Callable[P, tuple[R, Any]]:
     """Like `grad`, but the function returned gives (value, gradient) in one evaluation.
 
     With `has_aux`: ((value, aux), gradient).
@@ -157,13 +157,13 @@ def _value_and_grad(
 
 
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The gradient of `fun`, as a function of the same arguments (reverse mode).
 
     Args:
@@ -263,8 +263,8 @@ def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian of `fun`, column by column (forward mode): good for few inputs and many outputs.
 
     For a result of shape s and an argument of shape t the Jacobian has shape s + t; pytrees give a tree of results
@@ -303,12 +303,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian of `fun`, row by row (reverse mode): good for many inputs and few outputs.
 
     Shapes as for `jacfwd`.
@@ -347,8 +347,8 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The matrix of second derivatives of `fun`: the Jacobian (forward) of the Jacobian (reverse).
 
     >>> import phlox.numpy as jnp

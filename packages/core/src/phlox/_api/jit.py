@@ -40,7 +40,12 @@ from .stage_out import ShapeDtypeStruct, as_ref, as_struct, described, key_of, l
 from .threaded import Threaded
 
 if TYPE_CHECKING:
+    from typing import Never, Unpack, overload
+
+    from .._base.wrapping import P, R
     from . import stages
+    from .options import JitOptions
+    from .stages import Jitted
 
 
 class Traced(NamedTuple):
@@ -220,7 +225,7 @@ class JitFunction:
             return Ref
         aval = typeof_value(x)
         if aval is None or type(x) is ShapeDtypeStruct:
-            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics), values=True)
+            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics), values=True)
         return aval
 
     @property
@@ -270,11 +275,10 @@ class JitFunction:
 
     def _names(self, args: Sequence[Any], kwargs: dict[str, Any], statics: Any) -> list[str]:
         """The user's names of the dynamic leaves."""
-        return arguments.leaf_names(self.fun, args, kwargs, _positions(statics))
+        return arguments.leaf_names(self.fun, args, kwargs, arguments.positions(statics))
 
     def _names_in(self, in_tree: PyTreeDef, statics: Any) -> list[str]:
-        args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
-        return self._names(args, kwargs, statics)
+        return self._names(*in_tree.unflatten(range(in_tree.num_leaves)), statics)
 
     # -- tracing and compiling
 
@@ -358,7 +362,7 @@ class JitFunction:
         kept = [i for i in range(len(keys)) if used[offset + i]]
         kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        donated = donation.leaves(self.options, args, kwargs, _positions(statics))
+        donated = donation.leaves(self.options, args, kwargs, arguments.positions(statics))
         usable = donation.usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
         lowering = lower(
             jaxpr.replace(invars=invars),
@@ -388,7 +392,7 @@ class JitFunction:
         mine = references.places(leaves)
         if mine or (in_tree, statics, mine) in self._store.threads:
             return self._thread(in_tree, statics, mine).run(leaves)
-        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics))
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefsError:
@@ -416,7 +420,7 @@ class JitFunction:
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
         leaves = [as_struct(x) for x in leaves]
-        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, _positions(statics))
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
         return Prepared(args, kwargs, statics, in_tree, [key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
@@ -444,7 +448,7 @@ class JitFunction:
     def _traced(self, made: Prepared) -> stages.Traced:
         avals = made.avals
         traced = self._trace(made.args, made.kwargs, made.statics, made.in_tree, avals)
-        donated = donation.leaves(self.options, made.args, made.kwargs, _positions(made.statics))
+        donated = donation.leaves(self.options, made.args, made.kwargs, arguments.positions(made.statics))
         stages = _stages()
         asked, out_avals = self._options.out_shardings, traced.closed.out_avals
         names = functools.partial(self._names_in, made.in_tree, made.statics)
@@ -497,11 +501,6 @@ def _stages() -> Any:
     return stages
 
 
-def _positions(statics: Any) -> set[int]:
-    """The positions of static arguments."""
-    return {where for where, _, _ in statics if isinstance(where, int)}
-
-
 class _PureFunction(JitFunction):
     """The pure function that stands for one with references: those it still finds are an affair of its maker."""
 
@@ -516,6 +515,16 @@ def _typed(traced: Traced) -> Any:
 
 def _result_paths(result: Any) -> list[str]:
     return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def jit(fun: Never, /, **options: Unpack[JitOptions]) -> Any: ...  # what mypy takes for functools.partial(jit, …)
+    @overload
+    def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+    @overload
+    def jit(fun: None = None, /, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
 def jit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base import pytree
 from .._base.errors import ArgumentError, CompilerOptionError, OptionError
@@ -14,6 +14,25 @@ from .._xla.sharding import Sharding
 from .meshes import named
 
 CompilerOptions = dict[str, str | bool | int | float]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypedDict
+
+    class JitOptions(TypedDict, total=False):
+        """The options of `jit`, for its two forms."""
+
+        in_shardings: Any
+        out_shardings: Any
+        static_argnums: int | Iterable[int] | None
+        static_argnames: str | Iterable[str] | None
+        donate_argnums: int | Iterable[int] | None
+        donate_argnames: str | Iterable[str] | None
+        keep_unused: bool
+        device: Device | None
+        backend: str | None
+        inline: bool
+        compiler_options: CompilerOptions | None
 
 
 class Prefix(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .._base.errors import ArgumentError, OptionError
 from .._base.wrapping import wraps
@@ -16,6 +16,10 @@ from .._trace.trace import typeof
 from .._xla.mesh import AxisType, PartitionSpec, axes_of
 from .._xla.sharding import NamedSharding
 from .meshes import current_mesh, named, reshard
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: what functions take as `out_sharding`
+OutSharding = NamedSharding | PartitionSpec | None
 
 
 def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | None:
@@ -70,12 +74,13 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
     return reshard(x, where)
 
 
-def takes_out_sharding(function: Callable[..., Any]) -> Any:
-    """`function` with one more keyword, `out_sharding`, for its result. See `lay_out`.
+def takes_out_sharding(function: F) -> F:
+    """`function`, which states a keyword `out_sharding` and does not read it, with that keyword obeyed. See `lay_out`.
 
-    >>> import inspect
-    >>> str(inspect.signature(takes_out_sharding(lambda x: x)))
-    '(x, *, out_sharding=None)'
+    >>> mesh = phlox.make_mesh((1,), ("x",))
+    >>> twice = takes_out_sharding(lambda x, *, out_sharding=None: 2 * x)
+    >>> twice(jnp.ones(2), out_sharding=phlox.NamedSharding(mesh, phlox.P("x"))).sharding.spec
+    P('x',)
     """
 
     @wraps(function)
@@ -86,14 +91,9 @@ def takes_out_sharding(function: Callable[..., Any]) -> Any:
         where = checked_out_sharding(function.__name__, out_sharding)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 
-    signature = inspect.signature(function)
-    own = list(signature.parameters.values())
-    rest = [own.pop()] if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD else []
-    option = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
-    laid_out.__signature__ = signature.replace(parameters=[*own, option, *rest])  # type: ignore[attr-defined]
     laid_out.__doc__ = (
         inspect.cleandoc(function.__doc__ or "")
         + "\n\nWith `out_sharding`, a `NamedSharding` or a `PartitionSpec` of the mesh of the context, the result is"
         "\nlaid out over that mesh.\n"
     )
-    return laid_out
+    return cast(F, laid_out)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base import pytree
 from .._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionError
 from .._base.pytree import flatten
-from .._base.wrapping import wraps
+from .._base.wrapping import P, R, wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ops import spmd
 from .._ops.call import axes_used
@@ -33,11 +33,14 @@ from .jit import JitFunction
 from .options import Options, Prefix
 from .vmap import check_axes, flat_axes
 
+if TYPE_CHECKING:
+    from .stages import Wrapped
+
 _NO_NAME = "pmap"  # the axis of a pmap that no collective refers to
 
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     axis_name: AxisName | None = None,
     *,
     in_axes: Any = 0,
@@ -47,7 +50,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
-) -> Callable[..., Any]:
+) -> Wrapped[P, R]:
     """Runs `fun` on several devices at once, on slices of its arguments along their mapped axis.
 
     Args:
@@ -140,7 +143,7 @@ def pmap(
 
     mapped.trace = lambda *args, **kwargs: jitted(args, kwargs).trace(*args, **kwargs)  # type: ignore[attr-defined]
     mapped.lower = lambda *args, **kwargs: jitted(args, kwargs).lower(*args, **kwargs)  # type: ignore[attr-defined]
-    return mapped
+    return mapped  # type: ignore[return-value]
 
 
 def _axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:

@@ -9,7 +9,7 @@ from typing import Any
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError
 from .._base.pytree import flatten
-from .._base.wrapping import wraps
+from .._base.wrapping import P, R, wraps
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import Var, only
 from .._ir.primitive import Primitive, current_trace
@@ -30,13 +30,13 @@ from .staged import operands_of, staged
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """`fun`, but its derivative keeps the arguments alone and computes the values between again when it needs them.
 
     Less memory for more time: apply it to the layers of a deep network.

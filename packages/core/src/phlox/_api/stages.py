@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
 
 from .._base import pytree
 from .._base.errors import (
@@ -30,6 +30,9 @@ from .._xla.program import Lowering
 from .options import CompilerOptions, Prefix, as_overrides
 from .stage_out import laid_out, struct_of
 
+if TYPE_CHECKING:
+    from .caches import Stats
+
 
 @dataclasses.dataclass(frozen=True)
 class ArgInfo:
@@ -53,18 +56,54 @@ class ArgInfo:
         return self._aval.dtype
 
 
-@runtime_checkable
-class Wrapped(Protocol):
-    """What `jit` returns: a function that can be called, traced and lowered."""
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
+S = TypeVar("S")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+
+@runtime_checkable
+class Wrapped(Protocol[P, R]):
+    """What can be called as the function it was made of, traced and lowered: what `jit` and `pmap` return."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs the function, compiled for these arguments."""
+        ...
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function as a program, for arguments like these."""
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program as the compiler's input: ``trace(*args, **kwargs).lower()``."""
+
+
+class Jitted(Wrapped[P, R], Protocol[P, R]):
+    """What `jit` returns, for those who read types: it is a plain function with these methods.
+
+    Those that only look at the function take a `ShapeDtypeStruct` where the function takes an array.
+    """
+
+    __name__: str
+
+    @property
+    def __wrapped__(self) -> Callable[P, R]:
+        """The function itself."""
+        ...
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the result; see `phlox.eval_shape`."""
+
+    def stats(self) -> Stats:
+        """How many programs were traced and compiled, how long that took, and how often they ran."""
+        ...
+
+    def clear_cache(self) -> None:
+        """Forgets what was traced and compiled for this function."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
+    @overload
+    def __get__(self: Jitted[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
 
 
 class Call:

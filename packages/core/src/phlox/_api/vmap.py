@@ -9,7 +9,7 @@ from .._base import pytree
 from .._base.errors import ArgumentError, AxisError, AxisSizeError, OptionError
 from .._base.pytree import PyTreeDef, flatten, is_none
 from .._base.source import Wrapper, within
-from .._base.wrapping import wraps
+from .._base.wrapping import P, R, wraps
 from .._ir.avals import typeof_value
 from .._trace.axes import AxisName
 from .._trace.leaks import no_leaks
@@ -27,14 +27,14 @@ _VMAP = Wrapper("vmap")
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Axes = 0,
     out_axes: Axes = 0,
     axis_name: AxisName | None = None,
     axis_size: int | None = None,
     spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Makes a function of batches out of a function of one example.
 
     Args:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: parameters and result of a function, which what is made of it has too
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: what functions have that are compiled; it is not true of others that are made from them
 COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")

@@ -18,7 +18,12 @@ from .._xla.text import Function, Value, ints
 from .shape import convert, transpose
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from .algorithms import Algorithm
+
+    #: what users give as a precision
+    PrecisionLike: TypeAlias = "str | Precision | tuple[str, str] | tuple[Precision, Precision] | Algorithm | None"
 
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]

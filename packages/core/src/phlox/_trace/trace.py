@@ -11,7 +11,7 @@ import operator
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from .._base import errors, source
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, typeof_value
 from .._ir.primitive import Primitive, current_trace
+
+if TYPE_CHECKING:
+    from .operators import Operators
+else:
+    Operators = object
 
 _T = TypeVar("_T")
 #: Where traces that have ended are noted, while somebody looks for their tracers; see `leaks.py`.
@@ -91,7 +96,7 @@ def recorder() -> Any:
     return None if trace is None else trace.recorder()
 
 
-class ArrayLike:
+class ArrayLike(Operators):
     """What concrete arrays and tracers share: a type. Operators and methods are installed by `phlox.numpy`."""
 
     __slots__ = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +27,18 @@ from ._structural import (
     starts_along,
 )
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from .._xla.sharding import Sharding
+    from ..typing import Array, ArrayLike, DTypeLike, Shape
+
 # --- constants ------------------------------------------------------------------------------------------
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None
+) -> Array:
     """An array of `shape` with one value everywhere; a Python number without `dtype` stays weakly typed (as
     ``numpy.full``).
 
@@ -48,7 +56,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     return jnp.asarray(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), device=sharding)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+def full_like(
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    sharding: Sharding | None = None,
+) -> Array:
     """`full` with the shape and dtype of `x`, unless told otherwise (as ``numpy.full_like``).
 
     >>> full_like(np.ones(2, np.float32), 3)
@@ -65,7 +79,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
 
 
 @takes_out_sharding
-def empty(shape: Any, dtype: Any) -> Any:
+def empty(shape: Shape, dtype: DTypeLike | None, *, out_sharding: OutSharding = None) -> Any:
     """An array of `shape` whose values do not matter; they are zeros (as ``numpy.empty``).
 
     >>> empty((2,), "int8").dtype
@@ -97,7 +111,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return jnp.broadcast_shapes(*shapes)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with axes of length 1 in front until it has at least `rank` axes (as ``jax.lax.broadcast_to_rank``).
 
     >>> broadcast_to_rank(np.ones(3), 3).shape
@@ -111,7 +125,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, rank)))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """`operand` with the axes from `start_dimension` to before `stop_dimension` made one (StableHLO's ``reshape``).
 
     >>> collapse(np.ones((2, 3, 4)), 1).shape
@@ -128,7 +142,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 # --- one index along an axis ----------------------------------------------------------------------------
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The part of `operand` at `index`, a Python integer, along `axis` (StableHLO's ``slice``).
 
     >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1)
@@ -147,8 +161,8 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "allow_negative_indices"))
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
     """The part of `operand` at a computed `index` along `axis`; indices outside are moved to the edge (StableHLO's
     ``dynamic_slice``).
 
@@ -163,8 +177,8 @@ def dynamic_index_in_dim(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """`operand` with `update` written from `start_index` on along `axis` (StableHLO's ``dynamic_update_slice``).
 
     >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
@@ -179,8 +193,8 @@ def dynamic_update_slice_in_dim(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """`operand` with `update` (which lacks `axis`, or has it) written at `index` along `axis` (StableHLO's
     ``dynamic_update_slice``).
 
@@ -199,7 +213,7 @@ def dynamic_update_index_in_dim(
 # --- products and order ---------------------------------------------------------------------------------
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Matrix products of the last two axes; the axes in front must be the same (StableHLO's ``dot_general``).
 
     >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
@@ -213,7 +227,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     return dot_general(lhs, rhs, (((left.ndim - 1,), (right.ndim - 2,)), (front, front)), precision)
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` largest elements along `axis`, largest first, and where they are; equal ones in order of their place
     (CHLO's ``top_k``).
 
@@ -247,7 +261,7 @@ def _approximate(
 
 
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
@@ -271,7 +285,7 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from ..numpy._linear import _precision
 from ..numpy._promote import check, check_one, integer, type_of
 from ..numpy._shapes import moveaxis
 from ._structural import dot_general
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
@@ -102,8 +107,8 @@ def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
     padding: Padding,
     lhs_dilation: Ints | None = None,
@@ -111,10 +116,10 @@ def conv_general_dilated(
     dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Convolution of any rank, in the sense of neural networks: the kernel is not reversed (StableHLO convolution).
 
     Args:
@@ -180,8 +185,13 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any, rhs: Any, window_strides: Ints, padding: str, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Ints,
+    padding: str,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv_general_dilated` of arrays whose axes stand in the usual order, without dilation (StableHLO's
     ``convolution``).
 
@@ -195,15 +205,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
     padding: Padding,
     lhs_dilation: Ints | None,
     rhs_dilation: Ints | None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv_general_dilated` of arrays whose axes stand in the usual order (StableHLO's ``convolution``).
 
     >>> from phlox import lax
@@ -244,17 +254,17 @@ _CHANNELS_LAST[5] = ("NHWDC", "HWDIO", "NHWDC")
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Ints,
     padding: Padding,
     rhs_dilation: Ints | None = None,
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """A convolution with fractional strides, which makes the spatial axes `strides` times longer (StableHLO's
     ``convolution``).
 
@@ -306,16 +316,16 @@ def conv_transpose(
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Ints,
     window_strides: Ints,
     padding: Padding,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
     dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """What a kernel of `filter_shape` would see at each of its places, as features: (features of `lhs`, its window)
     (StableHLO's ``convolution``).
 
@@ -343,22 +353,22 @@ def conv_general_dilated_patches(
         rhs_dilation,
         numbers,
         features,
-        precision=None if precision is None else (precision, "default"),
+        precision=None if precision is None else (precision, "default"),  # type: ignore[arg-type]
         preferred_element_type=preferred_element_type,
     )
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
     padding: Padding,
     filter_shape: Ints,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
     dimension_numbers: Any = None,
-    precision: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+) -> Array:
     """A convolution with a kernel of its own at each place of the output (a locally connected layer) (StableHLO's
     ``dot_general``).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, UnsupportedError
@@ -13,6 +13,9 @@ from .._ir.primitive import Primitive
 from .._ops import elementwise as e, logic
 from .._ops.families import literal, same_dtype
 from ..numpy._promote import check, check_one, integer, to_dtype, type_of
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
 #: What the compiler's operations are called where that is not JAX's name; comparisons and squares are cases of others.
 _OPERATIONS = {
@@ -47,7 +50,7 @@ def _mirrored(name: str) -> str:
 
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
-    def function(x: Any) -> Any:
+    def function(x: ArrayLike) -> Array:
         return primitive.bind(*check(name, x))
 
     return _named(function, name, f"{what}, elementwise ({_mirrored(name)}).", example, result)
@@ -82,7 +85,7 @@ class AccuracyMode(enum.Enum):
 
 
 def _accurate(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
-    def function(x: Any, *, accuracy: AccuracyMode | None = None) -> Any:
+    def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
         if accuracy is not None and not isinstance(accuracy, AccuracyMode):
             raise UnsupportedError(
                 f"{name}: accuracy={accuracy!r}: compilers for CPUs and GPUs ignore tolerances, so none is promised",
@@ -95,7 +98,7 @@ def _accurate(primitive: Primitive, name: str, what: str, example: str, result: 
 
 
 def _binary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
-    def function(x: Any, y: Any) -> Any:
+    def function(x: ArrayLike, y: ArrayLike) -> Array:
         return primitive.bind(*check(name, x, y))
 
     note = "Both must have one dtype; shapes must agree, or one of them have no axes"
@@ -173,7 +176,7 @@ min = _binary(e.min_, "min", "The smaller one, or nan", "1.0, 2.0", _f("1."))
 ne = _binary(logic.ne, "ne", "Where x != y", "1.0, 1.0", _F)
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next number after x1 towards x2, elementwise (as ``numpy.nextafter``). Both must have one dtype; shapes must
     agree.
 
@@ -195,7 +198,7 @@ shift_right_logical = _binary(
 sub = _binary(e.sub, "sub", "x - y", "3.0, 1.0", _f("2."))
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """x * y, elementwise (StableHLO's ``multiply``). Both must have one dtype; with `out_dtype` they are converted to
     that one first.
 
@@ -210,7 +213,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return e.mul(x, y)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of x * y, elementwise, of integers of one dtype (as ``jax.lax.mulhi``).
 
     >>> mulhi(np.int32(1 << 30), np.int32(8))
@@ -219,7 +222,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return logic.mulhi(*check("mulhi", x, y))
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to the power of the Python integer `y`, by repeated multiplication (as ``numpy.power``).
 
     >>> integer_pow(2.0, 3)
@@ -234,7 +237,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return e.integer_pow(x, y=power)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """Complex conjugate, elementwise; real arrays become complex (as ``numpy.conj``).
 
     >>> conj(1j)
@@ -244,7 +247,7 @@ def conj(x: Any) -> Any:
     return e.conj(x if dtypes.kind(type_of(x).dtype) == "c" else e.complex_(x, literal(x, 0)))
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x, elementwise (as ``numpy.reciprocal``).
 
     >>> reciprocal(4.0)
@@ -253,7 +256,7 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """`x` with values below `min` raised to it and values above `max` lowered to it (StableHLO clamp).
 
     The bounds have the shape of `x`, or no axes.
@@ -264,7 +267,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     return logic.clamp(*check("clamp", min, x, max))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred`, else `on_false`; the two have one shape and dtype, `pred` that shape or none (StableHLO's
     ``select``).
 
@@ -275,7 +278,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return logic.select_n(pred, on_false, on_true)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Case number `which`, elementwise; `which` is bool (two cases) or an integer (StableHLO's ``select``).
 
     >>> select_n(False, 1.0, 2.0)

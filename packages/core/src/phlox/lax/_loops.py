@@ -213,7 +213,12 @@ def _as_type(x: Any, aval: ShapedArray) -> Any:
 
 @user_call
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Carry], Carry], init_val: Carry, *, unroll: Any = None
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Carry], Carry],
+    init_val: Carry,
+    *,
+    unroll: int | bool | None = None,
 ) -> Carry:
     """``for i in range(lower, upper): val = body_fun(i, val)``, as a loop of the program (StableHLO's ``while``).
 

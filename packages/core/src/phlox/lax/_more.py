@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from ..numpy._promote import canonical_axis, check, check_one, integer, type_of
 from ..numpy._shapes import as_shape
 from ._structural import broadcast_in_dim, gather
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key
+
 # --- rounding -------------------------------------------------------------------------------------------
 
 
@@ -36,7 +40,7 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number, elementwise (StableHLO round_nearest_afz, round_nearest_even).
 
     >>> from phlox import lax
@@ -49,7 +53,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 # --- pieces and copies ----------------------------------------------------------------------------------
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """`operand` cut into pieces of these lengths along an axis (as ``numpy.split``).
 
     >>> split(np.arange(3), (1, 2))
@@ -61,7 +65,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return slicing.split(operand, sizes=tuple(integer("split", "sizes", n) for n in sizes), axis=at)
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """Arrays of one shape and dtype along a new axis (as ``numpy.stack``).
 
     >>> stack([np.arange(2), np.arange(2)], 1).shape
@@ -85,7 +89,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 
 
 @jit(inline=True, static_argnames="axis")
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
     """The parts of `x` along an axis, which they lack (as ``numpy.unstack``).
 
     >>> unstack(np.arange(2))
@@ -99,7 +103,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(ops.squeeze(part, dimensions=(at,)) for part in split(x, (1,) * aval.shape[at], at))
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """`operand` repeated so often along each of its axes (as ``numpy.tile``).
 
     >>> tile(np.arange(2), (2,))
@@ -112,7 +116,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return jnp.tile(operand, tuple(reps))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` repeated to the shape of another array, as in NumPy (as ``jax.lax.broadcast_like``).
 
     >>> broadcast_like(np.arange(2), np.zeros((2, 2))).shape
@@ -140,15 +144,15 @@ def shape_as_value(shape: Sequence[int]) -> Any:
 
 def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[..., Any]:
     def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
-    ) -> Any:
+        mode: str | GatherScatterMode | None = None,
+    ) -> Array:
         operand, scatter_indices, updates = check(name, operand, scatter_indices, updates)
         return primitive(
             operand,
@@ -189,16 +193,16 @@ scatter_max = _scatter(
 
 @user_call
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`operand` with `func`, a function of one element, applied at computed places: as often as a place occurs
     (StableHLO's ``scatter``).
 
@@ -227,7 +231,7 @@ def scatter_apply(
     )
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """The parts of `src` at computed indices along `axes`: a vector of indices for each of them, which wrap around
     (StableHLO's ``gather``).
 
@@ -254,12 +258,12 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 
 
 def rng_bit_generator(
-    key: Any,
+    key: Key,
     shape: Sequence[int],
-    dtype: Any = np.uint32,
+    dtype: DTypeLike | None = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> tuple[Any, Any]:
     """Random bits made by the compiler, and the key for the next ones (StableHLO rng_bit_generator).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from .._ir import dtypes
 from .._ops import collectives as ops
 from .._trace import axes as _axes
 from ..numpy._promote import check, to_dtype, type_of
+
+if TYPE_CHECKING:
+    from ..typing import Array
 
 AxisName = Any
 
@@ -54,7 +57,7 @@ def axis_size(axis_name: AxisName) -> int:
     return _axes.axis_size(axis_name if not isinstance(axis_name, list) else tuple(axis_name))
 
 
-def axis_index(axis_name: AxisName) -> Any:
+def axis_index(axis_name: AxisName) -> Array:
     """The position of this example (or device) along a mapped axis, an int32; along several, counted row by row (as
     ``jax.lax.axis_index``).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from .._base.strictness import composed
 from .._ir import dtypes
 from ..numpy._promote import check, check_one, type_of
 from ._structural import dot_general
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
 
@@ -50,14 +55,14 @@ _ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 @jit(inline=True, static_argnames=("precision", "preferred_element_type", "out_sharding"))
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Rows of `lhs`, in groups, times a matrix for each group (as ``jax.lax.ragged_dot``).
 
     Args:
@@ -78,15 +83,15 @@ def ragged_dot(
 
 @composed
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """`dot_general` in which an axis of `lhs` is cut into groups of different lengths (as
     ``jax.lax.ragged_dot_general``).
 
@@ -152,7 +157,7 @@ def ragged_dot_general(
             f"{before} of lhs, then the number of groups",
             shapes=[groups.shape],
         )
-    options = {"precision": precision, "preferred_element_type": preferred_element_type}
+    options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
     if ragged in lb:
         out = dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
         return lay_out(function, out, out_sharding)
@@ -205,13 +210,13 @@ def _masked(lhs: Any, sizes: Any, ragged: int, before: Ints) -> Any:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Any:
     """The product of arrays that are stored with fewer bits, each with scales for its blocks, computed in bfloat16 (as
     ``jax.lax.scaled_dot``).

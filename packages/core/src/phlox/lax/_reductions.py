@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from .._trace.trace import Tracer
 from ..numpy._promote import check_one, integer, type_of
 from . import _elementwise as words
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike
+
 Ints = Sequence[int]
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """`operand` rounded to floats with so many bits of exponent and mantissa; its dtype stays (StableHLO's
     ``reduce_precision``).
 
@@ -114,7 +118,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Ints,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Any:
     """Combines the elements along axes with a function of the user's (StableHLO reduce).
 

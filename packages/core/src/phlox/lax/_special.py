@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._ops import incomplete, special
 from .._ops.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
 from ..numpy._promote import check, type_of
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
-def bessel_i0e(x: Any) -> Any:
+
+def bessel_i0e(x: ArrayLike) -> Array:
     """``exp(-abs(x))`` times the modified Bessel function of order 0, elementwise (as ``scipy.special.i0e``).
 
     >>> round(float(bessel_i0e(0.0)), 3)
@@ -18,7 +21,7 @@ def bessel_i0e(x: Any) -> Any:
     return special.bessel_i0e(*check("bessel_i0e", x))
 
 
-def bessel_i1e(x: Any) -> Any:
+def bessel_i1e(x: ArrayLike) -> Array:
     """``exp(-abs(x))`` times the modified Bessel function of order 1, elementwise (as ``scipy.special.i1e``).
 
     >>> round(float(bessel_i1e(0.0)), 3)
@@ -27,7 +30,7 @@ def bessel_i1e(x: Any) -> Any:
     return special.bessel_i1e(*check("bessel_i1e", x))
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of `lgamma`, elementwise (CHLO's ``digamma``).
 
     >>> round(float(digamma(1.0)), 3)
@@ -36,7 +39,7 @@ def digamma(x: Any) -> Any:
     return special.digamma(*check("digamma", x))
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: ArrayLike) -> Array:
     """``log(abs(gamma(x)))``, elementwise (CHLO's ``lgamma``).
 
     >>> round(float(lgamma(3.0)), 3)
@@ -45,7 +48,7 @@ def lgamma(x: Any) -> Any:
     return special.lgamma(*check("lgamma", x))
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function, elementwise (as ``scipy.special.gammainc``).
 
     >>> igamma(1.0, 0.0)
@@ -54,7 +57,7 @@ def igamma(a: Any, x: Any) -> Any:
     return incomplete.igamma(*check("igamma", a, x))
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """``1 - igamma(a, x)``, elementwise (as ``scipy.special.gammaincc``).
 
     >>> igammac(1.0, 0.0)
@@ -63,7 +66,7 @@ def igammac(a: Any, x: Any) -> Any:
     return incomplete.igammac(*check("igammac", a, x))
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of ``igamma(a, x)`` by `a`, elementwise (as ``jax.lax.igamma_grad_a``).
 
     >>> igamma_grad_a(1.0, 0.0)
@@ -72,7 +75,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return incomplete.igamma_grad_a(*check("igamma_grad_a", a, x))
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `m` of digamma, elementwise (as ``scipy.special.polygamma``). It has a derivative by `x`
     alone.
 
@@ -82,7 +85,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return special.polygamma(*check("polygamma", m, x))
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz' zeta function, elementwise: the sum of ``(q + k)**-x`` over k = 0, 1, … (as ``scipy.special.zeta``).
 
     >>> round(float(zeta(2.0, 1.0)), 3)
@@ -91,7 +94,7 @@ def zeta(x: Any, q: Any) -> Any:
     return special.zeta(*check("zeta", x, q))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``). It has a derivative by `x`
     alone.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.devices import device_put
 from .._api.flat import user_call
@@ -23,6 +23,9 @@ from .._xla.sharding import NamedSharding, Sharding
 from ..numpy._promote import check, check_one
 from ._branches import choice
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 def optimization_barrier(operand: Any, /) -> Any:
     """A tree of arrays as it is (StableHLO's ``optimization_barrier``). In a compiled program, what reads the result
@@ -37,7 +40,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree.unflatten(barrier.optimization_barrier.bind(*check("optimization_barrier", *leaves)))
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: ArrayLike, /) -> Array:
     """`x` as a value of the program that is being traced, or as an array (as ``jax.lax.stage``).
 
     >>> stage(1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,22 +24,26 @@ from ..numpy._indexing import from_front
 from ..numpy._promote import canonical_axis, check, check_one, integer, promote_dtypes, several, to_dtype, type_of
 from ..numpy._shapes import as_shape
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
+
 Ints = Sequence[int]
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """`operand` with its elements converted (StableHLO convert). Complex to real drops the imaginary part.
 
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
     """
     wanted = dtypes.user_dtype(new_dtype)
-    operand = ops.own(ops.wrapped(check_one("convert_element_type", operand), wanted))
-    aval = operand.aval
-    return operand if aval.dtype == wanted and not aval.weak_type else ops.converted(operand, wanted, False)
+    x = ops.own(ops.wrapped(check_one("convert_element_type", operand), wanted))
+    return x if x.aval.dtype == wanted and not x.aval.weak_type else ops.converted(x, wanted, False)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as another dtype (StableHLO bitcast_convert); widths may change the last axis.
 
     >>> bitcast_convert_type(np.float32(1.0), "uint32")
@@ -50,7 +54,9 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def reshape(operand: Any, new_sizes: Ints, dimensions: Ints | None = None) -> Any:
+def reshape(
+    operand: ArrayLike, new_sizes: Ints, dimensions: Ints | None = None, *, out_sharding: OutSharding = None
+) -> Array:
     """`operand` with another shape (StableHLO reshape), its axes first put in the order `dimensions`.
 
     >>> reshape(np.arange(4), (2, 2)).shape
@@ -62,7 +68,7 @@ def reshape(operand: Any, new_sizes: Ints, dimensions: Ints | None = None) -> An
     return ops.reshape(operand, new_sizes=as_shape(new_sizes, "reshape"), dimensions=None)
 
 
-def transpose(operand: Any, permutation: Ints) -> Any:
+def transpose(operand: ArrayLike, permutation: Ints) -> Array:
     """`operand` with its axes in another order (StableHLO transpose).
 
     >>> transpose(np.ones((2, 3)), (1, 0)).shape
@@ -72,7 +78,7 @@ def transpose(operand: Any, permutation: Ints) -> Any:
 
 
 @takes_out_sharding
-def broadcast(operand: Any, sizes: Ints) -> Any:
+def broadcast(operand: ArrayLike, sizes: Ints, *, out_sharding: OutSharding = None) -> Array:
     """`operand` repeated along new axes in front, of these lengths (StableHLO's ``broadcast_in_dim``).
 
     >>> broadcast(1.0, (2,))
@@ -88,7 +94,9 @@ def broadcast(operand: Any, sizes: Ints) -> Any:
 
 
 @takes_out_sharding
-def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> Any:
+def broadcast_in_dim(
+    operand: ArrayLike, shape: Ints, broadcast_dimensions: Ints, *, out_sharding: OutSharding = None
+) -> Array:
     """`operand` with its axes at these places of `shape`, repeated along the others (StableHLO broadcast_in_dim).
 
     >>> broadcast_in_dim(np.arange(2), (2, 2), (0,))
@@ -102,7 +110,7 @@ def broadcast_in_dim(operand: Any, shape: Ints, broadcast_dimensions: Ints) -> A
     return ops.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
 
 
-def squeeze(array: Any, dimensions: Ints) -> Any:
+def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
     """`array` without these axes, which must have length one (as ``numpy.squeeze``).
 
     >>> squeeze(np.ones((1, 2)), (0,)).shape
@@ -113,7 +121,7 @@ def squeeze(array: Any, dimensions: Ints) -> Any:
     return ops.squeeze(array, dimensions=tuple(canonical_axis(i, rank, "squeeze") for i in dimensions))
 
 
-def expand_dims(array: Any, dimensions: Ints) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
     """`array` with new axes of length one at these places (as ``numpy.expand_dims``).
 
     >>> expand_dims(np.ones(2), (0,)).shape
@@ -124,7 +132,7 @@ def expand_dims(array: Any, dimensions: Ints) -> Any:
     return expand(array, tuple(dimensions))
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """Arrays of one dtype joined along an axis (StableHLO concatenate).
 
     >>> concatenate([np.zeros(1, np.float32), np.ones(1, np.float32)], 0)
@@ -136,7 +144,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     return ops.concatenate(*arrays, dimension=integer("concatenate", "dimension", dimension))
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """`operand` with (low, high, interior) padding for each axis; negative widths cut (StableHLO pad).
 
     >>> pad(np.ones(1, np.float32), np.float32(0), [(1, 0, 0)])
@@ -146,7 +154,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return ops.pad(operand, padding_value, padding_config=tuple(tuple(int(n) for n in row) for row in padding_config))
 
 
-def rev(operand: Any, dimensions: Ints) -> Any:
+def rev(operand: ArrayLike, dimensions: Ints) -> Array:
     """`operand` with the order along these axes reversed (StableHLO reverse).
 
     >>> rev(np.arange(3), (0,))
@@ -155,7 +163,7 @@ def rev(operand: Any, dimensions: Ints) -> Any:
     return ops.rev(*check("rev", operand), dimensions=tuple(int(i) for i in dimensions))
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, … size - 1 (StableHLO iota).
 
     >>> iota("int32", 3)
@@ -165,7 +173,7 @@ def iota(dtype: Any, size: int) -> Any:
 
 
 @takes_out_sharding
-def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_sharding: OutSharding = None) -> Array:
     """An array of `shape` that counts along one axis (StableHLO's ``iota``).
 
     >>> broadcasted_iota("int32", (2, 2), 1)
@@ -179,7 +187,7 @@ def broadcasted_iota(dtype: Any, shape: Ints, dimension: int) -> Any:
 # --- slices ---------------------------------------------------------------------------------------------
 
 
-def slice(operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None) -> Any:
+def slice(operand: ArrayLike, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None) -> Array:
     """The part of `operand` between two corners, in steps (StableHLO slice).
 
     >>> slice(np.arange(4), (1,), (3,))
@@ -194,7 +202,9 @@ def slice(operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints 
     )
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """`slice` along one axis; None means its ends (StableHLO's ``slice``).
 
     >>> slice_in_dim(np.arange(4), 1, 3)
@@ -238,8 +248,12 @@ def starts_along(function: str, rank: int, at: int, start: Any) -> list[Any]:
 
 
 def dynamic_slice(
-    operand: Any, start_indices: Any, slice_sizes: Ints, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Any:
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
+    slice_sizes: Ints,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """The part of `operand` of this size at a computed place, which is moved to fit (StableHLO dynamic_slice).
 
     Negative starts count from the end, unless `allow_negative_indices` (for all axes or each) is False: then they are
@@ -254,8 +268,8 @@ def dynamic_slice(
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """`dynamic_slice` along one axis (StableHLO's ``dynamic_slice``).
 
     >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
@@ -270,8 +284,12 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """`operand` with `update` written at a computed place (StableHLO dynamic_update_slice).
 
     >>> dynamic_update_slice(np.zeros(3, np.float32), np.ones(1, np.float32), (1,))
@@ -283,16 +301,16 @@ def dynamic_update_slice(
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: _indexing.GatherDimensionNumbers,
     slice_sizes: Ints,
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
-) -> Any:
+) -> Array:
     """Slices of `operand` at computed places (StableHLO gather). NumPy indexing is easier to use.
 
     >>> numbers = _indexing.GatherDimensionNumbers((), (0,), (0,))
@@ -315,7 +333,9 @@ def gather(
 # --- order, reductions ----------------------------------------------------------------------------------
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
     """An array in ascending order along an axis; a tuple of arrays is sorted by its first `num_keys` (StableHLO's
     ``sort``).
 
@@ -328,7 +348,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(outs) if isinstance(operand, tuple | list) else outs[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """`keys` in ascending order, and `values` in the same order (StableHLO's ``sort``).
 
     >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
@@ -337,7 +359,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return sort((keys, values), dimension, is_stable, 1)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The position of the first largest element along `axis` (as ``numpy.argmax``).
 
     >>> argmax(np.array([1, 3, 2]), 0, "int32")
@@ -347,7 +369,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _reduce.argmax(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The position of the first smallest element along `axis` (as ``numpy.argmin``).
 
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
@@ -358,7 +380,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 
 def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str) -> Any:
-    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axis=integer(primitive.name, "axis", axis), reverse=bool(reverse))
 
@@ -377,7 +399,7 @@ cummax = _cumulative(_running.cummax, "cummax", "maxima", "maximum.accumulate", 
 cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", "[1, 1, 1]")
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow (as
     ``numpy.logaddexp.accumulate``).
 
@@ -388,7 +410,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def _reduction(primitive: Any, name: str, what: str, example: str, result: str) -> Any:
-    def function(operand: Any, axes: Ints) -> Any:
+    def function(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
 
@@ -415,14 +437,14 @@ reduce_xor = _reduction(_reduce.reduce_xor, "reduce_xor", "The parity", "[1, 3]"
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general). Promotes dtypes.
 
     `dimension_numbers` is ((contracted of lhs, of rhs), (batch of lhs, of rhs)). Raises `ShapeError`
@@ -474,8 +496,14 @@ def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
 
 @takes_out_sharding
 def dot(
-    lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    dimension_numbers: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs` (as ``numpy.dot``). Promotes
     dtypes.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
 from .._base.source import warn
@@ -30,6 +30,9 @@ from .._ops.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve a
 from ..numpy._promote import check, check_one, promote_inexact, type_of
 from ..numpy._shapes import expand_dims, squeeze
 from ._polar import qdwh
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 __all__ = [
     "EigImplementation",
@@ -82,7 +85,7 @@ schur_p = _similar.schur
 triangular_solve_p = _tri.triangular_solve
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangle L with ``x = L Lᴴ``, for positive definite `x`; nan for others (as ``numpy.linalg.cholesky``).
 
     Args:
@@ -99,7 +102,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     return cholesky_p(_prepared("cholesky", x, symmetrize_input))
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangle R' with ``R'ᵀ R' = Rᵀ R + w wᵀ``, in quadratic time (as ``jax.lax.linalg.cholesky_update``).
 
     >>> import phlox.numpy as jnp
@@ -110,7 +113,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
 
 def symmetric_product(
-    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Any:
     """``alpha a aᵀ + beta c`` for symmetric `c` (as ``jax.lax.linalg.symmetric_product``).
 
@@ -126,14 +129,14 @@ def symmetric_product(
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> Any:
+) -> list[Array]:
     """Eigenvalues and eigenvectors of general square matrices, as complex numbers: ``[w, left, right]`` (as
     ``numpy.linalg.eig``).
 
@@ -160,7 +163,7 @@ def eig(
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
@@ -192,7 +195,7 @@ def eigh(
     return v, w
 
 
-def hessenberg(a: Any) -> Any:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Square matrices brought to Hessenberg form, and factors ``taus`` (LAPACK's ``gehrd``).
 
     What lies below the first subdiagonal of the result are Householder vectors; see `householder_product`.
@@ -204,7 +207,7 @@ def hessenberg(a: Any) -> Any:
     return hessenberg_p(*check("hessenberg", a))
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The product of Householder reflections, whose vectors are below the diagonal of `a`: its first columns (LAPACK's
     ``orgqr``).
 
@@ -216,7 +219,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return householder_product_p(*check("householder_product", a, taus))
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """``Q c`` (or ``c Q`` with ``left=False``) for the Q whose reflections `a` and `taus` hold, without making Q
     (LAPACK's ``ormqr``).
 
@@ -231,7 +234,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 @composed
-def lu(x: Any) -> list[Any]:
+def lu(x: ArrayLike) -> list[Any]:
     """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``
     (LAPACK's ``getrf``).
 
@@ -245,7 +248,7 @@ def lu(x: Any) -> list[Any]:
 
 
 @composed
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that exchanging i and ``pivots[i]``, one i after the other, amounts to (as
     ``jax.lax.linalg.lu_pivots_to_permutation``).
 
@@ -257,7 +260,9 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return lu_pivots_to_permutation_p(pivots, permutation_size=operator.index(permutation_size))
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+def qr(
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """Orthonormal columns times upper triangle: ``(q, r)`` with ``x = q r`` (as ``numpy.linalg.qr``).
 
     Args:
@@ -273,12 +278,12 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> Any:
+) -> tuple[Array, Array]:
     """Schur form and Schur vectors: ``[t, q]`` with ``x = q t qᴴ`` (LAPACK's ``gees``).
 
     t is an upper triangle; of real matrices with complex eigenvalues it has blocks of two rows on the diagonal.
@@ -297,13 +302,13 @@ def schur(
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """Singular values, descending, between orthonormal columns: ``(u, s, vh)`` with ``x = u diag(s) vh`` (as
     ``numpy.linalg.svd``).
 
@@ -328,15 +333,15 @@ def svd(
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a` (StableHLO's ``triangular_solve``).
 
     Args:
@@ -365,7 +370,7 @@ def triangular_solve(
     return squeeze(out, axis) if vectors else out
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> Any:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Hermitian matrices brought to tridiagonal form: ``[a, d, e, taus]`` (LAPACK's ``sytrd``).
 
     d is the diagonal, e the one next to it (below it with `lower`). What lies beyond in `a` are Householder vectors.
@@ -377,7 +382,9 @@ def tridiagonal(a: Any, *, lower: bool = True) -> Any:
     return tridiagonal_p(*check("tridiagonal", a), lower=lower)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """The x with ``A x = b`` for the matrix with the diagonals `dl` (below), `d` and `du` (above) (LAPACK's ``gtsv``).
 
     All three have one length: ``A[i, i - 1] = dl[i]`` and ``A[i, i + 1] = du[i]``; the first of `dl` and the last of

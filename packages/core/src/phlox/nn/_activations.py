@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
 from .._api.custom import custom_jvp
@@ -11,11 +12,14 @@ from .._api.jit import jit
 from ..numpy._promote import canonical_axes, check, check_one, type_of
 from ._functions import logsumexp, relu6, softplus
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 # --- of straight pieces ---------------------------------------------------------------------------------
 
 
 @jit
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """x cut off at -1 and 1, elementwise.
 
     >>> hard_tanh(jnp.array([-2.0, 0.5]))
@@ -26,7 +30,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @jit
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """A sigmoid of straight pieces, relu6(x + 3) / 6, elementwise.
 
     >>> hard_sigmoid(jnp.array([0.0]))
@@ -36,7 +40,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @jit
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """x times `hard_sigmoid` of x, elementwise (Howard et al., 2019).
 
     >>> hard_silu(jnp.array([3.0]))
@@ -50,7 +54,7 @@ hard_swish = hard_silu
 
 
 @jit
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, x from 1 on, and a parabola between, elementwise.
 
     >>> sparse_plus(jnp.array([-1.0, 0.0, 1.0]))
@@ -61,7 +65,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @jit
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of `sparse_plus`: from 0 at -1 straight to 1 at 1, elementwise.
 
     >>> sparse_sigmoid(jnp.array([0.0]))
@@ -74,7 +78,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 @jit
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where positive, else alpha (exp(x / alpha) - 1), elementwise: an `elu` without a kink (Barron, 2017).
 
     >>> celu(jnp.array([2.0]))
@@ -84,7 +88,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @jit
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """x times tanh(softplus(x)), elementwise (Misra, 2019).
 
     >>> mish(jnp.array([0.0]))
@@ -95,7 +99,7 @@ def mish(x: Any) -> Any:
 
 
 @jit
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2, elementwise: a smooth relu without exponentials (Barron, 2021).
 
     >>> squareplus(jnp.array([0.0]))
@@ -110,7 +114,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 @custom_jvp
 @jit
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)), elementwise, for positive x; exact near 0 and far from it (Mächler, 2012).
 
     >>> log1mexp(jnp.array([50.0]))
@@ -124,7 +128,9 @@ log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
 
 
 @functools.partial(jit, static_argnames=("axis", "keepdims"))
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: int | Sequence[int] | None = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """log(mean(exp(x))) over `axis`, without overflow; with `where`, over the elements chosen.
 
     >>> logmeanexp(jnp.array([1.0, 1.0]))

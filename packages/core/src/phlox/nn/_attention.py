@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from .._base.errors import DtypeError, OptionError, ShapeError
 from ..numpy._promote import check
 from ._functions import logsumexp, softmax
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
-def _four_axes(x: Any) -> Any:
+
+def _four_axes(x: Any) -> Array:
     """`x` with axes of length one in front, up to four."""
     x = jnp.asarray(x)
     return x.reshape((1,) * (4 - x.ndim) + x.shape) if x.ndim < 4 else x
@@ -43,16 +46,16 @@ def _allowed(length: int, keys: int, causal: bool, window: tuple[int, int] | Non
 
 @jit(inline=True, static_argnames=("is_causal", "local_window_size", "implementation", "return_residual"))
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +28,13 @@ from ..numpy._promote import (
     type_of,
 )
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @custom_jvp
 @jit
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """The larger of x and 0, elementwise. Its derivative at 0 is 0.
 
     >>> relu(jnp.array([-1.0, 2.0]))
@@ -47,7 +51,7 @@ def _relu_jvp(primals: Any, tangents: Any) -> Any:
 
 @custom_jvp
 @jit
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), elementwise. Its derivative at 0 and 6 is 0.
 
     >>> relu6(jnp.array([-1.0, 7.0]))
@@ -63,18 +67,18 @@ def _relu6_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @jit
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where positive, else alpha (exp(x) - 1), elementwise (Clevert et al., 2015).
 
     >>> elu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
     # The inner choice keeps the exponential away from large x, where its derivative would overflow.
-    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))  # type: ignore[operator]
 
 
 @jit
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """lambda times elu(x, alpha), with the constants that keep mean 0 and variance 1 (Klambauer et al., 2017).
 
     >>> selu(jnp.array([1.0]))
@@ -84,7 +88,7 @@ def selu(x: Any) -> Any:
 
 
 @functools.partial(jit, static_argnames="approximate", inline=True)
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal distribution function of x (Hendrycks and Gimpel, 2016).
 
     With `approximate`, by a formula with tanh; otherwise by the error function.
@@ -102,7 +106,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 @functools.partial(jit, inline=True)
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), elementwise.
 
     >>> sigmoid(jnp.array([0.0]))
@@ -112,7 +116,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @functools.partial(jit, inline=True)
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), elementwise, without overflow.
 
     >>> softplus(jnp.array([0.0]))
@@ -122,7 +126,7 @@ def softplus(x: Any) -> Any:
 
 
 @functools.partial(jit, inline=True)
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """x times sigmoid(x), elementwise; also called swish.
 
     >>> silu(jnp.array([0.0]))
@@ -136,7 +140,7 @@ swish = silu
 
 
 @functools.partial(jit, inline=True)
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), elementwise, without overflow.
 
     >>> log_sigmoid(jnp.array([0.0]))
@@ -146,27 +150,27 @@ def log_sigmoid(x: Any) -> Any:
 
 
 @functools.partial(jit, inline=True)
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|), elementwise.
 
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
     """
-    return x / (jnp.abs(x) + 1)
+    return x / (jnp.abs(x) + 1)  # type: ignore[return-value]
 
 
 @functools.partial(jit, inline=True)
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x where not negative, else negative_slope times x.
 
     >>> leaky_relu(jnp.array([-1.0, 1.0]))
     Array([-0.01,  1.  ], dtype=float32)
     """
-    return jnp.where(x >= 0, x, negative_slope * x)
+    return jnp.where(x >= 0, x, negative_slope * x)  # type: ignore[operator]
 
 
 @functools.partial(jit, inline=True)
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent, elementwise.
 
     >>> tanh(jnp.array([0.0]))
@@ -176,7 +180,7 @@ def tanh(x: Any, /) -> Any:
 
 
 @functools.partial(jit, inline=True)
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """x as it is.
 
     >>> identity(jnp.array([1.0]))
@@ -200,7 +204,7 @@ def _prepared(x: Any, axis: Any, function: str) -> Any:
     return x, canonical_axes(axis, type_of(x).ndim, function)
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum over `axis`: positive numbers that add up to one.
 
     With `where`, other elements do not take part and become 0.
@@ -221,7 +225,7 @@ def _softmax(x: Any, axis: Any, where: Any = None) -> Any:
 
 
 @functools.partial(jit, static_argnames="axis")
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, computed without overflow.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
@@ -234,7 +238,12 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
 ) -> Any:
     """log(sum(b exp(a))) over `axis`, without overflow; `b` are weights.
 
@@ -274,7 +283,7 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     return (jnp.expand_dims(x, at) == classes).astype(dtype)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: int = -1) -> Array:
     """Integers as rows with a one at that place and zeros elsewhere; all zeros for an integer outside of the range.
 
     >>> one_hot(jnp.array([0, 2]), 3)
@@ -297,15 +306,15 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
 @functools.partial(jit, static_argnames=("axis", "algorithm"), inline=True)
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    x: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon), with mean and variance over `axis` unless given.
 
     `where` chooses the elements that mean and variance are taken of. The "fast" `algorithm` takes the variance from
@@ -328,7 +337,7 @@ def standardize(
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` times the sigmoid of the second (Dauphin et al., 2016).
 
     >>> glu(jnp.array([1.0, 0.0]))

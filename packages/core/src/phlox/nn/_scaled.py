@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,19 @@ from .._base.source import warn
 from .._ir import dtypes
 from ..numpy._promote import check, type_of
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
+
 _BATCHED = (((2,), (2,)), ((0,), (0,)))
 
 
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """The products of stacked matrices ``lhs @ rhs.T``, whose rows are stored in blocks that have a scale each.
 
     Args:
@@ -78,7 +85,7 @@ class BlockScaleConfig:
     infer_only: bool
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = None) -> BlockScaleConfig:
     """The settings of a format, "nvfp4" or "mxfp8", for `scaled_dot_general`.
 
     `global_scale` is for nvfp4, by default 1; with mxfp8 it is refused. Raises `OptionError` for other modes.

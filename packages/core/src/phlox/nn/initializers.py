@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from .. import numpy as jnp, random
 from .._api.out_sharding import lay_out
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key
 
 __all__ = [
     "Initializer",
@@ -49,7 +53,7 @@ def _float(dtype: Any) -> Any:
     return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype)
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: OutSharding = None) -> Array:
     """An initializer: zeros; laid out as `out_sharding` says.
 
     >>> zeros(random.key(0), (2,))
@@ -58,7 +62,7 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any =
     return lay_out("zeros", jnp.zeros(shape, dtype), out_sharding)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: OutSharding = None) -> Array:
     """An initializer: ones; laid out as `out_sharding` says.
 
     >>> ones(random.key(0), (2,))
@@ -67,7 +71,7 @@ def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = 
     return lay_out("ones", jnp.ones(shape, dtype), out_sharding)
 
 
-def constant(value: Any, dtype: Any = None) -> Callable[..., Any]:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Callable[..., Any]:
     """An initializer that fills with `value`.
 
     >>> constant(3.0)(random.key(0), (2,))
@@ -81,7 +85,7 @@ def constant(value: Any, dtype: Any = None) -> Callable[..., Any]:
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable[..., Any]:
     """An initializer: uniform numbers between 0 and `scale`.
 
     >>> bool(uniform(0.1)(random.key(0), (100,)).max() < 0.1)
@@ -96,7 +100,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable[..., Any]:
     """An initializer: normal numbers of this standard deviation.
 
     >>> normal()(random.key(0), (3,)).shape
@@ -111,7 +115,9 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
     return init
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Callable[..., Any]:
+def truncated_normal(
+    stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
+) -> Callable[..., Any]:
     """An initializer: normal numbers between `lower` and `upper` standard deviations, times `stddev`.
 
     >>> truncated_normal()(random.key(0), (3,)).shape
@@ -172,13 +178,13 @@ _IN_THE_PLANE = {"uniform": _disk, "truncated_normal": _truncated_disk}
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
-    in_axis: Any = -2,
-    out_axis: Any = -1,
-    batch_axis: Any = (),
-    dtype: Any = None,
+    in_axis: int | Sequence[int] = -2,
+    out_axis: int | Sequence[int] = -1,
+    batch_axis: int | Sequence[int] = (),
+    dtype: DTypeLike | None = None,
 ) -> Callable[..., Any]:
     """An initializer whose variance is `scale` divided by the number of inputs, of outputs, or their mean.
 
@@ -223,7 +229,12 @@ def variance_scaling(
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) -> Callable[..., Any]:
-    def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Callable[..., Any]:
+    def make(
+        in_axis: int | Sequence[int] = -2,
+        out_axis: int | Sequence[int] = -1,
+        batch_axis: int | Sequence[int] = (),
+        dtype: DTypeLike | None = None,
+    ) -> Callable[..., Any]:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
@@ -244,7 +255,7 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Callable[..., Any]:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Callable[..., Any]:
     """An initializer of random matrices with orthogonal columns or, if they are longer, rows; times `scale`.
 
     Args:
@@ -273,7 +284,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Ca
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Callable[..., Any]:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Callable[..., Any]:
     """An initializer of convolution kernels that are zero but for an orthogonal matrix in their middle.
 
     A deep network of such convolutions keeps the length of signals (Xiao and others, 2018). Arguments are those of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ._promote import canonical_axis, check, check_one, promote_dtypes, promoted
 from ._reductions import cumsum
 from ._shapes import concatenate
 from ._unary import abs, imag, is_kind, real
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _scaled(factor: float) -> Any:
@@ -54,7 +57,7 @@ sinc = unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at
 
 
 @functools.partial(jit, static_argnames="deg", inline=True)
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers in radians, or degrees if `deg`, elementwise (as ``numpy.angle``).
 
     >>> angle(1j, deg=True)
@@ -71,7 +74,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 @functools.partial(jit, static_argnames="axis")
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """`p` with multiples of `period` added so that neighbours along `axis` differ by at most half of it.
 
     Jumps smaller than `discont` are left (as ``numpy.unwrap``). Raises `DtypeError` for complex numbers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype
 from ._shapes import as_shape, broadcast_arrays, expand_dims
 from ._unary import as_bool, is_kind
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """``func1d(vector, *args, **kwargs)`` of all vectors along `axis` of `arr` (as ``numpy.apply_along_axis``).
 
     The axes of its results stand where `axis` stood. It is called once, under `vmap`.
@@ -45,7 +48,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return function(arr)
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]) -> Any:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]) -> Array:
     """``func(a, axis)`` for one axis after another, their number kept (as ``numpy.apply_over_axes``).
 
     Raises `ShapeError` when `func` drops more than one axis.
@@ -65,7 +68,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]
     return asarray(a)
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """``function(i, j, …)`` of the positions in an array of this shape (as ``numpy.fromfunction``).
 
     The function is called once, under `vmap`, with scalars of `dtype`.
@@ -85,7 +88,13 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 # --- choosing -------------------------------------------------------------------------------------------
 
 
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike,
+    condlist: Array | Sequence[ArrayLike],
+    funclist: list[ArrayLike | Callable[..., Array]],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """For each element the last function whose condition holds, or a further one or 0 (as ``numpy.piecewise``).
 
     Args:
@@ -137,7 +146,7 @@ def _elements_by_function(
 
 
 @jit(inline=True)
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """The elements of the first array whose condition holds, or `default` (as ``numpy.select``).
 
     >>> import phlox.numpy as jnp
@@ -157,7 +166,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return out
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """For each place the element of the array ``choices[a[place]]`` (as ``numpy.choose``).
 
     `mode` says what is done with numbers in `a` that are none: "raise" needs known numbers, "clip" takes the nearest,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
@@ -27,6 +27,11 @@ from ._index_plan import Plan, parse
 from ._indexing import lay_out as layout_of, read
 from ._promote import check, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, reshape
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike
+    from ._index_plan import Index
 
 _SCATTERS = {
     "set": ops.scatter,
@@ -52,14 +57,14 @@ def _writing(kind: str, doc: str) -> Callable[..., Any]:
 
     def write(
         self: AtIndex,
-        values: Any,
+        values: ArrayLike | Sequence[Any],
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         return lay_out(f"at.{kind}", self._write(kind, values, how), out_sharding)
 
@@ -75,7 +80,7 @@ class At:
     def __init__(self, array: Any):
         self.array = array
 
-    def __getitem__(self, index: Any) -> AtIndex:
+    def __getitem__(self, index: Index) -> AtIndex:
         return AtIndex(self.array, index)
 
     def __repr__(self) -> str:
@@ -105,11 +110,11 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
-        fill_value: Any = None,
-        out_sharding: Any = None,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """The elements at the index, with a choice of `mode` ('fill' gives `fill_value` outside of the array).
 
         >>> import phlox.numpy as jnp
@@ -217,13 +222,13 @@ class AtIndex:
 
     def apply(
         self,
-        func: Callable[[Any], Any],
+        func: Callable[[Array], ArrayLike],
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
+        mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """The array with `func`, a function of one element, applied to these elements, as often as an index occurs.
 
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._define import binary, boolean, float_32, int_32
 from ._promote import check, promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, number
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 Apply = Callable[[Any, Any], Any]
 
@@ -207,7 +210,7 @@ def _whole_power(x: Any, y: Any) -> Any:
     return result
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power of x2, elementwise (as ``numpy.power``).
 
     An integer as exponent, when it is known, is multiplied out, which is exact and keeps the dtype of `x1`; every
@@ -239,7 +242,7 @@ pow = power
 
 
 @jit(inline=True)
-def float_power(x: Any, y: Any, /) -> Any:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
 
     >>> float_power(2, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,16 +23,19 @@ from ._shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
 from ._sorting import argsort
 from ._unary import abs, is_kind
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @jit(inline=True)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of neighbours in the flattened array, between other elements (as ``numpy.ediff1d``).
 
     >>> import phlox.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
     Array([0, 3, 5], dtype=int32)
     """
-    flat = ravel(*check("ediff1d", ary))
+    flat = ravel(check_one("ediff1d", ary))
     aval = type_of(flat)
     parts = [e.sub(flat[1:], flat[:-1])]
     ends = [to_dtype(ravel(x), aval.dtype) for x in check("ediff1d", *(x for x in (to_begin, to_end) if x is not None))]
@@ -44,7 +47,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "axis"))
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Array:
     """The differences of neighbours along `axis`, taken `n` times (as ``numpy.diff``).
 
     `prepend` and `append` are joined to `a` first; numbers stand for one element. Bools differ where they are unequal.
@@ -77,7 +82,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @functools.partial(jit, inline=True, static_argnames="axis")
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of `y` along `axis` by the trapezoidal rule (as ``numpy.trapezoid``).
 
     Args:
@@ -106,7 +111,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "edge_order"))
-def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None
+) -> Array | list[Array]:
     """The derivative of samples `f` along each axis, by differences of second order inside (as ``numpy.gradient``).
 
     Args:
@@ -121,6 +128,7 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edg
         raise UnsupportedError(
             "gradient: edge_order is not supported", instead="differences of first order at the ends"
         )
+    spacing: list[Any]
     f, *spacing = promote_inexact(*check("gradient", f, *varargs))
     f = asarray(f)
     axes = canonical_axes(axis, type_of(f).ndim, "gradient")
@@ -157,7 +165,14 @@ def _gradient_along(f: Any, h: Any, axis: int) -> Any:
     return concatenate([along(slopes, axis, 0, 1), inside, along(slopes, axis, n - 2, n - 1)], axis)
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """The values at `x` of the broken line through the points (xp, fp), `xp` ascending (as ``numpy.interp``).
 
     Args:
@@ -186,7 +201,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond: tuple[bool, bool]) -> Any:
     """`interp`, which continues the line beyond the left and the right end if `beyond` says so."""
     x, xp = (asarray(v) for v in promote_inexact(x, xp))
-    fp = asarray(*promote_inexact(fp))
+    fp = asarray(promote_inexact(fp)[0])
     if is_kind(x, "c"):
         raise DtypeError("interp: complex places have no order", instead="real numbers")
     if period is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ._binary import maximum, minimum
 from ._promote import check, check_one, promote_dtypes, promote_shapes, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, isnan
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 @jit
@@ -49,7 +52,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 
 
 @jit
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` with values below `min` raised to it and values above `max` lowered to it (as ``numpy.clip``).
 
     >>> import phlox.numpy as jnp
@@ -65,11 +68,11 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
         arr = maximum(*promote_shapes("clip", min, arr))
     if max is not None:
         arr = minimum(*promote_shapes("clip", max, arr))
-    return arr
+    return arr  # type: ignore[return-value]
 
 
 @jit(inline=True, static_argnames=("decimals", "out"))
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``). `out` must be None.
 
     >>> import phlox.numpy as jnp
@@ -104,7 +107,7 @@ around = round
 
 
 @jit(inline=True)
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
 
     >>> rint(1.5)
@@ -115,7 +118,13 @@ def rint(x: Any, /) -> Any:
 
 
 @jit(inline=True)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers (as ``numpy.nan_to_num``).
 
     >>> import phlox.numpy as jnp

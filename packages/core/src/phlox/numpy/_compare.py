@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +19,14 @@ from ._reductions import all
 from ._shapes import broadcast_shapes
 from ._unary import isfinite, isnan
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @jit(static_argnames="equal_nan")
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``). Integers must be equal up to `rtol` too.
 
     >>> isclose(1.0, 1.0 + 1e-7)
@@ -43,7 +48,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 @functools.partial(jit, inline=True, static_argnames="equal_nan")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether all elements are close in the sense of `isclose` (as ``numpy.allclose``).
 
     >>> import phlox.numpy as jnp
@@ -54,7 +61,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 
 @jit(inline=True, static_argnames="equal_nan")
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
 
     >>> import phlox.numpy as jnp
@@ -71,7 +78,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 @jit(inline=True)
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
 
     >>> import phlox.numpy as jnp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError
@@ -12,6 +12,10 @@ from .._ops.conv import check_preferred
 from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
 from ._shapes import flip
 from ._unary import conj
+
+if TYPE_CHECKING:
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 
 @functools.partial(jit, inline=True, static_argnames=("before", "after", "precision", "preferred"))
@@ -52,7 +56,14 @@ def _weaken(out: Any, weak: bool) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("mode", "precision", "preferred_element_type"))
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The convolution of two vectors: entry k is the sum of ``a[i] * v[k - i]`` over i (as ``numpy.convolve``).
 
     Args:
@@ -76,7 +87,14 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
 
 
 @functools.partial(jit, inline=True, static_argnames=("mode", "precision", "preferred_element_type"))
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The cross-correlation of two vectors: sums of ``a[i + k] * conj(v[i])`` over i (as ``numpy.correlate``).
 
     Arguments, results and errors as for `convolve`.

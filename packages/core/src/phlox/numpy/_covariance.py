@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ._linear import matmul
 from ._promote import check, check_one, promote_inexact, type_of
 from ._shapes import atleast_2d, concatenate, squeeze, transpose
 from ._unary import abs, conj, imag, is_kind, real, sqrt
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
 
 def _variables(function: str, x: Any, rowvar: bool) -> Any:
@@ -40,15 +43,15 @@ def _one_each(name: str, weights: Any, count: int) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("rowvar", "bias", "ddof", "dtype"))
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The covariances of variables, each observed as often as the others (as ``numpy.cov``).
 
     Args:
@@ -125,7 +128,7 @@ def _covariances(
 
 
 @functools.partial(jit, inline=True, static_argnames=("rowvar", "dtype"))
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables: `cov` divided by the deviations (as ``numpy.corrcoef``).
 
     `x`, `y`, `rowvar` and `dtype` as for `cov`. Coefficients lie between -1 and 1; complex ones in both parts.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from .._xla.sharding import Sharding, single_device
 from ._promote import array_like, check, check_one, to_dtype, type_of
 from ._shapes import stack
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import ArrayLike, DTypeLike
+
 # --- from data ------------------------------------------------------------------------------------------
 
 
@@ -48,14 +52,14 @@ def placed(x: Any, device: Any) -> Any:
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack (as
     ``numpy.array``).
 
@@ -95,20 +99,20 @@ def array(
     return ops.copy(made) if copy and made is object else made
 
 
-def listed(function: str, *args: Any) -> list[Any]:
+def listed(function: str, *args: Any) -> list[Array]:
     """The arguments of a function that takes lists and tuples of numbers as well as arrays."""
     return check(function, *[asarray(x) if isinstance(x, list | tuple) else x for x in args])
 
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Like `array`, but an array that is one already is returned as it is (as ``numpy.asarray``) (as
     ``numpy.fft.asarray``).
 
@@ -218,7 +222,7 @@ def _from_list(x: Any, dtype: Any) -> Any:
     return _from_host(_checked(value, dtype))
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A new array with the elements of `a` (as ``numpy.copy``).
 
     >>> copy(array([1, 2]))
@@ -228,7 +232,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a, copy=True)
 
 
-def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array of another library, through the DLPack protocol (as ``numpy.from_dlpack``).
 
     The memory is shared where the device allows it (for CPU arrays, when it is aligned), unless `copy` is true: then
@@ -260,7 +264,9 @@ def from_dlpack(external_array: Any, /, *, device: Any = None, copy: bool | None
     return placed(found, device)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None
+) -> Array:
     """`x` with its elements converted to `dtype` (as ``numpy.astype``). Complex to real drops the imaginary part.
 
     >>> astype(array([1.7, -1.7]), "int32")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from . import _reductions as r
 from ._promote import canonical_axis, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, concatenate
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
 
 def _along(function: str, x: Any, axis: int | None) -> int:
@@ -32,7 +35,9 @@ def _with_first(totals: Any, first: int, axis: int) -> Any:
     return concatenate([one, totals], axis)
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Running sums of `x` along `axis`, which only vectors may leave out (as ``numpy.cumulative_sum``).
 
     Bools and small integers are summed as int32 (int64 in x64 mode) unless `dtype` says otherwise. With
@@ -49,7 +54,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _with_first(out, 0, at) if include_initial else out
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Running products of `x` along `axis`, which only vectors may leave out (as ``numpy.cumulative_prod``).
 
     Integers keep their dtype unless `dtype` is given. With `include_initial` a 1 stands in front, and the axis is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._api.jit import jit
 from .._base.errors import OptionError
@@ -20,6 +20,9 @@ from .._ops.svd import svd as svd_p
 from ._indexing import take_along_axis
 from ._matrices import matrix_shape
 from ._promote import check, promote_inexact, type_of
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 class EighResult(NamedTuple):
@@ -58,7 +61,7 @@ def _matrix(function: str, a: Any) -> Any:
 
 
 @functools.partial(jit, static_argnames=("upper", "symmetrize_input"))
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangle L with ``a = L Lᴴ`` (as ``numpy.linalg.cholesky``); nan where `a` is not positive definite.
 
     Args:
@@ -77,7 +80,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 @functools.partial(jit, static_argnames=("mode",))
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Orthonormal columns times upper triangle: ``(Q, R)`` with ``a = Q R`` (as ``numpy.linalg.qr``).
 
     Args:
@@ -104,7 +107,7 @@ _svd_options = functools.partial(jit, static_argnames=("full_matrices", "compute
 
 @_svd_options
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -146,7 +149,7 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
     return SVDResult(u, s, adjoint(u * signs[..., None, :].astype(type_of(u).dtype)))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending (as ``numpy.linalg.svdvals``).
 
     >>> import phlox.numpy as jnp
@@ -167,7 +170,7 @@ def _eigh(a: Any, lower: bool, symmetrize_input: bool, subset_by_index: Any = No
 
 
 @functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues, ascending, and eigenvectors, in columns, of Hermitian matrices (as ``numpy.linalg.eigh``).
 
     Args:
@@ -186,7 +189,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, ascending (as ``numpy.linalg.eigvalsh``); see `eigh`.
 
     >>> import phlox.numpy as jnp
@@ -207,7 +210,7 @@ def _eig(function: str, a: Any, vectors: bool) -> list[Any]:
 
 
 @jit
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and eigenvectors, in columns, of general matrices (as ``numpy.linalg.eig``): complex numbers.
 
     Derivatives of eigenvectors are refused; see `phlox.lax.linalg.eig`.
@@ -220,7 +223,7 @@ def eig(a: Any) -> EigResult:
 
 
 @jit
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of general matrices, complex numbers (as ``numpy.linalg.eigvals``).
 
     >>> import phlox.numpy as jnp

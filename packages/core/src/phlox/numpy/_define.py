@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._api.jit import jit
+
+if TYPE_CHECKING:
+    from .._api.stages import Jitted
+    from ..typing import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 Prepare = Callable[..., Sequence[Any]]
 
@@ -31,19 +38,23 @@ def boolean(value: bool, weak: bool = True) -> str:
     return _shown(value, "bool", weak)
 
 
-def unary(name: str, prepare: Prepare, apply: Callable[[Any], Any], what: str, example: str, result: str) -> Any:
+def unary(
+    name: str, prepare: Prepare, apply: Callable[[Any], Any], what: str, example: str, result: str
+) -> Jitted[[ArrayLike], Array]:
     """``name(x)``: `apply` to the argument that ``prepare(name, x)`` gives."""
 
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         return apply(*prepare(name, x))
 
     return _finish(function, name, what, example, result)
 
 
-def binary(name: str, prepare: Prepare, apply: Callable[[Any, Any], Any], what: str, example: str, result: str) -> Any:
+def binary(
+    name: str, prepare: Prepare, apply: Callable[[Any, Any], Any], what: str, example: str, result: str
+) -> Jitted[[ArrayLike, ArrayLike], Array]:
     """``name(x, y)``: `apply` to the arguments that ``prepare(name, x, y)`` gives."""
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /) -> Array:
         return apply(*prepare(name, x, y))
 
     what += ". Arguments are promoted to one dtype and broadcast"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ._reductions import any, count_nonzero, cumprod, prod, sum
 from ._shapes import concatenate
 from ._solving import solve
 from ._unary import abs, exp, is_kind, isfinite, log, real, sign
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 class SlogdetResult(NamedTuple):
@@ -126,7 +129,7 @@ _slogdet_qr.defjvp(_slogdet_jvp)
 
 
 @functools.partial(jit, static_argnames=("method",))
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants (as ``numpy.linalg.slogdet``).
 
     Args:
@@ -185,7 +188,7 @@ def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @jit
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices (as ``numpy.linalg.det``).
 
     >>> import phlox.numpy as jnp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +14,9 @@ from .._ir.dtypes import issubdtype
 from .._ir.promotion import promote, promote_types
 from ._create import asarray
 from ._promote import array_like, check, type_of
+
+if TYPE_CHECKING:
+    from ..typing import DTypeLike
 
 
 class _ScalarType(type):
@@ -96,7 +99,7 @@ _KINDS = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``,
     ``real floating``, ``complex floating``, ``numeric``; another dtype; or a tuple of those (as ``numpy.isdtype``).
 
@@ -123,7 +126,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return False
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike | None) -> Any:
     """Limits of a floating dtype: eps, max, min, tiny, bits … (as ``numpy.finfo``).
 
     >>> int(finfo("bfloat16").bits)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +23,12 @@ from ._shapes import as_shape, broadcast_to, concatenate, moveaxis, ravel, resha
 from ._sorting import argsort, sort
 from ._unary import is_kind
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, Shape
+
 
 @functools.partial(jit, inline=True, static_argnames="axis")
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` and `values` joined along `axis`, or both flattened (as ``numpy.append``).
 
     >>> import phlox.numpy as jnp
@@ -34,7 +38,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate(check("append", arr, values), axis)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements of `a` in an array of another size, cut off or repeated from the start (as ``numpy.resize``).
 
     >>> import phlox.numpy as jnp
@@ -60,7 +64,9 @@ def _flat_or_at(function: str, a: Any, axis: int | None) -> tuple[Any, int]:
     return asarray(a), canonical_axis(axis, type_of(a).ndim, function)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(
+    arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
     """`arr`, flattened or along `axis`, without the elements at `obj` (as ``numpy.delete``).
 
     `obj` is an integer, a slice, or an array of integers or of bools. Arrays must have known values, for the shape
@@ -101,7 +107,7 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     return take(a, kept + passed.sum(0, dtype=kept.dtype), at)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr`, flattened or along `axis`, with `values` put before the positions `obj` (as ``numpy.insert``).
 
     `obj` is an integer, a vector of integers or a slice, and counts elements of `arr`. `values` are broadcast, and
@@ -134,7 +140,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take(concatenate([values, a], at), argsort(keys), at)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """`filt` without the zeros at its front ("f" in `trim`) and back ("b"), along `axis` or all.
 
     As ``numpy.trim_zeros``. Its values must be known, for the shape depends on them.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from ._promote import check, promote_dtypes, to_dtype, type_of
 from ._reductions import no_out, sum
 from ._shapes import squeeze
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, DTypeLike
+
 #: which operands are contracted next; the result goes to the end of the list
 Path = tuple[tuple[int, ...], ...]
 
@@ -29,11 +34,12 @@ def einsum(
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: str | bool | list[tuple[int, ...]] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., Any] | None = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
 
     The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
@@ -56,20 +62,21 @@ def einsum(
     arrays = check("einsum", *operands)
     shapes = tuple(type_of(x).shape for x in arrays)
     inputs, output = _parse(subscripts.replace(" ", ""), [len(shape) for shape in shapes])
-    if not isinstance(optimize, str | bool):
-        optimize = tuple(map(tuple, optimize))
+    path: Any = optimize if isinstance(optimize, str | bool) else tuple(map(tuple, optimize))
     return _einsum(
         arrays,
         inputs=inputs,
         output=output,
-        path=_path(inputs, output, shapes, optimize),
+        path=_path(inputs, output, shapes, path),
         precision=precision,
         preferred=None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, "einsum"),
         dot=_dot_general,
     )
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | list[tuple[int, ...]] = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract, and a report that can be printed (as ``numpy.einsum_path``).
 
     Arguments are those of `einsum`. The order is a list of the places of operands, each for one contraction; `einsum`

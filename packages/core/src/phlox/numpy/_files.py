@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +10,18 @@ from .._base.errors import UnsupportedError
 from .._ir import dtypes
 from ._create import asarray
 
+if TYPE_CHECKING:
+    import os
+    from typing import IO
+
+    from ..typing import Array, DTypeLike
+
 
 def _of(x: np.ndarray) -> Any:
     return asarray(x, dtypes.canonical(x.dtype))
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
     """The array (or the arrays by name) in a file that `save` (or `savez`) wrote (as ``numpy.load``).
 
     >>> import io
@@ -34,7 +40,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return found
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """The elements that bytes hold (as ``numpy.frombuffer``).
 
     >>> import phlox.numpy as jnp
@@ -70,7 +76,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     raise UnsupportedError("fromiter uses up its argument", instead="jnp.asarray(numpy.fromiter(...))")
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """The numbers that a text holds, between separators (as ``numpy.fromstring``).
 
     >>> import phlox.numpy as jnp

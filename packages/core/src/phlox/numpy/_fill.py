@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,12 @@ from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_
 from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
 from ._unary import floor
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._xla.devices import Device
+    from .._xla.sharding import Sharding
+    from ..typing import Array, ArrayLike, DTypeLike, Shape
+
 # --- filled with a value --------------------------------------------------------------------------------
 
 
@@ -33,7 +39,7 @@ def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) ->
     return broadcast_to(value, shape) if shape != type_of(value).shape else ops.own(value)
 
 
-def _filled(function: str, shape: Any, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
+def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
     refuse_complex(function, value, dtype)
@@ -55,7 +61,7 @@ def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
     return simple and current_trace.get() is None and permission.free("host_to_device")
 
 
-def _lengths(function: str, shape: Any) -> tuple[int, ...]:
+def _lengths(function: str, shape: Shape) -> tuple[int, ...]:
     """A user's shape for a new array."""
     lengths = as_shape(shape, function)
     if any(n < 0 for n in lengths):
@@ -75,7 +81,13 @@ def _default(dtype: Any, function: str, shape: Any = None) -> Any:
     return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def zeros(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of zeros, of the default float type unless told otherwise (as ``numpy.zeros``).
 
     >>> zeros((2,))
@@ -84,7 +96,13 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return _filled("zeros", shape, 0, _default(dtype, "zeros", shape), device)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def ones(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of ones (as ``numpy.ones``).
 
     >>> ones(2, "int32")
@@ -93,7 +111,13 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return _filled("ones", shape, 1, _default(dtype, "ones", shape), device)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def empty(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array whose values do not matter; they are zeros (as ``numpy.empty``).
 
     >>> empty(2).shape
@@ -102,7 +126,14 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return _filled("empty", shape, 0, _default(dtype, "empty", shape), device)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array filled with `fill_value`, which may be an array that broadcasts (as ``numpy.full``).
 
     >>> full((2,), 7)
@@ -114,7 +145,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     return _filled("full", shape, fill_value, wanted, device, weak=dtype is None and aval.weak_type)
 
 
-def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
+def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
     a = check_one(function, a)
     aval = type_of(a)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
@@ -122,7 +153,14 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
     return _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def zeros_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Zeros of the shape and dtype of `a` (as ``numpy.zeros_like``).
 
     >>> zeros_like(np.array([1, 2]))
@@ -131,7 +169,14 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def ones_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
 
     >>> ones_like(np.array([1.5]))
@@ -140,7 +185,13 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array:
     """Like `zeros_like`: values that do not matter (as ``numpy.empty_like``).
 
     >>> empty_like(np.array([1, 2])).dtype
@@ -149,7 +200,15 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
     return zeros_like(prototype, dtype, shape, device=device)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def full_like(
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
 
     >>> full_like(np.array([1, 2]), 9)
@@ -162,7 +221,15 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
 # --- counting up ----------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Numbers from `start` (default 0) up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
 
     The arguments decide the length and must be concrete.
@@ -191,7 +258,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
                 f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
                 instead="an int or a float",
             )
-    start, stop, step = (v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step))
+    numbers: list[Any] = [v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step)]
+    start, stop, step = numbers
     given = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
@@ -228,15 +296,15 @@ def _iota(size: int, dtype: Any) -> Any:
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: Device | Sharding | None = None,
 ) -> Any:
     """`num` evenly spaced numbers from `start` to `stop` (as ``numpy.linspace``), along a new `axis`.
 
@@ -292,7 +360,9 @@ def _insert(x: Any, at: int, n: int) -> tuple[int, ...]:
     return (*shape[:at], n, *shape[at:])
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None
+) -> Array:
     """A matrix with ones on a diagonal, `k` places above the main one (as ``numpy.eye``).
 
     >>> eye(2)
@@ -323,7 +393,7 @@ def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
     return to_dtype((i + k) == j, dtype)
 
 
-def identity(n: int, dtype: Any = None) -> Any:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The n by n identity matrix (as ``numpy.identity``).
 
     >>> identity(1)
@@ -332,7 +402,7 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones on and below a diagonal (as ``numpy.tri``), of float32 unless told otherwise.
 
     >>> tri(2)

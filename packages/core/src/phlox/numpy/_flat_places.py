@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,18 @@ from ._promote import check, to_dtype, type_of
 from ._shapes import as_shape
 from ._unary import is_kind
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
+
 
 def ravel_multi_index(
-    multi_index: Any, dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
+    multi_index: Sequence[ArrayLike],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The flat positions in an array of shape `dims` of positions given for each axis (as ``numpy.ravel_multi_index``).
 
     Args:

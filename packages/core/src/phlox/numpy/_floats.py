@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ._promote import check, check_one, promoted, promoted_inexact, to_dtype, ty
 from ._reductions import no_out
 from ._shapes import broadcast_arrays
 from ._unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _real_numbers(function: str, *args: Any) -> Sequence[Any]:
@@ -82,7 +85,7 @@ spacing = unary(
 
 
 @jit(inline=True)
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmax``).
 
     >>> fmax(np.float32(1.0), np.float32(np.nan))
@@ -93,7 +96,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 
 @jit(inline=True)
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmin``).
 
     >>> fmin(np.float32(1.0), np.float32(np.nan))
@@ -128,7 +131,7 @@ def _power_of_two(exponent: Any, dtype: Any) -> Any:
 
 
 @jit(inline=True)
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``x1 * 2**x2`` for integers `x2`, elementwise (as ``numpy.ldexp``).
 
     Integers in `x1` become floats. Raises `DtypeError` for complex `x1` and for `x2` that are no integers.
@@ -150,7 +153,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 
 @jit(inline=True)
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """(mantissa, exponent) with ``x == mantissa * 2**exponent``, elementwise (as ``numpy.frexp``).
 
     The mantissa's size is at least 0.5 and below 1, the exponent an int32. For 0, infinities and nan the exponent is
@@ -176,7 +179,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 @jit(static_argnames="out", inline=True)
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """The fraction and the whole part of `x`, both with its sign, elementwise (as ``numpy.modf``).
 
     >>> modf(2.5)
@@ -231,7 +234,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 
 
 @jit(inline=True)
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is not zero, elementwise (as ``numpy.iscomplex``).
 
     >>> iscomplex(np.array([1.0, 2j]))
@@ -242,7 +245,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @jit(inline=True)
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is zero, elementwise (as ``numpy.isreal``).
 
     >>> isreal(np.array([1.0, 2j]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ._shapes import as_shape, broadcast_to, moveaxis, reshape, stack
 from ._unary import is_kind, log10, sign
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
+
 
 @functools.partial(jit, inline=True, static_argnames=("copy", "sparse", "indexing"))
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     """For vectors of coordinates, arrays with one of them for each point of their grid (as ``numpy.meshgrid``).
 
     The axes of the results are those of the vectors, with `indexing` "xy" the first two exchanged. With `sparse` the
@@ -60,7 +63,9 @@ def _open_or_full(vectors: Sequence[Any], order: Sequence[int], sparse: bool) ->
     return along if sparse else [broadcast_to(x, tuple(full)) for x in along]
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
     """The positions in an array of this shape: one array of indices for each axis, stacked (as ``numpy.indices``).
 
     With `sparse` a tuple of arrays, each of length one along the axes of the others.
@@ -76,7 +81,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     return stack(grids) if grids else asarray(np.zeros((0,), wanted))
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """Vectors of indices as arrays that broadcast, so that ``x[ix_(i, j)]`` takes rows i, columns j (as ``numpy.ix_``).
 
     >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 0]))]
@@ -149,14 +154,14 @@ def _dtypes(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`base` to the power of `num` evenly spaced numbers from `start` to `stop` (as ``numpy.logspace``).
 
     >>> logspace(0, 2, 3)
@@ -173,7 +178,14 @@ def _logspace(start: Any, stop: Any, base: Any, num: int, endpoint: bool, comput
     return to_dtype(power(base, exponents), wanted)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before (as ``numpy.geomspace``).
 
     >>> geomspace(1, 8, 4).round(3)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +20,14 @@ from ._promote import check, check_one, integer, promote_inexact, to_dtype, type
 from ._searching import bincount, searchsorted
 from ._shapes import ravel, stack
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @composed
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike, bins: ArrayLike = 10, range: Sequence[Any] | None = None, weights: ArrayLike | None = None
+) -> Array:
     """The edges of the bins of a histogram of `a` (as ``numpy.histogram_bin_edges``).
 
     Args:
@@ -46,7 +52,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 @composed
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> Any:
+def histogram(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
     """How many elements of `a` are in each bin, and the edges of the bins (as ``numpy.histogram``).
 
     A bin contains its lower edge, the last one also its upper edge.
@@ -84,7 +96,11 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
 
 @composed
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    sample: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
     """How many points are in each box of a grid, and the edges along each axis (as ``numpy.histogramdd``).
 
@@ -115,7 +131,7 @@ def histogramdd(
     rank = type_of(sample).shape[1]
     if range is not None and (len(range) != rank or any(r is not None and len(r) != 2 for r in range)):
         raise ShapeError(f"histogramdd: range={range} for points with {rank} coordinates", instead="pairs or None")
-    each = list(bins) if hasattr(bins, "__len__") else [bins] * rank
+    each: list[Any] = list(bins) if hasattr(bins, "__len__") else [bins] * rank  # type: ignore[arg-type]
     if len(each) != rank:
         raise ShapeError(f"histogramdd: {len(each)} bins for points with {rank} coordinates")
     flat: Any = 0
@@ -143,7 +159,12 @@ def histogramdd(
 
 @composed
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
     """`histogramdd` of points with these two coordinates (as ``numpy.histogram2d``): counts, edges of x, edges of y.
 
@@ -154,7 +175,6 @@ def histogram2d(
            [0, 1]], dtype=int32)
     """
     x, y = check("histogram2d", x, y)
-    if hasattr(bins, "__len__") and len(bins) not in (1, 2):
-        bins = [bins, bins]
-    counts, edges = histogramdd(stack(promote_inexact(x, y), 1), bins, range, weights, density)
+    both: Any = [bins, bins] if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
+    counts, edges = histogramdd(stack(promote_inexact(x, y), 1), both, range, weights, density)
     return counts, edges[0], edges[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,17 @@ from .._ir.avals import typeof_value
 from .._trace.trace import Tracer
 from ._create import asarray
 from ._promote import type_of
+
+if TYPE_CHECKING:
+    from types import EllipsisType
+    from typing import SupportsIndex, TypeAlias
+
+    from ..typing import Array
+    from ._ds import Slice as Window
+
+    Entry: TypeAlias = SupportsIndex | slice | EllipsisType | np.ndarray | np.bool_ | Array | Window | None
+    #: what stands in brackets after an array
+    Index: TypeAlias = Entry | tuple[Entry, ...]
 
 
 class Slice(NamedTuple):

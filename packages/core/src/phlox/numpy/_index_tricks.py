@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ._integers import divmod
 from ._places import nonzero
 from ._promote import check, check_one, type_of
 from ._shapes import concatenate, expand_dims, moveaxis
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, Shape
 
 
 class _Join:
@@ -65,7 +68,7 @@ c_ = _Join("c_", -1, 2, 0)
 s_, index_exp = np.s_, np.index_exp
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     """The positions along each axis of places counted row by row in an array of `shape` (as ``numpy.unravel_index``).
 
     Negative places count from the end; those outside are moved to the edge. The lengths in `shape` may be traced.
@@ -75,11 +78,12 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
     places = check_one("unravel_index", indices)
+    given: Any = shape
     try:
-        lengths = list(shape)
+        each = list(given)
     except TypeError:  # a number
-        lengths = [shape]
-    lengths = check("unravel_index", *lengths)
+        each = [given]
+    lengths = check("unravel_index", *each)
     for length in lengths:
         if type_of(length).shape:
             raise ShapeError("unravel_index: shape should be a scalar or 1D sequence", shapes=[type_of(length).shape])

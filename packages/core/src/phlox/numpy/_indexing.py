@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ._binary import maximum
 from ._index_plan import Item, Plan, Slice, parse, plain
 from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 # --- reading --------------------------------------------------------------------------------------------
 
@@ -123,8 +126,7 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
             starts.append(from_front(i, shape[axis]))
             sizes[axis] = min(shape[axis], 1)
     dtype = next((type_of(s).dtype for s in starts if not isinstance(s, np.generic)), dtypes.int32)
-    starts = [to_dtype(s, dtype) for s in starts]
-    return dynamic_slice(x, *starts, slice_sizes=tuple(sizes))
+    return dynamic_slice(x, *(to_dtype(s, dtype) for s in starts), slice_sizes=tuple(sizes))
 
 
 def from_front(i: Any, n: int | None) -> Any:
@@ -284,15 +286,15 @@ def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
     jit, inline=True, static_argnames=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
 )
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Elements of `a` at `indices` along `axis`, or of the flattened array (as ``numpy.take``).
 
     Indices outside give nan (or the largest or smallest integer), unless `mode` is 'clip' or 'wrap'.
@@ -363,14 +365,14 @@ def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, 
 
 @functools.partial(jit, static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
 
     Negative indices count from the end unless `wrap_negative_indices` is False, or not given and `mode` is
@@ -417,7 +419,7 @@ def take_along_axis(
 
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2"))
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
 
     >>> import phlox.numpy as jnp
@@ -433,7 +435,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames="k")
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
 
     >>> import phlox.numpy as jnp

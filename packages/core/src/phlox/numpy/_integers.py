@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._promote import canonical_axis, check, check_one, promoted, to_dtype, type
 from ._reductions import sum
 from ._shapes import broadcast_arrays, moveaxis, ravel, reshape
 from ._unary import abs, as_bool, is_kind, number
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:
@@ -36,7 +39,7 @@ def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:
 
 
 @jit
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor, not negative, elementwise; of 0 and 0 it is 0 (as ``numpy.gcd``).
 
     >>> gcd(12, 18)
@@ -61,7 +64,7 @@ def to_one(x: Any) -> Any:
 
 
 @jit
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple, not negative, elementwise; 0 where either is 0 (as ``numpy.lcm``).
 
     >>> lcm(4, 6)
@@ -75,7 +78,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 
 
 @jit(inline=True)
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits that are set in the size of `x`, as uint8, elementwise (as ``numpy.bitwise_count``).
 
     >>> bitwise_count(np.array([7, -8]))
@@ -88,7 +91,7 @@ def bitwise_count(x: Any, /) -> Any:
 
 
 @jit(inline=True)
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
     """(floor_divide(x1, x2), remainder(x1, x2)), elementwise (as ``numpy.divmod``).
 
     >>> divmod(7, -2)
@@ -108,7 +111,7 @@ def _weights(function: str, bitorder: str) -> np.ndarray:
 
 
 @functools.partial(jit, static_argnames=("axis", "bitorder"))
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Where `a` is not zero as bits, eight in each uint8, along `axis` or flattened (as ``numpy.packbits``).
 
     The last byte is filled up with zeros. `bitorder` "big" puts the first element into the highest bit.
@@ -132,7 +135,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 @functools.partial(jit, static_argnames=("axis", "count", "bitorder"))
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of the uint8 array `a` along `axis` or flattened, as uint8 zeros and ones (as ``numpy.unpackbits``).
 
     `count` limits their number, from the end if negative, and fills up with zeros if larger.

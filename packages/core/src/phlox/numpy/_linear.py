@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
@@ -27,6 +27,11 @@ from ._promote import (
     type_of,
 )
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
 
@@ -77,7 +82,14 @@ def _dot(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
     return contract(a, b, axes, ((), ()), precision, preferred_element_type)
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
 
     For vectors their inner product, for matrices the matrix product, for scalars the product. `precision` is that of
@@ -142,8 +154,13 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
 
 
 def matmul(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The matrix product of the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
 
     A vector on the left is a row, on the right a column. Options are those of `dot`. Raises `ShapeError` when
@@ -159,7 +176,9 @@ def matmul(
 
 
 @functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """The inner product of the flattened arrays, the first one conjugated (as ``numpy.vdot``).
 
     >>> import phlox.numpy as jnp
@@ -173,7 +192,9 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """The product over the last axes of both (as ``numpy.inner``).
 
     >>> import phlox.numpy as jnp
@@ -187,7 +208,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 @functools.partial(jit, inline=True, static_argnames="out")
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of `a` and one of `b`, both flattened (as ``numpy.outer``).
 
     >>> import phlox.numpy as jnp
@@ -206,14 +227,14 @@ def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_
 
 
 def tensordot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     axes: Any = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The product of `a` and `b` summed over pairs of axes (as ``numpy.tensordot``).
 
     `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes. Other
@@ -259,7 +280,9 @@ def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2", "dtype", "out"))
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """The sum of the elements on a diagonal of two axes (as ``numpy.trace``).
 
     >>> import phlox.numpy as jnp

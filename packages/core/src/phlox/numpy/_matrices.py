@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._promote import check, check_one, integer, to_dtype, type_of
 from ._repeat import tile
 from ._shapes import broadcast_to, expand_dims, ravel
 from ._unary import is_kind
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 Positions = tuple[Any, Any]
 
@@ -39,7 +42,7 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
 
 
 @jit(inline=True, static_argnames="k")
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above a diagonal, `k` places above the main one (as ``numpy.tril``).
 
     Axes before the last two are batches. Raises `ShapeError` when there are fewer than two.
@@ -53,7 +56,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 @jit(inline=True, static_argnames="k")
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below a diagonal, `k` places above the main one (as ``numpy.triu``).
 
     >>> import phlox.numpy as jnp
@@ -97,7 +100,7 @@ def _of_one_matrix(function: str, arr: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> Positions:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`tril_indices` for a matrix of the shape of `arr` (as ``numpy.tril_indices_from``).
 
     >>> tril_indices_from(np.ones((2, 1)))
@@ -107,7 +110,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> Positions:
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> Positions:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`triu_indices` for a matrix of the shape of `arr` (as ``numpy.triu_indices_from``).
 
     >>> triu_indices_from(np.ones((1, 2)))
@@ -128,7 +131,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (arange(n),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """`diag_indices` for the axes of `arr`, which must be of one length (as ``numpy.diag_indices_from``).
 
     >>> diag_indices_from(np.ones((1, 1)))
@@ -145,7 +148,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 @functools.partial(jit, inline=True, static_argnames="k")
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of `v`, flattened, on a diagonal (as ``numpy.diagflat``).
 
     >>> import phlox.numpy as jnp
@@ -157,7 +160,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(ravel(v), k)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """`a` with `val` on its diagonal, as a new array: ``inplace=False`` is required (as ``numpy.fill_diagonal``).
 
     `val` is a number, or elements that are repeated as needed. Raises `UnsupportedError` for ``inplace=True`` and
@@ -184,7 +187,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 @functools.partial(jit, inline=True, static_argnames=("N", "increasing"))
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of powers of `x`: N columns, from the highest power to the 0th (as ``numpy.vander``).
 
     With `increasing` the other way round. N is the length of `x` unless given.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ops import elementwise as e
 from .._ops.shape import bitcast_convert_type, rev
-from .._trace.trace import ArrayLike, Tracer
+from .._trace.trace import ArrayLike as Base, Tracer
 from .._xla.array import ArrayImpl, move, physical
 from .._xla.devices import Device
 from .._xla.sharding import Sharding, single_device
@@ -30,6 +30,12 @@ from . import (
 from ._create import asarray, astype
 from ._promote import array_like, check, type_of
 
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Shape
+    from ._at import At
+    from ._index_plan import Index
+
 #: of the standard for arrays, https://data-apis.org/array-api/
 _OPERANDS = {float, int, bool, complex, np.ndarray}
 
@@ -41,7 +47,7 @@ def _is_operand(x: Any) -> bool:
 def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """``self <op> other``; other classes get their turn by NotImplemented."""
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: ArrayLike) -> Array:
         if type(other) is ArrayImpl:
             return function(self, other)
         return function(self, array_like(other)) if _is_operand(other) else NotImplemented
@@ -50,7 +56,7 @@ def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: ArrayLike) -> Array:
         return function(array_like(other), self) if _is_operand(other) else NotImplemented
 
     return method
@@ -85,7 +91,7 @@ def _equality(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """As `_operator`; but a list or dict is most likely meant as an array, and False would hide the mistake."""
     compare = _operator(function)
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: ArrayLike) -> Array:
         if isinstance(other, list | tuple | dict | set):
             raise ArgumentError(
                 f"an array and a {type(other).__name__} are not compared", instead="phlox.numpy.asarray(...) of it"
@@ -95,16 +101,16 @@ def _equality(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _round(self: Any, ndigits: int | None = None) -> Any:
+def _round(self: Any, ndigits: int | None = None) -> Array:
     """Like Python's `round`: integers without `ndigits`, else the nearest numbers with that many decimals."""
     return astype(c.round(self), int) if ndigits is None else c.round(self, ndigits)
 
 
-def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def _divmod(x: Any, y: Any) -> tuple[Array, Array]:
     return b.floor_divide(x, y), b.remainder(x, y)
 
 
-def _contains(self: Any, other: Any) -> Any:
+def _contains(self: Any, other: ArrayLike) -> Array:
     """Whether an element equals `other`. NumPy's answers for more axes than one are not what is meant."""
     if other is None or isinstance(other, str):
         raise ArgumentError(
@@ -124,7 +130,7 @@ def _contains(self: Any, other: Any) -> Any:
     return r.any(b.equal(self, other))
 
 
-def _byteswap(self: Any) -> Any:
+def _byteswap(self: Any) -> Array:
     """The array with the bytes of each element in the opposite order."""
     aval = type_of(self)
     if dtypes.kind(aval.dtype) == "c":
@@ -135,7 +141,12 @@ def _byteswap(self: Any) -> Any:
     return bitcast_convert_type(octets, new_dtype=aval.dtype)
 
 
-def _no_flat(self: Any) -> Any:
+def _copy(self: Any) -> Array:
+    """A copy of the array."""
+    return asarray(self, copy=True)
+
+
+def _no_flat(self: Any) -> NoReturn:
     raise UnsupportedError("x.flat is not supported", instead="x.flatten()")
 
 
@@ -148,7 +159,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     return namespace
 
 
-def _iterate(self: Any) -> Iterator[Any]:
+def _iterate(self: Any) -> Iterator[Array]:
     if not type_of(self).shape:
         raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
     from ._indexing import unstack_rows
@@ -158,32 +169,37 @@ def _iterate(self: Any) -> Iterator[Any]:
     return iter(unstack_rows(self))
 
 
-def _astype(self: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Any:
+def _astype(
+    self: Any, dtype: DTypeLike | None = None, copy: bool = False, device: Device | Sharding | None = None
+) -> Array:
     """See `numpy.astype`."""
     return astype(self, dtype, copy=copy, device=device)
 
 
-def _refuse_assignment(self: Any, index: Any, value: Any) -> None:
+def _refuse_assignment(self: Any, index: Any, value: Any) -> NoReturn:
     raise ArgumentError("arrays cannot be changed in place", instead="x = x.at[index].set(value)")
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+def _reshape(
+    self: Any, *args: Shape, order: str = "C", copy: bool | None = None, out_sharding: OutSharding = None
+) -> Array:
     """See `numpy.reshape`; the shape may be given as one tuple or as several numbers."""
-    shape = args[0] if len(args) == 1 else args
+    shape: Any = args[0] if len(args) == 1 else args
     if out_sharding is None:
         return s.reshape(self, shape, order)
     return laid.reshape(self, shape, order, out_sharding=out_sharding)
 
 
-def _transpose(self: Any, *args: Any) -> Any:
+def _transpose(self: Any, *args: int | Sequence[int] | None) -> Array:
     """See `numpy.transpose`; the order may be given as one tuple or as several numbers."""
-    return s.transpose(self, None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
+    order: Any = None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return s.transpose(self, order)
 
 
-def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+def _to_device(self: Any, device: Device | Sharding, *, stream: Any = None) -> Array:
     """The array on another device (or laid out by a sharding)."""
     if isinstance(self, Tracer):
-        return self
+        return self  # type: ignore[return-value]
     if type(device) is not Device and not isinstance(device, Sharding):
         raise ArgumentError(f"to_device: {device!r} is neither a device nor a sharding")
     return move(self, single_device(device) if type(device) is Device else device)
@@ -204,7 +220,7 @@ def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 # --- methods that few programs call: their functions are imported by the first call -----------------------
 
 
-def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+def _argpartition(self: Any, kth: int, axis: int = -1) -> Array:
     from ._orders import argpartition
 
     return argpartition(self, kth, axis)
@@ -213,63 +229,67 @@ def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
 def _argsort(
     self: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     from ._sorting import argsort
 
     return argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
-def _at(self: Any) -> Any:
+def _at(self: Any) -> At:
     from ._at import At
 
     return At(self)
 
 
-def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def _choose(self: Any, choices: Array | Sequence[ArrayLike], out: None = None, mode: str = "raise") -> Array:
     from ._apply import choose
 
     return choose(self, choices, out, mode)
 
 
 def _compress(
-    self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:  # fmt: skip
+    self: Any, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:  # fmt: skip
     from ._places import compress
 
     return compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
-def _diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     from ._indexing import diagonal
 
     return diagonal(self, offset, axis1, axis2)
 
 
-def _getitem(self: Any, index: Any) -> Any:
+def _getitem(self: Any, index: Index) -> Array:
     """The first index in a process imports what reads it, which takes this one's place."""
     from ._ds import getitem
 
-    setattr(ArrayLike, "__getitem__", getitem)  # noqa: B010 (for those who check types, the class has none)
+    setattr(Base, "__getitem__", getitem)  # noqa: B010 (for those who check types, the class has none)
     return getitem(self, index)
 
 
-def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
+def _nonzero(
+    self: Any, *, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None, size: int | None = None
+) -> tuple[Array, ...]:
     from ._places import nonzero
 
     return nonzero(self, size=size, fill_value=fill_value)
 
 
 def _repeat(
-    self: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    self: Any, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:  # fmt: skip
     from ._laid_out_later import repeat
 
     return repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
 
 
-def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def _searchsorted(
+    self: Any, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
     from ._searching import searchsorted
 
     return searchsorted(self, v, side, sorter, method=method)
@@ -278,22 +298,22 @@ def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, 
 def _sort(
     self: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     from ._sorting import sort
 
     return sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
 def _take(
-    self: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
-    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
-) -> Any:  # fmt: skip
+    self: Any, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None,
+    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     from ._indexing import take
 
     return take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
 
 
-def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Array:
     from ._view import view
 
     return view(self, dtype, type)
@@ -312,7 +332,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "clip": c.clip,
     "conj": u.conjugate,
     "conjugate": u.conjugate,
-    "copy": lambda x: asarray(x, copy=True),
+    "copy": _copy,
     "cumprod": r.cumprod,
     "cumsum": r.cumsum,
     "dot": lin.dot,
@@ -344,13 +364,13 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
 def install() -> None:
     """Puts operators and methods on the class that arrays and tracers share."""
     for name, function in _BINARY.items():
-        setattr(ArrayLike, f"__{name}__", _operator(function))
-        setattr(ArrayLike, f"__r{name}__", _reflected(function))
+        setattr(Base, f"__{name}__", _operator(function))
+        setattr(Base, f"__r{name}__", _reflected(function))
     for name, function in _COMPARISONS.items():
-        setattr(ArrayLike, f"__{name}__", (_equality if name in ("eq", "ne") else _operator)(function))
+        setattr(Base, f"__{name}__", (_equality if name in ("eq", "ne") else _operator)(function))
     unary = {"neg": u.negative, "pos": u.positive, "abs": u.abs, "invert": u.invert}
     for name, function in unary.items():
-        setattr(ArrayLike, f"__{name}__", _method(function, name))
+        setattr(Base, f"__{name}__", _method(function, name))
     special = {
         "__divmod__": _operator(_divmod),
         "__rdivmod__": _reflected(_divmod),
@@ -367,15 +387,15 @@ def install() -> None:
         "to_device": _to_device,
     }
     for name, value in special.items():
-        setattr(ArrayLike, name, value)
+        setattr(Base, name, value)
     for name, function in _METHODS.items():
-        setattr(ArrayLike, name, _method(function, name))
+        setattr(Base, name, _method(function, name))
     for method in _ON_DEMAND:
         name = method.__name__ = method.__qualname__ = method.__name__.removeprefix("_")
         method.__doc__ = f"See `numpy.{name}`."
-        setattr(ArrayLike, name, method)
+        setattr(Base, name, method)
     for name, (getter, doc) in _PROPERTIES.items():
-        setattr(ArrayLike, name, property(getter, doc=doc))
+        setattr(Base, name, property(getter, doc=doc))
 
 
 install()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ._choose import where as choose
 from ._promote import check, check_one, to_dtype, type_of
 from ._unary import conj, is_kind, isnan, logical_not, real, sqrt
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
+
 
 def _replaced(a: Any, value: Any) -> Any:
     """`a` with a number of its dtype in the place of nan."""
@@ -28,14 +31,14 @@ def _replaced(a: Any, value: Any) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nansum(
-    a: Any,
+    a: ArrayLike,
     axis: r.Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The sum of the elements of `a` that are not nan over `axis` (as ``numpy.nansum``). Arguments as for `sum`.
 
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
@@ -47,14 +50,14 @@ def nansum(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanprod(
-    a: Any,
+    a: ArrayLike,
     axis: r.Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The product of the elements of `a` that are not nan over `axis` (as ``numpy.nanprod``). Arguments as for `sum`.
 
     >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
@@ -79,13 +82,13 @@ def _extremum(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanmax(
-    a: Any,
+    a: ArrayLike,
     axis: r.Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element of `a` that is not nan over `axis` (as ``numpy.nanmax``); nan where all are.
 
     `where` selects the elements that take part and needs `initial`, as for `max`.
@@ -100,13 +103,13 @@ def nanmax(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanmin(
-    a: Any,
+    a: ArrayLike,
     axis: r.Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element of `a` that is not nan over `axis` (as ``numpy.nanmin``); nan where all are.
 
     `where` selects the elements that take part and needs `initial`, as for `min`.
@@ -126,8 +129,13 @@ def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> An
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanmean(
-    a: Any, axis: r.Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: r.Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean of the elements of `a` that are not nan over `axis` (as ``numpy.nanmean``); nan where all are.
 
     The result has `dtype`, by default that of `a`, or a float for integers and bools.
@@ -146,15 +154,15 @@ def nanmean(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanvar(
-    a: Any,
+    a: ArrayLike,
     axis: r.Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """The variance of the elements of `a` that are not nan over `axis` (as ``numpy.nanvar``).
 
     The sum of squared distances from the mean is divided by the number of elements less `ddof`; where nothing is
@@ -178,15 +186,15 @@ def nanvar(
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanstd(
-    a: Any,
+    a: ArrayLike,
     axis: r.Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """The standard deviation of the elements of `a` that are not nan over `axis`: the square root of `nanvar`, with
     its arguments (as ``numpy.nanstd``).
 
@@ -207,7 +215,7 @@ def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, 
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first largest element that is not nan, -1 if all are (as ``numpy.nanargmax``).
 
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
@@ -219,7 +227,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first smallest element that is not nan, -1 if all are (as ``numpy.nanargmin``).
 
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
@@ -231,7 +239,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sums along `axis`, or of the flattened array, in which nan counts as 0 (as ``numpy.nancumsum``).
 
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
@@ -242,7 +250,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along `axis`, or of the flattened array, in which nan counts as 1 (as ``numpy.nancumprod``).
 
     >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))

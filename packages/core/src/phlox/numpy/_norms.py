@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from ._shapes import moveaxis
 from ._solving import inv
 from ._unary import abs, isnan, number
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 Axis = int | tuple[int, ...] | None
 
 
 @functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
-def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """The norm of a vector or matrix (as ``numpy.linalg.norm``).
 
     Args:
@@ -102,7 +105,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 
-def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | str = 2) -> Array:
     """The norm of vectors along some axes, or of all elements as one vector (as ``numpy.linalg.vector_norm``).
 
     >>> import phlox.numpy as jnp
@@ -117,7 +120,7 @@ def _of_vectors(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return _vector_norm(check_one("vector_norm", x), ord, axis, keepdims)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
     """The norms of a stack of matrices (as ``numpy.linalg.matrix_norm``).
 
     >>> import phlox.numpy as jnp
@@ -128,7 +131,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @functools.partial(jit, static_argnames=("p",))
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: Any = None) -> Any:
     """The condition numbers of matrices: how much they may enlarge relative errors (as ``numpy.linalg.cond``).
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError, UnsupportedError
@@ -17,9 +17,12 @@ from ._shapes import concatenate, flip, moveaxis
 from ._sorting import argsort, sort
 from ._unary import is_kind
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @functools.partial(jit, inline=True, static_argnames="axis")
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """The positions that sort by several keys along `axis`: by the last one, among equals by the one before, and so on
     (as ``numpy.lexsort``).
 
@@ -57,7 +60,7 @@ def _place(function: str, a: Any, kth: int, axis: int) -> tuple[int, int]:
 
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """`a` with the element at place `kth` along `axis` where sorting puts it, smaller ones before it and the others
     after it (as ``numpy.partition``).
 
@@ -73,7 +76,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions that partition `a` around place `kth` along `axis` (as ``numpy.argpartition``). See `partition`.
 
     >>> jnp.argpartition(jnp.array([3, 1, 2, 5, 0]), 2)
@@ -86,7 +89,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @jit(inline=True)
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """`a` as complex numbers, sorted along the last axis by real parts, then imaginary ones.
 
     It is ``numpy.sort_complex``; integers and floats become complex64 (complex128 for those of 64 bits).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ._quantile import median
 from ._reductions import max, mean, min
 from ._shapes import broadcast_to, concatenate, flip
 from ._unary import is_kind
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
 #: The keyword arguments that each mode knows.
@@ -58,7 +61,7 @@ def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
     )
 
 
-def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """`array` with elements added at both ends of each axis (as ``numpy.pad``).
 
     Args:

@@ -7,7 +7,7 @@ How many places there are depends on values, which a program that is compiled ca
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_
 from ._searching import bincount
 from ._shapes import atleast_1d, broadcast_to, ravel, reshape, stack, transpose
 from ._unary import as_bool
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def known_count(function: str, mask: Any) -> int:
@@ -46,7 +49,9 @@ def first_places(mask: Any, size: int, fill: Any) -> Any:
     return choose(less(np.arange(size), counted[-1]), places, to_dtype(fill, integer))
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> tuple[Any, ...]:
     """The positions at which `a` is not zero, an array for each axis (as ``numpy.nonzero``).
 
     Args:
@@ -78,16 +83,18 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(out)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> Array:
     """The positions in the flattened `a` at which it is not zero (as ``numpy.flatnonzero``). See `nonzero`.
 
     >>> jnp.flatnonzero(jnp.array([[0, 5], [6, 0]]))
     Array([1, 2], dtype=int32)
     """
-    return nonzero(ravel(*check("flatnonzero", a)), size=size, fill_value=fill_value)[0]
+    return nonzero(ravel(check_one("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The positions at which `a` is not zero, one in each row (as ``numpy.argwhere``). Arguments as for `nonzero`.
 
     >>> jnp.argwhere(jnp.array([[0, 5], [6, 0]]))
@@ -100,8 +107,14 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0, out: None = None
-) -> Any:
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+    out: None = None,
+) -> Array:
     """The slices of `a` along `axis`, or the elements of the flattened `a`, where the vector `condition` is true (as
     ``numpy.compress``).
 
@@ -134,7 +147,7 @@ def compress(
     return take(a, first_places(mask, size, np.int32(kept)), at, fill_value=fill_value)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of `arr` where `condition` is not zero, both flattened (as ``numpy.extract``). See `compress`.
 
     >>> jnp.extract(jnp.array([1, 0, 1]), jnp.array([4, 5, 6]))
@@ -155,7 +168,7 @@ def _repeated(values: Any, count: int) -> Any:
     return take(values, np.arange(count, dtype=np.int32) % type_of(values).shape[0])
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """`arr` with the elements where `mask` is not zero replaced by `vals` in their order (as ``numpy.place``).
 
     `mask` has as many elements as `arr`; `vals` begin again when they are used up. `inplace` must be False: the
@@ -176,7 +189,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return reshape(At(ravel(arr))[places].set(values, mode="drop"), shape)
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """`a` with the elements at the flat positions `ind` replaced by `v`, which begin again when used up (as
     ``numpy.put``).
 
@@ -206,8 +219,14 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "inplace", "mode"))
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
-) -> Any:
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Array:
     """`arr` with ``values[place]`` at ``indices[place]`` along `axis` (as ``numpy.put_along_axis``): what
     `take_along_axis` reads is written.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,17 +17,20 @@ from ._promote import check, integer, promote_inexact, type_of
 from ._reductions import sum
 from ._unary import sqrt
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @composed
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The coefficients of the polynomial of degree `deg` that is nearest to points (x, y) (as ``numpy.polyfit``).
 
     Args:

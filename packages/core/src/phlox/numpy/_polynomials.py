@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ._shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
 from ._sorting import argsort
 from ._unary import absolute
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 def _length(p: Any) -> int:
     aval = type_of(p)
@@ -32,7 +35,7 @@ def _length(p: Any) -> int:
     return aval.shape[0]
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values at `x` of the polynomial with coefficients `p` along its first axis (as ``numpy.polyval``).
 
     `unroll` has no effect on them: it says how many steps of the loop are written out.
@@ -55,7 +58,7 @@ def _polyval(p: Any, x: Any, unroll: int) -> Any:
 
 
 @jit(inline=True)
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials (as ``numpy.polyadd``).
 
     >>> import phlox.numpy as jnp
@@ -69,7 +72,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @jit(inline=True)
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials (as ``numpy.polysub``).
 
     >>> import phlox.numpy as jnp
@@ -80,7 +83,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return polyadd(a1, -asarray(a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials (as ``numpy.polymul``); integers become floats.
 
     `trim_leading_zeros` takes zeros off the front of both first, whose values must be known then.
@@ -96,7 +99,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(first, second)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """(quotient, rest) of two polynomials (as ``numpy.polydiv``); integers become floats.
 
     The rest is as long as `u`; with `trim_leading_zeros` it begins with its first coefficient that is not nearly zero,
@@ -135,7 +138,7 @@ def _order(function: str, m: int) -> int:
 
 
 @functools.partial(jit, inline=True, static_argnames="m")
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The `m`-th derivative of a polynomial (as ``numpy.polyder``); integers become floats.
 
     >>> import phlox.numpy as jnp
@@ -151,7 +154,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames="m")
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The `m`-fold integral of a polynomial, with constants of integration `k` (as ``numpy.polyint``).
 
     `k` is a number for all or a vector of `m`; 0 unless given. Integers become floats.
@@ -175,7 +178,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @jit(inline=True)
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``); integers become floats.
 
     Of a square matrix it is the characteristic polynomial: its zeros are the eigenvalues.
@@ -203,7 +206,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return to_dtype(product, dtype)
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Where the polynomial with coefficients `p` is zero, as complex numbers (as ``numpy.roots``).
 
     With `strip_zeros` leading zeros are dropped, so their number must be known: inside of traced functions set it to
@@ -222,14 +225,14 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     wide = dtypes.to_complex(aval.dtype) if dtypes.kind(aval.dtype) != "c" else aval.dtype
     if n < 2:
         return zeros(0, wide)
-    nonzero = p != 0
+    nonzero: Any = p != 0
     leading = where(nonzero.any(), nonzero.argmax(), n)
     if not strip_zeros:
         return _roots_behind(p, leading)
     first = int(leading)
     if first >= n - 1:
         return zeros(0, wide)
-    return _companion_roots(p[first:])
+    return _companion_roots(p[first:])  # type: ignore[index]
 
 
 def _companion_roots(p: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import ShapeError
@@ -13,6 +13,10 @@ from ._linear import matmul
 from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
 from ._unary import conj
+
+if TYPE_CHECKING:
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 
 def _vectors(function: str, x: Any, least: int = 1) -> None:
@@ -27,7 +31,15 @@ def _lengths_agree(function: str, x1: Any, x2: Any, n: int, m: int) -> None:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "precision", "preferred_element_type"))
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The inner products of the vectors along `axis`, the first ones conjugated (as ``numpy.vecdot``).
 
     The other axes are broadcast. Raises `ShapeError` when the lengths along `axis` differ.
@@ -47,7 +59,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 
 
 @jit(inline=True)
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices and vectors, ``x1 @ x2[..., None]`` without its last axis (as ``numpy.matvec``).
 
     >>> import phlox.numpy as jnp
@@ -63,7 +75,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @jit(inline=True)
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, conjugated, and matrices (as ``numpy.vecmat``).
 
     >>> import phlox.numpy as jnp
@@ -110,7 +122,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 @jit(inline=True)
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of `a` times the whole of `b`, in its place (as ``numpy.kron``).
 
     >>> import phlox.numpy as jnp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,31 +16,35 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.promotion import promote
 from .._ops.shape import broadcast_in_dim, converted, literal_of
-from .._trace.trace import ArrayLike, not_an_array
+from .._trace.trace import ArrayLike as Base, not_an_array
 from .._xla.array import ArrayImpl
+
+if TYPE_CHECKING:
+    from ..typing import Array
 
 _NUMBERS = frozenset((float, int, bool, complex))
 _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 
 
-def array_like(x: Any) -> Any:
+def array_like(x: Any) -> Array:
     """`x`, or the array that its ``__jax_array__`` gives."""
     if type(x) is not ArrayImpl and hasattr(x, "__jax_array__"):
         return x.__jax_array__()
     return x
 
 
-def check(function: str, *args: Any) -> list[Any]:
+def check(function: str, *args: Any) -> list[Array]:
     """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
     for x in args:
         if type(x) is not ArrayImpl:
             break
     else:
         return list(args)
-    return [x if isinstance(x, ArrayLike) else _checked(function, i, x)[0] for i, x in enumerate(args)]
+    found: list[Any] = [x if isinstance(x, Base) else _checked(function, i, x)[0] for i, x in enumerate(args)]
+    return found
 
 
-def check_one(function: str, x: Any) -> Any:
+def check_one(function: str, x: Any) -> Array:
     """The same for a function of one array."""
     return x if type(x) is ArrayImpl else check(function, x)[0]
 
@@ -77,7 +81,7 @@ def type_of(x: Any) -> ShapedArray:
     return aval
 
 
-def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Any:
+def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     """`x` with this dtype and weakness; numbers stay numbers, so that they become literals in programs."""
     aval = type_of(x)
     if aval.dtype == dtype and aval.weak_type == weak:
@@ -88,7 +92,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Any:
     return converted(x, dtype, weak)
 
 
-def promote_dtypes(*args: Any) -> list[Any]:
+def promote_dtypes(*args: Any) -> list[Array]:
     """The arguments converted to their common dtype."""
     if len(args) == 1:
         return list(args)
@@ -96,7 +100,7 @@ def promote_dtypes(*args: Any) -> list[Any]:
     return [to_dtype(x, dtype, weak) for x in args]
 
 
-def promote_inexact(*args: Any) -> list[Any]:
+def promote_inexact(*args: Any) -> list[Array]:
     """Like `promote_dtypes`, but integers and bools become floats."""
     dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
     if dtypes.is_inexact(dtype):
@@ -104,7 +108,7 @@ def promote_inexact(*args: Any) -> list[Any]:
     return [to_dtype(x, dtypes.to_inexact(dtype), weak) for x in args]
 
 
-def promote_shapes(function: str, *args: Any) -> list[Any]:
+def promote_shapes(function: str, *args: Any) -> list[Array]:
     """The arguments with axes of length one in front, so that all (but scalars) have one rank."""
     shapes = [type_of(x).shape for x in args]
     if len(set(shapes)) > 1:
@@ -159,7 +163,7 @@ _PLANS_LIMIT = 8192
 def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any]:
     avals, values = [], []
     for i, x in enumerate(args):
-        if isinstance(x, ArrayLike):
+        if isinstance(x, Base):
             avals.append(x.aval)
             values.append(x)
         else:
@@ -204,12 +208,12 @@ def _plan(function: str, avals: Sequence[ShapedArray], inexact: bool) -> list[tu
     return plan if any(plan) else None
 
 
-def promoted(function: str, *args: Any) -> Sequence[Any]:
+def promoted(function: str, *args: Any) -> Sequence[Array]:
     """Checked, of one dtype and one rank: what elementwise functions start with."""
     return _prepared(function, args, inexact=False)
 
 
-def promoted_inexact(function: str, *args: Any) -> Sequence[Any]:
+def promoted_inexact(function: str, *args: Any) -> Sequence[Array]:
     """Like `promoted`, with integers made floats."""
     return _prepared(function, args, inexact=True)
 

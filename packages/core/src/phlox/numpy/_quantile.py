@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from ._promote import canonical_axes, check, check_one, promote_inexact, to_dtyp
 from ._shapes import broadcast_to, expand_dims, moveaxis, reshape
 from ._sorting import argsort, sort
 from ._unary import ceil, floor, is_kind, isnan, logical_not
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -173,16 +177,16 @@ _static_median = functools.partial(jit, inline=True, static_argnames=("axis", "o
 
 @_static
 def quantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: r.Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """The values below which the shares `q` of the elements of `a` lie, over `axis` (as ``numpy.quantile``).
 
     Args:
@@ -202,16 +206,16 @@ def quantile(
 
 @_static
 def nanquantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: r.Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """`quantile` of the elements that are not nan, with its arguments (as ``numpy.nanquantile``).
 
     >>> jnp.nanquantile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 0.5)
@@ -222,16 +226,17 @@ def nanquantile(
 
 @_static
 def percentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: r.Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """`quantile` with shares from 0 to 100, which may be integers (as ``numpy.percentile``).
 
     >>> jnp.percentile(jnp.array([4.0, 1.0, 3.0]), 75)
@@ -242,16 +247,16 @@ def percentile(
 
 @_static
 def nanpercentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: r.Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """`percentile` of the elements that are not nan (as ``numpy.nanpercentile``).
 
     >>> jnp.nanpercentile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 75)
@@ -261,7 +266,9 @@ def nanpercentile(
 
 
 @_static_median
-def median(a: Any, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(
+    a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """The element in the middle of the sorted `a` over `axis`, or the mean of the two there (as ``numpy.median``).
 
     The result is a float, nan where an element is.
@@ -274,8 +281,8 @@ def median(a: Any, axis: r.Axis = None, out: None = None, overwrite_input: bool 
 
 @_static_median
 def nanmedian(
-    a: Any, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
+    a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """`median` of the elements that are not nan (as ``numpy.nanmedian``).
 
     >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))

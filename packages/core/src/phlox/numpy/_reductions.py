@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._choose import where as choose
 from ._promote import canonical_axes, canonical_axis, check, check_one, hashable, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, ravel
 from ._unary import as_bool, is_kind
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
 _STATIC = ("axis", "dtype", "keepdims")
@@ -117,15 +120,15 @@ def _sum_or_product(
 
 
 def sum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The sum of the elements of `a` over `axis`, by default over all (as ``numpy.sum``).
 
     Args:
@@ -143,15 +146,15 @@ def sum(
 
 
 def prod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The product of the elements of `a` over `axis`; arguments as for `sum` (as ``numpy.prod``).
 
     >>> import phlox.numpy as jnp
@@ -185,8 +188,13 @@ def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, large
 
 
 def max(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element of `a` over `axis`; nan where there is one (as ``numpy.max``).
 
     Elements that share the maximum share its derivative equally. Raises `ShapeError` for an empty array.
@@ -201,8 +209,13 @@ def max(
 
 
 def min(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element of `a` over `axis`; nan where there is one (as ``numpy.min``).
 
     >>> import phlox.numpy as jnp
@@ -217,7 +230,7 @@ def min(
 amax, amin = max, min
 
 
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``).
 
     >>> import phlox.numpy as jnp
@@ -241,7 +254,9 @@ def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     )
 
 
-def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Whether all elements of `a` over `axis` are true (as ``numpy.all``).
 
     >>> import phlox.numpy as jnp
@@ -261,7 +276,9 @@ def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     )
 
 
-def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Whether any element of `a` over `axis` is true (as ``numpy.any``).
 
     >>> import phlox.numpy as jnp
@@ -273,7 +290,7 @@ def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     return _any(a, hashable(axis), keepdims, where)
 
 
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements of `a` over `axis` are not zero (as ``numpy.count_nonzero``).
 
     >>> import phlox.numpy as jnp
@@ -306,8 +323,14 @@ def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: A
 
 
 def mean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """The arithmetic mean of `a` over `axis`, a float (as ``numpy.mean``).
 
     Floats of 16 bits are summed in float32, unless `dtype` is given.
@@ -351,17 +374,17 @@ def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def var(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: int | None = None,
-) -> Any:
+) -> Array:
     """The variance of `a` over `axis`: the mean square distance from the mean (as ``numpy.var``).
 
     The sum of squares is divided by the number of elements less `ddof` (or `correction`). A `mean` that is known
@@ -398,17 +421,17 @@ def _variance(
 
 
 def std(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: int | None = None,
-) -> Any:
+) -> Array:
     """The standard deviation of `a` over `axis`: the square root of `var` (as ``numpy.std``).
 
     >>> import phlox.numpy as jnp
@@ -422,7 +445,9 @@ def std(
     return _variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
 
-def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Array | tuple[Array, Array]:
     """The weighted mean of `a` over `axis` (as ``numpy.average``); with `returned`, also the sum of weights.
 
     >>> import phlox.numpy as jnp
@@ -435,6 +460,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 @functools.partial(jit, inline=True, static_argnames=("axis", "returned", "keepdims"))
 def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "average")
+    total: Any
     if weights is None:
         (a,) = promote_inexact(a)
         out = mean(a, axes, keepdims=keepdims)
@@ -479,7 +505,7 @@ def _position(a: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
     return restore_axes(index, axes, keepdims)
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first largest element (of the first nan, if any), as ``numpy.argmax``.
 
     >>> import phlox.numpy as jnp
@@ -490,7 +516,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first smallest element (of the first nan, if any), as ``numpy.argmin``.
 
     >>> import phlox.numpy as jnp
@@ -514,7 +540,7 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``). Integers keep their dtype.
 
     >>> import phlox.numpy as jnp
@@ -527,7 +553,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``).
 
     >>> import phlox.numpy as jnp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,14 +14,18 @@ from .._ops import elementwise as e, logic, shape as ops
 from .._ops.reduce import reduce_sum
 from .._ops.running import cumsum
 from .._ops.slicing import along
-from .._trace.trace import ArrayLike, Tracer
+from .._trace.trace import ArrayLike as Base, Tracer
 from ._binary import remainder, subtract
 from ._indexing import take, unstack_rows
 from ._promote import canonical_axis, check, check_one, several, to_dtype, type_of
-from ._shapes import Shape, as_shape, broadcast_to, ravel, reshape
+from ._shapes import as_shape, broadcast_to, ravel, reshape
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, Shape
 
 
-def tile(A: Any, reps: Shape) -> Any:
+def tile(A: ArrayLike, reps: Shape) -> Array:
     """`A` repeated `reps` times along each axis (as ``numpy.tile``).
 
     >>> import phlox.numpy as jnp
@@ -53,7 +57,14 @@ def _repeat(a: Any, repeats: int, axis: int) -> Any:
     return reshape(spread, (*old[:axis], old[axis] * repeats, *old[axis + 1 :]))
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(
+    a: ArrayLike,
+    repeats: ArrayLike,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Each element of `a` `repeats` times in a row, along `axis` or in the flattened array (as ``numpy.repeat``).
 
     Args:
@@ -110,7 +121,7 @@ def _roll_by(a: Any, shift: Any, axis: int) -> Any:
     return take(a, remainder(subtract(places, shift), max(n, 1)), axis)
 
 
-def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """`a` with its elements moved `shift` places along `axis`, around the end (as ``numpy.roll``).
 
     >>> import phlox.numpy as jnp
@@ -121,11 +132,12 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
     axes = several(axis)
-    if isinstance(shift, ArrayLike):
-        for i, by in zip(axes, unstack_rows(broadcast_to(shift, (len(axes),))), strict=True):
+    many: Any = shift
+    if isinstance(shift, Base):
+        for i, by in zip(axes, unstack_rows(broadcast_to(many, (len(axes),))), strict=True):
             a = _roll_by(a, by, axis=canonical_axis(i, type_of(a).ndim, "roll"))
-        return a
-    shifts = as_shape(shift, "roll")
+        return a  # type: ignore[return-value]
+    shifts = as_shape(many, "roll")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     return _roll(a, shift=shifts, axis=tuple(canonical_axis(i, type_of(a).ndim, "roll") for i in axes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from ._promote import check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays, broadcast_to, concatenate, expand_dims, flip, ravel, reshape
 from ._sorting import argsort
 from ._unary import imag, is_kind, isnan, real
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
@@ -76,7 +80,9 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
     return _bisect(a, v, right, method == "scan_unrolled")
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
     """The places at which `v` could be inserted into the sorted vector `a` (as ``numpy.searchsorted``).
 
     Args:
@@ -103,7 +109,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
 
 @functools.partial(jit, inline=True, static_argnames=("right", "method"))
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
 
     Bin i lies between ``bins[i - 1]`` and ``bins[i]``, which increase or decrease; it contains the lower one of these,
@@ -121,11 +127,18 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     side, how = "left" if right else "right", "scan" if method is None else method
     rising = searchsorted(bins, x, side, method=how)
     falling = np.int32(n) - searchsorted(flip(bins), x, side, method=how)
-    bins = take(bins, np.array([0, n - 1]))
-    return choose(_before(bins[1], bins[0]), falling, rising)
+    ends = take(bins, np.array([0, n - 1]))
+    return choose(_before(ends[1], ends[0]), falling, rising)
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """How often each of the integers 0, 1, … occurs in the vector `x` (as ``numpy.bincount``).
 
     Args:

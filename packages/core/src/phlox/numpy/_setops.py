@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ._sets import distinct, isin
 from ._shapes import concatenate, ravel
 from ._sorting import argsort
 from ._unary import logical_not
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
@@ -37,8 +40,13 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
 
 @composed
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The different elements of `ar1` that are not in `ar2`, sorted (as ``numpy.setdiff1d``).
 
     Args:
@@ -60,8 +68,13 @@ def setdiff1d(
 
 @composed
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The different elements that are in one of the arrays alone, sorted (as ``numpy.setxor1d``).
 
     Args:
@@ -86,14 +99,14 @@ def _first(x: Any, values: Any, missing: Any) -> Any:
 
 @composed
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
     """The different elements that are in both arrays, sorted (as ``numpy.intersect1d``).
 
     Args:

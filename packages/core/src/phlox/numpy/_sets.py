@@ -7,7 +7,7 @@ All sort, so that equal elements stand next to each other. How many elements the
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from ._searching import searchsorted
 from ._shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from ._sorting import argsort, sort
 from ._unary import is_kind, isnan, logical_not
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 class _UniqueAllResult(NamedTuple):
@@ -75,7 +78,7 @@ def distinct(x: Any) -> tuple[Any, Any]:
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -83,7 +86,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The different elements of the flattened `ar`, or its different slices along `axis`, sorted (as ``numpy.unique``).
@@ -142,7 +145,7 @@ def unique(
     return (values, *wanted) if wanted else values
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
     """`unique` with everything it can return, as fields values, indices, inverse_indices and counts; nan are different
     from each other (as ``numpy.unique_all``).
 
@@ -152,27 +155,27 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
     """`unique` with fields values and counts; nan are different from each other (as ``numpy.unique_counts``).
 
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
     """
-    options = {"equal_nan": False, "size": size, "fill_value": fill_value}
+    options: dict[str, Any] = {"equal_nan": False, "size": size, "fill_value": fill_value}
     return _UniqueCountsResult(*unique(x, return_counts=True, **options))
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
     """`unique` with fields values and inverse_indices; nan are different from each other (as ``numpy.unique_inverse``).
 
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    options = {"equal_nan": False, "size": size, "fill_value": fill_value}
+    options: dict[str, Any] = {"equal_nan": False, "size": size, "fill_value": fill_value}
     return _UniqueInverseResult(*unique(x, return_inverse=True, **options))
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """`unique` in which nan are different from each other (as ``numpy.unique_values``).
 
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
@@ -183,8 +186,13 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 @composed
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
-) -> Any:
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
     """Which elements of `element` are among `test_elements`; with `invert`, which are not (as ``numpy.isin``).
 
     Args:
@@ -207,7 +215,7 @@ def isin(
 
 
 @composed
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements of both arrays, sorted (as ``numpy.union1d``). `size` and `fill_value` as for `unique`.
 
     >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))

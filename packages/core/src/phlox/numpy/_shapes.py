@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from ._promote import (
     type_of,
 )
 
-Shape = int | Sequence[int]
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Shape
 
 
-def as_shape(shape: Any, function: str = "") -> tuple[int, ...]:
+def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
     """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
-    lengths = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
+    lengths: Any = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
     try:
         return tuple([operator.index(n) for n in lengths])
     except TracerIntegerConversionError:
@@ -63,7 +65,7 @@ def _measured(function: str, a: Any) -> ShapedArray:
     return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The lengths of the axes of `a` (as ``numpy.shape``).
 
     >>> import phlox.numpy as jnp
@@ -73,7 +75,7 @@ def shape(a: Any) -> tuple[int, ...]:
     return _measured("shape", a).shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of axes of `a` (as ``numpy.ndim``).
 
     >>> ndim(1.0)
@@ -82,7 +84,7 @@ def ndim(a: Any) -> int:
     return _measured("ndim", a).ndim
 
 
-def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of `a`, or along `axis` (as ``numpy.size``).
 
     >>> import phlox.numpy as jnp
@@ -112,7 +114,9 @@ def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple
     return new
 
 
-def reshape(a: Any, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(
+    a: ArrayLike, shape: Shape, order: str = "C", *, copy: bool | None = None, out_sharding: OutSharding = None
+) -> Array:
     """`a` with another shape, its elements in the same order (as ``numpy.reshape``).
 
     One length may be -1. `order` 'F' reads and writes with the first axis changing fastest. Raises `ShapeError`
@@ -135,7 +139,7 @@ def reshape(a: Any, shape: Shape, order: str = "C", *, copy: bool | None = None)
     return ops.own(a) if new == old else ops.reshape(a, new_sizes=new, dimensions=None)
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
     """All elements of `a` along one axis (as ``numpy.ravel``).
 
     >>> import phlox.numpy as jnp
@@ -158,7 +162,7 @@ def _flat_from_first(a: Any) -> Any:
     return _flat(transpose(a))
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes in another order, by default reversed (as ``numpy.transpose``).
 
     >>> import phlox.numpy as jnp
@@ -171,7 +175,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return _permuted(a, order)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """`transpose` with the order of axes required (as ``numpy.permute_dims``).
 
     >>> import phlox.numpy as jnp
@@ -181,7 +185,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged (as ``numpy.matrix_transpose``).
 
     >>> import phlox.numpy as jnp
@@ -194,7 +198,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged (as ``numpy.swapaxes``).
 
     >>> import phlox.numpy as jnp
@@ -222,7 +226,7 @@ def _transposed(a: Any, order: tuple[int, ...]) -> Any:
     return ops.transpose(a, permutation=order)
 
 
-def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with some axes moved to new places, the others in their order (as ``numpy.moveaxis``).
 
     >>> import phlox.numpy as jnp
@@ -245,7 +249,7 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
     return tuple(order)
 
 
-def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of length one at these places of the result (as ``numpy.expand_dims``).
 
     >>> import phlox.numpy as jnp
@@ -262,7 +266,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return ops.broadcast_in_dim(a, shape=new, broadcast_dimensions=kept)
 
 
-def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """`a` without axes of length one: all, or those named (as ``numpy.squeeze``).
 
     >>> import phlox.numpy as jnp
@@ -275,7 +279,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     return ops.squeeze(a, dimensions=axes) if axes else ops.own(a)
 
 
-def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """`m` with the elements along `axis` (default: all axes) in reverse order (as ``numpy.flip``).
 
     >>> import phlox.numpy as jnp
@@ -286,7 +290,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     return ops.rev(m, dimensions=canonical_axes(axis, type_of(m).ndim, "flip"))
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Any:
     """The arrays with at least one axis (as ``numpy.atleast_1d``).
 
     >>> atleast_1d(1.0).shape
@@ -296,7 +300,7 @@ def atleast_1d(*arys: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """The arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
 
     >>> import phlox.numpy as jnp
@@ -326,7 +330,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     return common_shape("broadcast_shapes", given)
 
 
-def broadcast_to(array: Any, shape: Shape) -> Any:
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:
     """`array` repeated along new axes and axes of length one (as ``numpy.broadcast_to``).
 
     >>> import phlox.numpy as jnp
@@ -350,7 +354,7 @@ def broadcast_to(array: Any, shape: Shape) -> Any:
     return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
 
 
-def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
     """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
 
     >>> import phlox.numpy as jnp
@@ -382,7 +386,7 @@ def _concatenate(arrays: list[Any], axis: int) -> Any:
     return ops.concatenate(*promote_dtypes(*arrays), dimension=axis)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along an axis they have, or flattened with ``axis=None`` (as ``numpy.concatenate``).
 
     >>> import phlox.numpy as jnp
@@ -399,7 +403,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     return joined if dtype is None else joined.astype(dtype)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """The name of `concatenate` in the array API standard (as ``numpy.concat``).
 
     >>> import phlox.numpy as jnp
@@ -421,7 +425,9 @@ def _stack(arrays: list[Any], axis: int) -> Any:
     return ops.concatenate(*[expand_dims(x, axis) for x in promote_dtypes(*arrays)], dimension=axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """The arrays joined along a new axis (as ``numpy.stack``).
 
     >>> import phlox.numpy as jnp
@@ -433,7 +439,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return stacked if dtype is None else stacked.astype(dtype)
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays, at least as rows, joined along the first axis (as ``numpy.vstack``).
 
     >>> import phlox.numpy as jnp
@@ -443,7 +449,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate([atleast_2d(x) for x in rows_of("vstack", tup)], 0, dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     >>> import phlox.numpy as jnp
@@ -461,7 +467,7 @@ def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
     return [along(ary, axis, lo, max(lo, hi)) for lo, hi in itertools.pairwise(bounds)]
 
 
-def split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """`ary` cut into equal parts, or before the given indices (as ``numpy.split``).
 
     Raises `ShapeError` when the parts would not be equal; see `array_split`.
@@ -473,7 +479,7 @@ def split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> 
     return _cut("split", ary, indices_or_sections, axis, even=True)
 
 
-def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """Like `split`, but the first parts may be longer by one (as ``numpy.array_split``).
 
     >>> import phlox.numpy as jnp

@@ -6,7 +6,7 @@ import builtins
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.custom import custom_jvp
 from .._api.jit import jit
@@ -26,6 +26,9 @@ from ._reductions import any, max, sum
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from ._unary import conj
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 def _solve_square(a: Any, b: Any) -> Any:
     """x with ``a x = b``; derivatives use the factors again."""
@@ -41,7 +44,7 @@ def _solve_square(a: Any, b: Any) -> Any:
 
 
 @jit
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The x with ``a @ x = b`` (as ``numpy.linalg.solve``).
 
     Args:
@@ -76,7 +79,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @jit
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices (as ``numpy.linalg.inv``). `solve` is more exact than a product with one.
 
     >>> import phlox.numpy as jnp
@@ -98,7 +101,9 @@ def _one_of(function: str, first: str, x: Any, second: str, y: Any) -> Any:
     return y if x is None else x
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
     """The pseudo-inverses of matrices (as ``numpy.linalg.pinv``).
 
     Args:
@@ -148,7 +153,9 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: tuple[Any], tangents: tuple[A
     return p, -product(p, product(da, p)) + s - product(s, product(a, p)) + t - product(p, product(a, t))
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
     """The x that makes ``a @ x - b`` smallest: ``(x, residuals, rank, singular values)`` (as ``numpy.linalg.lstsq``).
 
     Args:
@@ -200,7 +207,9 @@ _jitted_lstsq = functools.partial(jit, static_argnames=("numpy_resid",))(_lstsq)
 
 
 @functools.partial(jit, static_argnames=("hermitian",))
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
+) -> Array:
     """How many singular values of matrices are not zero (as ``numpy.linalg.matrix_rank``).
 
     Args:
@@ -226,7 +235,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 @functools.partial(jit, static_argnames=("n",))
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices to a whole power; negative ones invert (as ``numpy.linalg.matrix_power``).
 
     >>> import phlox.numpy as jnp
@@ -245,7 +254,8 @@ def matrix_power(a: Any, n: int) -> Any:
     if power == 0:
         return broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape)
     square = inv(a) if power < 0 else a
-    power, result = builtins.abs(power), None
+    power = builtins.abs(power)
+    result: Any = None
     if power == 3:  # in the order of a person who multiplies
         return matmul(matmul(square, square), square)
     while True:
@@ -257,7 +267,7 @@ def matrix_power(a: Any, n: int) -> Any:
         square = matmul(square, square)
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array as a map from its last axes to the first `ind` ones (as ``numpy.linalg.tensorinv``).
 
     >>> import phlox.numpy as jnp
@@ -276,7 +286,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return reshape(inv(square), (*second, *first))
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The x with ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError
@@ -12,6 +12,9 @@ from .._ops import shape as shape_ops
 from .._ops.sort import sort as sort_op
 from ._promote import canonical_axis, check_one, to_dtype, type_of
 from ._shapes import flip, ravel
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
 
 def _plain(function: str, kind: Any, order: Any) -> None:
@@ -24,14 +27,14 @@ def _plain(function: str, kind: Any, order: Any) -> None:
 
 @functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending"))
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """`a` with its elements in ascending order along `axis`, nan last (as ``numpy.sort``).
 
     >>> import phlox.numpy as jnp
@@ -49,15 +52,15 @@ def sort(
 
 @functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The positions that sort `a` along `axis` (as ``numpy.argsort``); equal elements keep their order.
 
     `dtype` is that of the positions, by default int32 (int64 in x64 mode).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, AxisError, ShapeError
@@ -25,10 +25,13 @@ from ._shapes import (
     swapaxes,
 )
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
+
 # --- joining --------------------------------------------------------------------------------------------
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """The arrays with at least three axes: vectors as (1, n, 1), matrices as (m, n, 1) (as ``numpy.atleast_3d``).
 
     >>> import phlox.numpy as jnp
@@ -44,7 +47,7 @@ def atleast_3d(*arys: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
 
     >>> import phlox.numpy as jnp
@@ -54,7 +57,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate([atleast_3d(x) for x in rows_of("dstack", tup)], 2, dtype)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors as columns, and matrices as they are, side by side (as ``numpy.column_stack``).
 
     >>> import phlox.numpy as jnp
@@ -67,7 +70,7 @@ def column_stack(tup: Any) -> Any:
 
 
 @jit(inline=True)
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
     """Nested lists of arrays joined to one: the innermost lists along the last axis (as ``numpy.block``).
 
     Raises `ShapeError` for lists of different depth and for empty ones.
@@ -121,7 +124,7 @@ def _along(function: str, ary: Any, axis: int) -> int:
     return axis
 
 
-def vsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """`split` along the first axis (as ``numpy.vsplit``).
 
     >>> import phlox.numpy as jnp
@@ -131,7 +134,7 @@ def vsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     return split(ary, indices_or_sections, _along("vsplit", ary, 0))
 
 
-def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """`split` along the second axis, of vectors along their only one (as ``numpy.hsplit``).
 
     >>> import phlox.numpy as jnp
@@ -142,7 +145,7 @@ def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     return split(ary, indices_or_sections, _along("hsplit", ary, 0 if type_of(ary).ndim == 1 else 1))
 
 
-def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """`split` along the third axis (as ``numpy.dsplit``).
 
     >>> import phlox.numpy as jnp
@@ -153,7 +156,7 @@ def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 
 @functools.partial(jit, inline=True, static_argnames="axis")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays of `x` along `axis`, which they have not (as ``numpy.unstack``).
 
     >>> import phlox.numpy as jnp
@@ -175,7 +178,7 @@ def _flipped(function: str, m: Any, axis: int) -> Any:
     return flip(m, _along(function, m, axis))
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """`m` with its columns in reverse order (as ``numpy.fliplr``).
 
     >>> import phlox.numpy as jnp
@@ -185,7 +188,7 @@ def fliplr(m: Any) -> Any:
     return _flipped("fliplr", m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """`m` with its rows in reverse order (as ``numpy.flipud``).
 
     >>> import phlox.numpy as jnp
@@ -196,7 +199,7 @@ def flipud(m: Any) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("k", "axes"))
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned `k` times by a right angle, from the first of `axes` towards the second (as ``numpy.rot90``).
 
     >>> import phlox.numpy as jnp
@@ -218,7 +221,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(m, (first, second)) if turns else own(m)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with one axis moved to stand before the axis `start` (as ``numpy.rollaxis``).
 
     `moveaxis` says it more clearly.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,16 @@ from .._transform.words import zeros
 from ._define import boolean, float_32, int_32, unary
 from ._promote import check, check_one, promoted_inexact, to_dtype, type_of
 
+if TYPE_CHECKING:
+    from .._api.stages import Jitted
+    from ..typing import Array, ArrayLike
+
 # --- functions of real numbers: integers and bools become floats ----------------------------------------
 
 
-def _inexact(name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True) -> Any:
+def _inexact(
+    name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
+) -> Jitted[[ArrayLike], Array]:
     what += "; integers and bools become floats"
     return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
 
@@ -93,7 +99,7 @@ def _whole(primitive: Any) -> Callable[[Any], Any]:
 
 
 @jit(inline=True)
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """`x` without its fraction, elementwise (as ``numpy.trunc``).
 
     >>> import phlox.numpy as jnp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from .._ir import dtypes
 from .._ops import elementwise as e, shape as ops, special
 from ._promote import check, integer, promoted_inexact, to_dtype, type_of
 from ._unary import abs, cos, is_kind, sqrt
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _length(function: str, M: Any) -> int:
@@ -36,7 +39,7 @@ def _cosines(*coefficients: float) -> Callable[[Any, int], Any]:
     """A sum of cosines of whole periods over the window."""
 
     def weight(n: Any, last: int) -> Any:
-        waves = [c * cos(2 * np.pi * k * n / last) for k, c in enumerate(coefficients) if k]
+        waves: list[Any] = [c * cos(2 * np.pi * k * n / last) for k, c in enumerate(coefficients) if k]
         return functools.reduce(lambda x, y: x + y, waves, coefficients[0])
 
     return weight
@@ -53,7 +56,7 @@ def _kaiser(n: Any, last: int, beta: Any) -> Any:
 _HANNING, _HAMMING, _BLACKMAN = _cosines(0.5, -0.5), _cosines(0.54, -0.46), _cosines(0.42, -0.5, 0.08)
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
 
     >>> bartlett(3)
@@ -62,7 +65,7 @@ def bartlett(M: int) -> Any:
     return _window((), M=_length("bartlett", M), weight=_triangle)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
 
     >>> hanning(3)
@@ -71,7 +74,7 @@ def hanning(M: int) -> Any:
     return _window((), M=_length("hanning", M), weight=_HANNING)
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
 
     >>> hamming(3).round(2)
@@ -80,7 +83,7 @@ def hamming(M: int) -> Any:
     return _window((), M=_length("hamming", M), weight=_HAMMING)
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
 
     >>> abs(blackman(3).round(2))
@@ -89,7 +92,7 @@ def blackman(M: int) -> Any:
     return _window((), M=_length("blackman", M), weight=_BLACKMAN)
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window over `M` points; the larger `beta`, the narrower (as ``numpy.kaiser``).
 
     >>> kaiser(3, 0.0)
@@ -114,7 +117,7 @@ def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 
 
 @jit
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
 
     Raises `DtypeError` for complex numbers.

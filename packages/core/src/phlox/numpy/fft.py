@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
@@ -19,6 +19,11 @@ from ._promote import canonical_axes, check_one, integer, type_of
 from ._repeat import roll
 from ._shapes import moveaxis
 from ._unary import conj
+
+if TYPE_CHECKING:
+    from .._xla.devices import Device
+    from .._xla.sharding import Sharding
+    from ..typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "fft",
@@ -127,7 +132,7 @@ def _over_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str
 # --- one axis -------------------------------------------------------------------------------------------
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis: entry k is the sum of ``a[m] * exp(-2j * pi * m * k / n)`` over m
     (as ``numpy.fft.fft``).
 
@@ -143,7 +148,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _over_one("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`, with the same options (as ``numpy.fft.ifft``).
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
@@ -152,7 +157,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """`fft` of real numbers: its first ``n // 2 + 1`` entries, of which the others are the mirror image (as
     ``numpy.fft.rfft``).
 
@@ -162,7 +167,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`; `n` is the length of the result, an even one by default (as ``numpy.fft.irfft``).
 
     >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
@@ -171,7 +176,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """`fft` of a signal of which the mirror image is left out, so that its spectrum is real (as ``numpy.fft.hfft``).
 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
@@ -182,7 +187,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft` (as ``numpy.fft.ihfft``).
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
@@ -196,7 +201,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 # --- several axes ---------------------------------------------------------------------------------------
 
 
-def fftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """`fft` along several axes, all of them by default; `s` are their lengths (as ``numpy.fft.fftn``).
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
@@ -206,7 +211,7 @@ def fftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | No
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
-def ifftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """The inverse of `fftn` (as ``numpy.fft.ifftn``).
 
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
@@ -216,7 +221,7 @@ def ifftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | N
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-def rfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """`rfft` along the last of several axes, then `fft` along the others (as ``numpy.fft.rfftn``).
 
     >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
@@ -225,7 +230,7 @@ def rfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | N
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-def irfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Any:
+def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`; `s` are the lengths of the result (as ``numpy.fft.irfftn``).
 
     >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 3)).shape
@@ -234,7 +239,7 @@ def irfftn(a: Any, s: Ints | None = None, axes: Ints | None = None, norm: str | 
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
-def fft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+def fft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`fftn` along two axes (as ``numpy.fft.fft2``).
 
     >>> jnp.fft.fft2(jnp.ones((2, 2))).real
@@ -244,7 +249,7 @@ def fft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None 
     return _over_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
-def ifft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes (as ``numpy.fft.ifft2``).
 
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
@@ -254,7 +259,7 @@ def ifft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None
     return _over_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-def rfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes (as ``numpy.fft.rfft2``).
 
     >>> jnp.fft.rfft2(jnp.ones((2, 3))).shape
@@ -263,7 +268,7 @@ def rfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None
     return _over_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-def irfft2(a: Any, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes (as ``numpy.fft.irfft2``).
 
     >>> jnp.fft.irfft2(jnp.ones((2, 2)), s=(2, 3)).shape
@@ -281,7 +286,9 @@ def _plain_number(function: str, n: Any, d: Any) -> None:
             raise ArgumentError(f"{function}: {name} must be a number, got {x!r}")
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
+) -> Array:
     """The frequencies of the entries of an `fft` of length `n` over samples at distances `d` (as
     ``numpy.fft.fftfreq``).
 
@@ -295,7 +302,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return (places.astype(inexact) / asarray(d * n, inexact)).astype(wanted)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
+) -> Array:
     """The frequencies of the entries of an `rfft` of length `n` over samples at distances `d` (as
     ``numpy.fft.rfftfreq``).
 
@@ -314,7 +323,7 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
     return roll(x, [sign * (shape[i] // 2) for i in chosen], chosen)
 
 
-def fftshift(x: Any, axes: int | Ints | None = None) -> Any:
+def fftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     """`x` turned so that frequency 0 comes to the middle of the axes, all of them by default (as
     ``numpy.fft.fftshift``).
 
@@ -324,7 +333,7 @@ def fftshift(x: Any, axes: int | Ints | None = None) -> Any:
     return _shifted("fftshift", x, axes, 1)
 
 
-def ifftshift(x: Any, axes: int | Ints | None = None) -> Any:
+def ifftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     """The inverse of `fftshift` (as ``numpy.fft.ifftshift``).
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))

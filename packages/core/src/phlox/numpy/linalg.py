@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
 from . import _indexing, _linear, _products
@@ -14,6 +14,11 @@ from ._norms import cond, matrix_norm, norm, vector_norm
 from ._promote import canonical_axis, check, type_of
 from ._shapes import matrix_transpose
 from ._solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from .._ops.dot import PrecisionLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "cholesky",
@@ -50,7 +55,7 @@ __all__ = [
 ]
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     """The cross products of vectors of three elements (as ``numpy.linalg.cross``).
 
     >>> import phlox.numpy as jnp
@@ -66,7 +71,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return _products.cross(x1, x2, axis=axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of all elements of two vectors (as ``numpy.linalg.outer``).
 
     >>> import phlox.numpy as jnp
@@ -80,7 +85,15 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return _linear.outer(x1, x2)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The inner products of vectors along `axis`, the first ones conjugated (as ``numpy.linalg.vecdot``).
 
     >>> import phlox.numpy as jnp
@@ -90,7 +103,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return _products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """The matrix product, as `phlox.numpy.matmul` (as ``numpy.linalg.matmul``).
 
     >>> import phlox.numpy as jnp
@@ -101,26 +116,30 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
 
 
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
-    axes: Any = 2,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of products over some axes, as `phlox.numpy.tensordot` (as ``numpy.linalg.tensordot``).
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
     Array(6., dtype=float32)
     """
-    options = {"precision": precision, "preferred_element_type": preferred_element_type, "out_sharding": out_sharding}
+    options: dict[str, Any] = {
+        "precision": precision,
+        "preferred_element_type": preferred_element_type,
+        "out_sharding": out_sharding,
+    }
     return _linear.tensordot(x1, x2, axes, **options)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices, `offset` places above the main one (as ``numpy.linalg.diagonal``).
 
     >>> import phlox.numpy as jnp
@@ -130,7 +149,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return _indexing.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of matrices (as ``numpy.linalg.trace``).
 
     >>> import phlox.numpy as jnp
@@ -140,7 +159,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return _linear.trace(x, offset, -2, -1, dtype)
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
     """The product of several matrices, in the order that costs least (as ``numpy.linalg.multi_dot``).
 
     The first array may be a vector that stands for a row, the last one a vector that stands for a column.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from ..numpy._promote import canonical_axis, check, check_one, promote_inexact, 
 from ..numpy._shapes import as_shape, expand_dims
 from ._distributions import gumbel, precision
 from ._keys import checked
-from ._samplers import Shape, _shape, bernoulli, permutation, randint, uniform
+from ._samplers import _shape, bernoulli, permutation, randint, uniform
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _dtype(function: str, dtype: Any) -> Any:
@@ -31,7 +35,9 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def rademacher(
+    key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Random signs: -1 or 1, equally likely; int32 by default.
 
     >>> from phlox import random
@@ -51,7 +57,14 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def geometric(
+    key: Key,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random counts of trials until the first success, of probability `p`; int32 by default.
 
     >>> from phlox import random
@@ -89,8 +102,15 @@ def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, repla
 
 @takes_out_sharding
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Shape = None, replace: bool = True, mode: str | None = None
-) -> Any:
+    key: Key,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: Shape | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random categories: index i along `axis` has probability softmax(logits)[i].
 
     Args:
@@ -116,14 +136,14 @@ def categorical(
 
 
 def choice(
-    key: Any,
-    a: Any,
+    key: Key,
+    a: ArrayLike,
     shape: Shape = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Random elements of `a` along `axis`; of range(a) if `a` is an integer.
 
     Args:
@@ -146,7 +166,7 @@ def choice(
         axis = canonical_axis(axis, arr.ndim, "choice")
         size = arr.shape[axis]
     elif dtypes.kind(arr.dtype) in "iu":
-        size = int(a)
+        size = int(a)  # type: ignore[arg-type]
     else:
         raise DtypeError(f"choice: a must be an integer or have axes, got {type_of(arr).short}")
     if not count:

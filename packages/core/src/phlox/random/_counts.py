@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,13 @@ from .._ir import dtypes
 from .._ops import keys as ops
 from .._ops.shape import convert
 from ..numpy._promote import check, promote_inexact, type_of
+from ..numpy._shapes import as_shape
 from ._keys import checked
-from ._samplers import Shape, _float, _shape, uniform
+from ._samplers import _float, _shape, uniform
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 # --- Poisson --------------------------------------------------------------------------------------------
 
@@ -72,7 +77,14 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def poisson(
+    key: Key,
+    lam: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random counts of the Poisson distribution with mean `lam`; int32 by default.
 
     >>> from phlox import random
@@ -184,7 +196,7 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     return jnp.where(rare | no_count | no_chance | endless, drawn, count.astype(dtype) - drawn)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Random counts of successes in `n` trials of probability `p`, as floats; nan where there are none such.
 
     >>> from phlox import random
@@ -196,7 +208,15 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = None) -
     return _binomial(key, n, p, _shape("binomial", shape, n, p), _float("binomial", dtype))
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Shape = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+def multinomial(
+    key: Key,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
+) -> Any:
     """Random counts of how often each category occurs in `n` trials; they add up to `n`.
 
     Args:
@@ -212,7 +232,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Shape = None, dtype: Any = N
     """
     key, _ = checked("multinomial", key)
     n, p = promote_inexact(*check("multinomial", n, p))
-    shape = type_of(p).shape if shape is None else tuple(shape)
+    shape = type_of(p).shape if shape is None else as_shape(shape, "multinomial")
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
     left = lax.cumsum(p, 0, reverse=True)
     ratios = p / jnp.where(left == 0, 1, left)

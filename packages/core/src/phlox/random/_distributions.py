@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from .._ops.logic import clz
 from .._ops.shape import bitcast_convert_type, convert
 from ..numpy._shapes import as_shape
 from ._keys import checked
-from ._samplers import Shape, _float, _shape, normal, uniform
+from ._samplers import _float, _shape, normal, uniform
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _number(value: float, dtype: Any) -> Any:
@@ -32,7 +36,7 @@ def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any]
     """``name(key, shape, dtype)``: `formula` of a key, a shape and a dtype."""
     compiled = jit(formula, static_argnums=(1, 2))
 
-    def function(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    def function(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
         key, _ = checked(name, key)
         return compiled(key, as_shape(shape, name), _float(name, dtype))
 
@@ -119,7 +123,14 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
 
 
 @takes_out_sharding
-def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Any:
+def gumbel(
+    key: Key,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    mode: str | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the standard Gumbel distribution, by -log(-log(u)).
 
     The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits. With
@@ -144,7 +155,14 @@ def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def rayleigh(key: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def rayleigh(
+    key: Key,
+    scale: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
 
     >>> from phlox import random
@@ -161,7 +179,14 @@ def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Any:
+def lognormal(
+    key: Key,
+    sigma: ArrayLike = 1.0,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers whose logarithms are normal, with mean 0 and deviation `sigma`.
 
     >>> from phlox import random
@@ -178,7 +203,14 @@ def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def pareto(
+    key: Key,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the Pareto distribution from 1 upwards, with tail exponent `b`.
 
     >>> from phlox import random
@@ -195,7 +227,9 @@ def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...
     return jnp.power(-jnp.log1p(-u), 1.0 / concentration) * scale
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def weibull_min(
+    key: Key, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Random numbers of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
 
     >>> from phlox import random
@@ -217,7 +251,16 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ..
 
 
 @takes_out_sharding
-def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def triangular(
+    key: Key,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers between `left` and `right` whose density is a triangle with its top at `mode`.
 
     >>> from phlox import random
@@ -242,7 +285,14 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def wald(key: Any, mean: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def wald(
+    key: Key,
+    mean: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
 
     >>> from phlox import random
@@ -261,7 +311,9 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...]
     return rademacher(signs, shape, dtype) * maxwell(lengths, shape, dtype) * scale + loc
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: Key, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Random numbers of the Maxwell distribution to both sides of `loc`, times `scale`.
 
     The result has the axes `shape`, or those of the parameters if it is empty, and then those of the parameters.

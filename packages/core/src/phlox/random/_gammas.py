@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
 from .._api.jit import jit
@@ -19,7 +19,11 @@ from ..numpy._shapes import as_shape
 from ._choices import rademacher
 from ._distributions import exponential
 from ._keys import checked
-from ._samplers import Shape, _float, _shape, normal
+from ._samplers import _float, _shape, normal
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:
@@ -35,7 +39,14 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
 
 
 @takes_out_sharding
-def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def gamma(
+    key: Key,
+    a: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
 
     They have a derivative by `a`: how the sample would move with its distribution. Samples of a tiny `a` underflow to
@@ -50,7 +61,14 @@ def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Any:
 
 
 @takes_out_sharding
-def loggamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def loggamma(
+    key: Key,
+    a: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Logarithms of random numbers of the gamma distribution, exact for a tiny `a` as well.
 
     >>> from phlox import random
@@ -74,7 +92,15 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def beta(key: Any, a: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def beta(
+    key: Key,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
 
     >>> from phlox import random
@@ -95,7 +121,14 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def dirichlet(
+    key: Key,
+    alpha: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random probabilities of the Dirichlet distribution: vectors of positive numbers that add up to 1.
 
     Args:
@@ -123,7 +156,14 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def chisquare(
+    key: Key,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the chi-square distribution: sums of the squares of `df` normal numbers.
 
     >>> from phlox import random
@@ -144,7 +184,15 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
 
 
 @takes_out_sharding
-def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def f(
+    key: Key,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
 
     >>> from phlox import random
@@ -165,7 +213,14 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def t(
+    key: Key,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of Student's t distribution with `df` degrees of freedom.
 
     >>> from phlox import random
@@ -185,7 +240,9 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
 
 
 @takes_out_sharding
-def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def generalized_normal(
+    key: Key, p: float, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Random numbers with a density proportional to exp(-abs(x)**p).
 
     >>> from phlox import random
@@ -206,7 +263,15 @@ def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def ball(key: Any, d: int, p: Any = 2, shape: Shape = (), dtype: Any = None) -> Any:
+def ball(
+    key: Key,
+    d: int,
+    p: float = 2,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Any:
     """Random points spread evenly over the unit ball in `d` dimensions, of the norm that is a sum of powers `p`.
 
     >>> from phlox import random

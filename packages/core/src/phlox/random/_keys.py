@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ops import generators, keys as ops
 from .._ops.shape import convert
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike, Key
 
 
 def _type(x: Any, function: str) -> Any:
@@ -104,7 +107,7 @@ def _make_raw(seed: Any, impl: generators.Impl) -> Any:
     return ops.random_unwrap(ops.random_seed(seed, impl=impl))
 
 
-def key_dtype(impl_spec: Any = None) -> Any:
+def key_dtype(impl_spec: str | Any | None = None) -> Any:
     """The element type of the keys of a generator, given by its name; of the default one without.
 
     >>> key_dtype()
@@ -120,7 +123,7 @@ def _impl(function: str, impl: Any, dtype: Any) -> generators.Impl:
     return ops.find_impl(impl if dtype is None else dtype)
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Array:
     """A key, an array of dtype ``key<fry>`` without axes, from an integer seed.
 
     `impl` or `dtype`, one of them, names the generator; see `key_dtype`.
@@ -132,7 +135,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _make(_seeds(seed, "key"), impl=_impl("key", impl, dtype))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: str | Any | None = None) -> Array:
     """An old-style key, an array of two uint32, from an integer seed.
 
     >>> PRNGKey(42)
@@ -142,7 +145,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return make(_seeds(seed, "PRNGKey"), impl=ops.find_impl(impl))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Any:
     """Keys from their words, an array of uint32 whose last axis has length 2.
 
     `impl` or `dtype`, one of them, names the generator; see `key_dtype`.
@@ -153,7 +156,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return ops.random_wrap(key_bits_array, impl=_impl("wrap_key_data", impl, dtype))
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: Key) -> Any:
     """The words of keys: uint32, with one axis of length 2 more than `keys`.
 
     >>> key_data(key(3))
@@ -164,7 +167,7 @@ def key_data(keys: Any) -> Any:
     return ops.random_unwrap(keys)
 
 
-def key_impl(keys: Any) -> Any:
+def key_impl(keys: Key) -> Any:
     """The generator that keys belong to, as `key` and `wrap_key_data` take it: its name if it is one of phlox's own.
 
     >>> key_impl(key(0))
@@ -175,7 +178,7 @@ def key_impl(keys: Any) -> Any:
     return impl.name if impl == generators.KNOWN.get(impl.name) else impl
 
 
-def clone(key: Any) -> Any:
+def clone(key: Key) -> Any:
     """The same key again.
 
     >>> clone(PRNGKey(1))
@@ -191,7 +194,7 @@ def _split(key: Any, shape: tuple[int, ...]) -> Any:
     return _restore(ops.random_split(keys, shape=shape), typed)
 
 
-def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
     """New keys that are independent of each other and of what else `key` is used for.
 
     Args:
@@ -211,7 +214,7 @@ def _fold_in(key: Any, data: Any) -> Any:
     return _restore(ops.random_fold_in(keys, convert(data, dtypes.uint32)), typed)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: Key, data: ArrayLike) -> Array:
     """A new key that depends on `key` and on the integer `data`, for example the number of a step.
 
     >>> fold_in(PRNGKey(0), 1)

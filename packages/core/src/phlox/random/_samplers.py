@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from ..numpy._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ..numpy._shapes import as_shape, broadcast_shapes
 from ._keys import checked
 
-Shape = Any
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
@@ -52,7 +54,7 @@ def _bits(key: Any, shape: tuple[int, ...], bit_width: int) -> Any:
 
 
 @takes_out_sharding
-def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
     """Random unsigned integers, all bit patterns equally likely; uint32 by default.
 
     >>> from phlox import random
@@ -78,7 +80,15 @@ def _to_rank(x: Any, rank: int) -> Any:
 
 
 @takes_out_sharding
-def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+def uniform(
+    key: Key,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers spread evenly over [minval, maxval).
 
     Args:
@@ -113,7 +123,7 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
     """Random numbers of the standard normal distribution: mean 0, variance 1.
 
     Complex dtypes give independent parts of variance 1/2 each.
@@ -142,7 +152,15 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
 
 
 @takes_out_sharding
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Any:
+def truncated_normal(
+    key: Key,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random numbers of the standard normal distribution, given that they lie between `lower` and `upper`.
 
     >>> from phlox import random
@@ -188,7 +206,15 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
 
 
 @takes_out_sharding
-def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(
+    key: Key,
+    shape: Shape,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random integers from minval up to, and without, maxval; int32 by default.
 
     >>> from phlox import random
@@ -210,7 +236,9 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
 
 
 @takes_out_sharding
-def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None, mode: str = "low") -> Any:
+def bernoulli(
+    key: Key, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low", *, out_sharding: OutSharding = None
+) -> Array:
     """Random bools that are True with probability `p`.
 
     With ``mode="high"`` twice as many random bits are drawn, which tells apart smaller probabilities.
@@ -251,7 +279,9 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
 
 
 @takes_out_sharding
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+def permutation(
+    key: Key, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: OutSharding = None
+) -> Array:
     """The numbers below `x` in random order, or the array `x` shuffled along `axis`.
 
     With `independent`, each vector along the axis gets an order of its own.

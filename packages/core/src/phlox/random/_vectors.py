@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
 from .._api.jit import jit
@@ -14,7 +14,11 @@ from .._ir import dtypes
 from ..numpy._promote import check, promote_inexact, type_of
 from ..numpy._shapes import as_shape
 from ._keys import checked
-from ._samplers import Shape, _float, normal
+from ._samplers import _float, normal
+
+if TYPE_CHECKING:
+    from .._api.out_sharding import OutSharding
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 _METHODS = ("cholesky", "eigh", "svd")
 
@@ -39,8 +43,15 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], 
 
 @takes_out_sharding
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Shape = None, dtype: Any = None, method: str = "cholesky"
-) -> Any:
+    key: Key,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random vectors of the normal distribution with this mean and these covariances.
 
     Args:
@@ -82,7 +93,15 @@ def _orthogonal(key: Any, n: int, m: int, shape: tuple[int, ...], dtype: Any) ->
 
 
 @takes_out_sharding
-def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None) -> Any:
+def orthogonal(
+    key: Key,
+    n: int,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    m: int | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random matrices of n times m, spread evenly over those with orthogonal columns or, if they are longer, rows.
 
     Args:

@@ -6,7 +6,7 @@ Options about memory and checks (``overwrite_a``, ``check_finite`` …) are acce
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit import jit
@@ -21,9 +21,12 @@ from ...lax import linalg
 from ...numpy._create import listed
 from ...numpy._promote import check_one, promote_inexact, type_of
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
 
 @functools.partial(jit, static_argnames=("lower", "overwrite_a", "check_finite"))
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The triangle U with ``a = Uᴴ U``, or L with ``a = L Lᴴ`` (as ``scipy.linalg.cholesky``).
 
     Only that triangle of `a` is read. Where `a` is not positive definite the result is nan.
@@ -41,7 +44,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return adjoint(cholesky_p(adjoint(a)))
 
 
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+def cho_factor(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
     """What `cho_solve` takes: `cholesky` of `a`, and which triangle it is (as ``scipy.linalg.cho_factor``).
 
     >>> import phlox.numpy as jnp
@@ -52,13 +57,13 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """Singular values between orthonormal columns: ``(U, s, Vh)`` (as ``scipy.linalg.svd``).
 
     With ``compute_uv=False`` s alone; see `phlox.numpy.linalg.svd`.
@@ -82,8 +87,8 @@ def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: i
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -92,7 +97,7 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``(w, v)`` (as ``scipy.linalg.eigh``).
 
     With `eigvals_only` w alone. The generalized problem (`b`, `type`) and parts of the spectrum (`eigvals`) are not
@@ -106,7 +111,7 @@ def eigh(
 
 
 @functools.partial(jit, static_argnames=("output",))
-def schur(a: Any, output: str = "real") -> Any:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Schur form and Schur vectors: ``[T, Z]`` with ``a = Z T Zᴴ`` (as ``scipy.linalg.schur``).
 
     Args:
@@ -125,7 +130,7 @@ def schur(a: Any, output: str = "real") -> Any:
 
 
 @functools.partial(jit, static_argnames=("overwrite_a", "check_finite"))
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """What `lu_solve` takes: both triangles in one matrix, and pivots (as ``scipy.linalg.lu_factor``).
 
     >>> import phlox.numpy as jnp
@@ -137,7 +142,9 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 @functools.partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
-def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def lu(
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """``(P, L, U)`` with ``a = P L U``, or ``(P L, U)`` with `permute_l` (as ``scipy.linalg.lu``).
 
     >>> import phlox.numpy as jnp
@@ -168,13 +175,13 @@ def _qr(a: Any, mode: str, pivoting: bool) -> Any:
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> tuple[Array] | tuple[Array, Array] | tuple[Array, Array, Array]:
     """Orthonormal columns times upper triangle: ``(Q, R)`` (as ``scipy.linalg.qr``).
 
     Args:
@@ -192,14 +199,14 @@ def qr(
 
 @functools.partial(jit, static_argnames=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """``(c Q, R)`` for the QR decomposition of `a`, without making Q (as ``scipy.linalg.qr_multiply``).
 
     Args:
@@ -245,7 +252,9 @@ def qr_multiply(
 
 
 @functools.partial(jit, static_argnames=("calc_q", "overwrite_a", "check_finite"))
-def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
     """The Hessenberg form H of square matrices, and with `calc_q` also Q with ``a = Q H Qᴴ`` (``scipy.linalg``).
 
     >>> import phlox.numpy as jnp

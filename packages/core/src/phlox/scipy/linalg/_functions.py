@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
 from ..._api.differentiate import jvp
@@ -17,6 +17,9 @@ from ...numpy._create import listed
 from ...numpy._promote import check, promote_inexact, type_of
 from ._factors import schur
 from ._systems import solve_triangular
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
 
 
 def _square(function: str, *arrays: Any) -> None:
@@ -87,7 +90,7 @@ def _pade(degree: int, a: Any) -> tuple[Any, Any]:
 
 
 @functools.partial(jit, static_argnames=("upper_triangular", "max_squarings"))
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponentials of square matrices (as ``scipy.linalg.expm``), by Padé approximation, scaling and squaring.
 
     Args:
@@ -131,7 +134,9 @@ def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
 
 
 @functools.partial(jit, static_argnames=("method", "compute_expm"))
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """The derivative of `expm` at `A` along `E`, with ``expm(A)`` before it (as ``scipy.linalg.expm_frechet``).
 
     Args:
@@ -176,7 +181,7 @@ def _sqrtm(a: Any) -> Any:
     return product(z, _triangle_root(t), adjoint(z))
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The square root of a square matrix, complex (as ``scipy.linalg.sqrtm``).
 
     `blocksize` above 1 is not there (`UnsupportedError`).
@@ -192,7 +197,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
 
 
 @functools.partial(jit, static_argnames=("check_finite",))
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
     """A real Schur form made complex, so that it is a triangle (as ``scipy.linalg.rsf2csf``).
 
     >>> import phlox.numpy as jnp
@@ -239,7 +244,7 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
     return (t, z) if n == 1 else lax.fori_loop(1, n, step, (t, z))
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array | tuple[Array, Array]:
     """A function of a square matrix, given as function of numbers (as ``scipy.linalg.funm``); the result is complex.
 
     Args:
@@ -298,7 +303,12 @@ def _parlett(f: Any, t: Any) -> tuple[Any, Any]:
 
 @functools.partial(jit, static_argnames=("side", "method"))
 def polar(
-    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+    a: ArrayLike,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
 ) -> tuple[Any, Any]:
     """The polar decomposition ``a = U P`` (``a = P U`` for the left side): U unitary, P positive (``scipy.linalg``).
 
@@ -343,7 +353,7 @@ def _polar_svd(a: Any, right: bool) -> tuple[Any, Any]:
 
 
 @functools.partial(jit, static_argnames=("method",))
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """The X with ``A X + X B = C`` (as ``scipy.linalg.solve_sylvester``).
 
     Args:

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,14 +16,17 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ...numpy._promote import check, check_one, promote_dtypes, promote_inexact, to_dtype, type_of
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
 
-def _vectors(function: str, *arrays: Any) -> list[Any]:
+
+def _vectors(function: str, *arrays: Any) -> list[Array]:
     """The arguments as stacks of vectors: numbers become vectors of one element."""
     return [jnp.atleast_1d(x) for x in check(function, *arrays)]
 
 
 @jit
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given ones along its diagonal and zeros elsewhere (as ``scipy.linalg.block_diag``).
 
     >>> import phlox.numpy as jnp
@@ -51,7 +54,7 @@ def _along_diagonals(x: Any, rows: int, columns: int) -> Any:
 
 
 @jit(inline=True)
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices whose diagonals are constant: first column `c`, first row `r` (as ``scipy.linalg.toeplitz``).
 
     Args:
@@ -74,7 +77,7 @@ def _toeplitz(c: Any, r: Any) -> Any:
 
 
 @jit(inline=True)
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices whose antidiagonals are constant: first column `c`, last row `r` (as ``scipy.linalg.hankel``).
 
     Args:
@@ -99,7 +102,7 @@ def _hankel(c: Any, r: Any) -> Any:
 
 
 @jit(inline=True)
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """Matrices with first column `c`, where each column is the one before it, turned (as ``scipy.linalg.circulant``).
 
     >>> import phlox.numpy as jnp
@@ -114,7 +117,7 @@ def circulant(c: Any) -> Any:
 
 
 @jit(inline=True)
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices of populations: fertilities `f` in the first row, survival `s` below the diagonal
     (as ``scipy.linalg.leslie``).
 
@@ -134,7 +137,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 @jit(inline=True)
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """Companion matrices, whose eigenvalues are the roots of polynomials (as ``scipy.linalg.companion``).
 
     >>> import phlox.numpy as jnp
@@ -151,7 +154,7 @@ def companion(a: Any) -> Any:
 
 
 @jit(inline=True)
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """The absolute differences of all pairs of elements (as ``scipy.linalg.fiedler``).
 
     >>> import phlox.numpy as jnp
@@ -164,7 +167,7 @@ def fiedler(a: Any) -> Any:
 
 
 @jit(inline=True)
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Fiedler's companion matrices: five diagonals, the same eigenvalues as `companion` (``scipy.linalg``).
 
     >>> import phlox.numpy as jnp
@@ -196,7 +199,7 @@ def fiedler_companion(a: Any) -> Any:
 
 
 @functools.partial(jit, static_argnames=("n", "mode"))
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Matrices whose products with a vector of `n` elements are convolutions with `a`
     (as ``scipy.linalg.convolution_matrix``).
 
@@ -240,7 +243,7 @@ def _made(n: Any, element: Callable[[int, int], float]) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """Hilbert's matrix, ``1 / (i + j + 1)`` (as ``scipy.linalg.hilbert``).
 
     >>> hilbert(2)[0]
@@ -250,7 +253,7 @@ def hilbert(n: int) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are whole.
 
     >>> invhilbert(2)
@@ -272,7 +275,7 @@ def _kind(function: str, kind: str | None) -> str:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix (as ``scipy.linalg.pascal``): 'lower', 'upper', or 'symmetric', their product.
 
     >>> pascal(3)
@@ -289,7 +292,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal` (as ``scipy.linalg.invpascal``).
 
     >>> invpascal(2)
@@ -309,7 +312,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "full"))
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix of orthonormal contrasts (as ``scipy.linalg.helmert``), with `full` the row of the mean first.
 
     >>> helmert(2).round(2)
@@ -328,7 +331,7 @@ def helmert(n: int, full: bool = False) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "dtype"))
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard's matrix of orthogonal rows of 1 and -1 (as ``scipy.linalg.hadamard``), for powers of two.
 
     >>> hadamard(2)
@@ -341,7 +344,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "scale", "dtype"))
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform (as ``scipy.linalg.dft``).
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit import jit
@@ -19,8 +19,11 @@ from ...lax import custom_linear_solve
 from ...numpy._create import listed
 from ...numpy._promote import promote_inexact, type_of
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices (as ``scipy.linalg.det``).
 
     >>> import phlox.numpy as jnp
@@ -30,7 +33,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return jnp.linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices (as ``scipy.linalg.inv``).
 
     >>> import phlox.numpy as jnp
@@ -75,7 +78,9 @@ def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
     return _like_given(_cho_solve(c, b, lower), vectors)
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """The x with ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
 
     >>> import phlox.numpy as jnp
@@ -88,8 +93,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
 
 @functools.partial(jit, static_argnames=("trans", "overwrite_b", "check_finite"))
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """The x with ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
 
     Args:
@@ -133,15 +138,15 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The x with ``a @ x = b`` for a triangle `a` (as ``scipy.linalg.solve_triangular``).
 
     Args:
@@ -176,15 +181,15 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """The x with ``a @ x = b`` (as ``scipy.linalg.solve``).
 
     Args:

@@ -6,7 +6,7 @@ Sturm's sequence counts how many eigenvalues lie below a number, in linear time;
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,18 +18,21 @@ from ..._ops.tridiagonal import tridiagonal_solve
 from ...numpy._create import listed
 from ...numpy._promote import type_of
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
 
 @functools.partial(jit, static_argnames=("eigvals_only", "select", "select_range"))
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key: Any = None,
-) -> Any:
+    key: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a matrix with diagonal `d` and `e` above it: ``(w, v)``
     (as ``scipy.linalg.eigh_tridiagonal``).
 

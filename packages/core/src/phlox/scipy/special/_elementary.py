@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from ..._ir import dtypes
 from ..._ops.families import literal
 from ...numpy._promote import check, promote_inexact, promoted_inexact, type_of
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
 
-def real_inexact(function: str, *args: Any) -> list[Any]:
+
+def real_inexact(function: str, *args: Any) -> list[Array]:
     """The arguments as floats of one dtype and rank. Raises `DtypeError` for complex numbers."""
     found = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
     if dtypes.kind(type_of(found[0]).dtype) == "c":
@@ -23,7 +26,7 @@ def real_inexact(function: str, *args: Any) -> list[Any]:
     return found
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function, elementwise (as ``scipy.special.erf``).
 
     >>> erf(0.0)
@@ -32,7 +35,7 @@ def erf(x: Any) -> Any:
     return lax.erf(*promote_inexact(*check("erf", x)))
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), elementwise (as ``scipy.special.erfc``).
 
     >>> erfc(0.0)
@@ -41,7 +44,7 @@ def erfc(x: Any) -> Any:
     return lax.erfc(*promote_inexact(*check("erfc", x)))
 
 
-def erfinv(x: Any) -> Any:
+def erfinv(x: ArrayLike) -> Array:
     """The inverse of erf, elementwise (as ``scipy.special.erfinv``).
 
     >>> erfinv(0.0)
@@ -50,7 +53,7 @@ def erfinv(x: Any) -> Any:
     return lax.erf_inv(*promote_inexact(*check("erfinv", x)))
 
 
-def expit(x: Any) -> Any:
+def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), elementwise (as ``scipy.special.expit``).
 
     >>> expit(0.0)
@@ -71,7 +74,7 @@ def _logit_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @jit(inline=True)
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), elementwise (as ``scipy.special.logit``); the inverse of `expit`.
 
     >>> logit(0.5)
@@ -101,7 +104,7 @@ _xlogy, _xlog1py = _times_log(lax.log, 0), _times_log(lax.log1p, 1)
 
 
 @jit(inline=True)
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log(y), elementwise, and 0 where x is 0 (as ``scipy.special.xlogy``).
 
     >>> xlogy(0.0, 0.0)
@@ -111,7 +114,7 @@ def xlogy(x: Any, y: Any) -> Any:
 
 
 @jit(inline=True)
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log(1 + y), elementwise, and 0 where x is 0 (as ``scipy.special.xlog1py``).
 
     >>> xlog1py(0.0, -1.0)
@@ -132,7 +135,7 @@ def _xlogx_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @jit(inline=True)
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """-x * log(x), elementwise, 0 at 0 and -inf below (as ``scipy.special.entr``).
 
     >>> entr(1.0)
@@ -143,7 +146,7 @@ def entr(x: Any) -> Any:
 
 
 @jit(inline=True)
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p * log(p / q), elementwise, 0 where p is 0, inf where either is negative (as ``scipy.special.rel_entr``).
 
     >>> rel_entr(1.0, 1.0)
@@ -156,7 +159,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 @jit(inline=True)
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p * log(p / q) - p + q, elementwise (as ``scipy.special.kl_div``).
 
     >>> kl_div(1.0, 1.0)
@@ -176,7 +179,7 @@ def _power(log: Any, lmbda: Any) -> Any:
 
 
 @jit(inline=True)
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x**lmbda - 1) / lmbda, elementwise, and log(x) where lmbda is 0 (as ``scipy.special.boxcox``).
 
     >>> boxcox(3.0, 2.0)
@@ -187,7 +190,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 
 @jit(inline=True)
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """`boxcox` of 1 + x (as ``scipy.special.boxcox1p``).
 
     >>> boxcox1p(0.0, 2.0)
@@ -200,7 +203,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 # --- normalized exponentials ----------------------------------------------------------------------------
 
 
-def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) divided by its sum over `axis`, by default over all (as ``scipy.special.softmax``).
 
     >>> softmax(np.zeros(2, np.float32))
@@ -209,7 +212,7 @@ def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     return nn.softmax(x, axis=axis)
 
 
-def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The logarithm of `softmax` (as ``scipy.special.log_softmax``).
 
     >>> log_softmax(np.zeros(2, np.float32))

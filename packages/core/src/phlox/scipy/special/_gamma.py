@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from ..._ir import dtypes
 from ...numpy._promote import check, check_one, integer, promote_inexact, promoted_inexact, type_of
 from ._elementary import real_inexact
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
 
-def gammaln(x: Any) -> Any:
+
+def gammaln(x: ArrayLike) -> Array:
     """log(abs(gamma(x))), elementwise (as ``scipy.special.gammaln``).
 
     >>> round(float(gammaln(1.0)), 3)
@@ -26,7 +29,7 @@ def gammaln(x: Any) -> Any:
 
 
 @jit(inline=True)
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of gamma(x), elementwise, nan at its poles (as ``scipy.special.gammasgn``).
 
     >>> gammasgn(-0.5)
@@ -49,18 +52,18 @@ def _real_alone(function: str, x: Any) -> Any:
 
 
 @jit(inline=True)
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> Array:
     """log(gamma(x)), elementwise, nan where it is not real (as ``scipy.special.loggamma``, of real numbers).
 
     >>> round(float(loggamma(1.0)), 3)
     0.0
     """
     x = _real_alone("loggamma", x)
-    return jnp.where(x > 0, lax.lgamma(x), jnp.nan)
+    return jnp.where(x > 0, lax.lgamma(x), jnp.nan)  # type: ignore[operator]
 
 
 @jit(inline=True)
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """The gamma function of real numbers, elementwise (as ``scipy.special.gamma``).
 
     >>> round(float(gamma(4.0)), 3)
@@ -71,7 +74,7 @@ def gamma(x: Any) -> Any:
 
 
 @jit(inline=True, static_argnames="exact")
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = gamma(n + 1), elementwise, and 0 below 0 (as ``scipy.special.factorial``).
 
     >>> round(float(factorial(3)), 3)
@@ -84,7 +87,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 @jit(inline=True, static_argnames="repetition")
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """How many ways there are to choose k of N things, elementwise (as ``scipy.special.comb``).
 
     >>> round(float(comb(4, 2)), 3)
@@ -99,7 +102,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 
 @jit(inline=True)
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """gamma(z + m) / gamma(z), elementwise (as ``scipy.special.poch``).
 
     >>> poch(2.0, 0.0)
@@ -125,7 +128,7 @@ def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @jit(inline=True)
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
 
     >>> round(float(betaln(1.0, 1.0)), 3)
@@ -134,7 +137,7 @@ def betaln(a: Any, b: Any) -> Any:
     a, b = promoted_inexact("betaln", a, b)
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
     small = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
-    return jnp.where(b < 8, small, lax.lgamma(a) + _log_ratio(a, b))
+    return jnp.where(b < 8, small, lax.lgamma(a) + _log_ratio(a, b))  # type: ignore[operator]
 
 
 #: of the asymptotic series of lgamma, as in cdflib's algdiv
@@ -166,7 +169,7 @@ def _log_ratio(a: Any, b: Any) -> Any:
 
 
 @jit(inline=True)
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """gamma(a) * gamma(b) / gamma(a + b), elementwise (as ``scipy.special.beta``).
 
     >>> round(float(beta(1.0, 1.0)), 3)
@@ -176,7 +179,7 @@ def beta(a: Any, b: Any) -> Any:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * lax.exp(betaln(a, b))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
 
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
@@ -185,7 +188,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return lax.betainc(*promoted_inexact("betainc", a, b, x))
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of `gammaln`, elementwise (as ``scipy.special.digamma``).
 
     >>> round(float(digamma(1.0)), 3)
@@ -195,7 +198,7 @@ def digamma(x: Any) -> Any:
 
 
 @jit(inline=True)
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `n` (whole numbers) of `digamma`, elementwise (as ``scipy.special.polygamma``).
 
     >>> round(float(polygamma(1, 1.0)), 3)
@@ -207,7 +210,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return lax.polygamma(*real_inexact("polygamma", n, x))
 
 
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function, elementwise (as ``scipy.special.gammainc``).
 
     >>> gammainc(1.0, 0.0)
@@ -216,7 +219,7 @@ def gammainc(a: Any, x: Any) -> Any:
     return lax.igamma(*promoted_inexact("gammainc", a, x))
 
 
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """1 - gammainc(a, x), elementwise (as ``scipy.special.gammaincc``).
 
     >>> gammaincc(1.0, 0.0)
@@ -226,7 +229,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
 
 @jit(inline=True, static_argnames="d")
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension `d`, elementwise (as ``scipy.special``).
 
     >>> round(float(multigammaln(1.0, 1)), 3)
@@ -239,7 +242,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return jnp.sum(terms, axis=-1) + 0.25 * d * (d - 1) * np.log(np.pi).item()
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B0 to Bn (as ``scipy.special.bernoulli``).
 
     >>> bernoulli(2)

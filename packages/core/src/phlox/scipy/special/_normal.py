@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ..._api.custom import custom_jvp
 from ..._api.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ...numpy._promote import check, check_one, promote_inexact, type_of
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
 
 
 def _float(function: str, x: Any) -> Any:
@@ -23,7 +26,7 @@ def _float(function: str, x: Any) -> Any:
 
 
 @jit(inline=True)
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """The share of the standard normal distribution below x, elementwise (as ``scipy.special.ndtr``).
 
     >>> ndtr(0.0)
@@ -42,7 +45,7 @@ def _ndtr(x: Any) -> Any:
 
 
 @jit(inline=True, static_argnames="series_order")
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), elementwise, exact far below 0 too (as ``scipy.special.log_ndtr``).
 
     `series_order` is the number of terms of the asymptotic series that is used there.
@@ -118,7 +121,7 @@ _Q2 = (
 
 
 @jit(inline=True)
-def ndtri(p: Any) -> Any:
+def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`, elementwise (as ``scipy.special.ndtri``).
 
     >>> ndtri(0.5)
@@ -159,7 +162,7 @@ def _ndtri_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 # --- Bessel functions -----------------------------------------------------------------------------------
 
 
-def i0e(x: Any) -> Any:
+def i0e(x: ArrayLike) -> Array:
     """exp(-abs(x)) * i0(x), elementwise (as ``scipy.special.i0e``).
 
     >>> round(float(i0e(0.0)), 3)
@@ -169,7 +172,7 @@ def i0e(x: Any) -> Any:
 
 
 @jit(inline=True)
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0, elementwise (as ``scipy.special.i0``).
 
     >>> round(float(i0(0.0)), 3)
@@ -179,7 +182,7 @@ def i0(x: Any) -> Any:
     return lax.exp(lax.abs(x)) * lax.bessel_i0e(x)
 
 
-def i1e(x: Any) -> Any:
+def i1e(x: ArrayLike) -> Array:
     """exp(-abs(x)) * i1(x), elementwise (as ``scipy.special.i1e``).
 
     >>> i1e(0.0)
@@ -189,7 +192,7 @@ def i1e(x: Any) -> Any:
 
 
 @jit(inline=True)
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1, elementwise (as ``scipy.special.i1``).
 
     >>> i1(0.0)

@@ -1,7 +1,9 @@
 """``phlox.scipy.stats.norm``: the normal distribution."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,11 +12,14 @@ from ..._api.jit import jit
 from ..._ops.families import literal
 from ...numpy._promote import promoted_inexact, type_of
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
 @jit(inline=True)
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`, for mean `loc` and standard deviation `scale`.
 
     >>> logpdf(0.0)
@@ -26,7 +31,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @jit(inline=True)
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density at `x`.
 
     >>> pdf(0.0)
@@ -36,7 +41,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @jit(inline=True)
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of numbers up to `x`.
 
     >>> cdf(0.0)
