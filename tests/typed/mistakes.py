@@ -1,0 +1,31 @@
+"""Twelve mistakes, each in a line that says so: type checkers must find them, and nothing else (scripts/check-types)."""
+
+import phlox
+import phlox.numpy as jnp
+from phlox import Array, random
+
+x = jnp.ones((2, 3))
+
+
+def predict(weight: Array, x: Array) -> Array:
+    return x @ weight
+
+
+@phlox.jit
+def step(weight: Array, x: Array) -> Array:
+    slope: Array = phlox.grad(lambda w: predict(w, x).sum())(weight)
+    return weight - slope
+
+
+step(x)  # mistake: an argument is missing
+step(x, x, x)  # mistake: an argument too many
+step(x, y=x)  # mistake: there is no parameter of this name
+step.lowr(x, x)  # mistake: misspelt
+phlox.vmap(predict)(x)  # mistake: an argument is missing
+phlox.value_and_grad(predict)(x, x, 3, 4)  # mistake: too many arguments
+phlox.checkpoint(predict)(weigth=x, x=x)  # mistake: misspelt
+x.smu()  # mistake: misspelt
+x.at[0].sett(1)  # mistake: misspelt
+x + "text"  # mistake: text is no operand
+jnp.zeros((2, 3), dtyp="float32")  # mistake: misspelt
+random.normal(random.key(0), shap=(2,))  # mistake: misspelt
