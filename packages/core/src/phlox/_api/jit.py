@@ -278,7 +278,8 @@ class JitFunction:
         return arguments.leaf_names(self.fun, args, kwargs, arguments.positions(statics))
 
     def _names_in(self, in_tree: PyTreeDef, statics: Any) -> list[str]:
-        return self._names(*in_tree.unflatten(range(in_tree.num_leaves)), statics)
+        args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
+        return self._names(args, kwargs, statics)
 
     # -- tracing and compiling
 
@@ -457,9 +458,8 @@ class JitFunction:
 
     def _lowered(self, made: Prepared) -> stages.Lowered:
         lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
-        traced = lowered.traced
+        traced, hidden = lowered.traced, len(lowered.consts)
         avals = traced.closed.out_avals
-        hidden = len(lowered.consts)
         stages = _stages()
         asked, kept = self._options.out_shardings, lowered.kept
         names = functools.partial(self._names_in, made.in_tree, made.statics)
