@@ -59,7 +59,7 @@ def alone():
 
 
 def test_with_jax_blocked(alone):
-    assert alone.splitlines()[-1].startswith("argument x of type f32[3] has been deleted")
+    assert alone.splitlines()[-1].startswith("Array has been deleted with shape=float32[3]: argument x")
     assert len(alone.splitlines()) > 20
 
 
