@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,4 +168,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    STUB.write_text(text())
+    print(text()) if "--print" in sys.argv else STUB.write_text(text())

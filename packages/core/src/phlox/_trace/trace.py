@@ -340,7 +340,7 @@ def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
     shown = text if len(text) <= 60 else text[:57] + "..."
     if is_masked(x):
         return errors.ArgumentError(
-            f"numpy masked arrays are not supported as arguments: {argument} is {shown}",
+            f"numpy masked arrays are not supported as direct inputs: {argument} is {shown}",
             instead="x.filled(value), or phlox.numpy.where(mask, value, x)",
             argument=argument,
             value=x,

@@ -48,10 +48,12 @@ _BUILD = ("exec_time_optimization_effort", "memory_fitting_effort", "optimizatio
 
 def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
     """Puts options of both kinds where XLA looks for them."""
+    build = settings.executable_build_options
+    known = [name for name in _BUILD if hasattr(build, name)]  # by jaxlib's version
     for name, value in overrides:
-        if name in _BUILD:
+        if name in known:
             try:
-                setattr(settings.executable_build_options, name, value)
+                setattr(build, name, value)
             except TypeError:
                 kind = "float" if name.endswith("effort") else "int"
                 raise CompilerOptionError(
@@ -59,7 +61,7 @@ def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
                     instead=f"a number of type {kind}",
                     options=overrides,
                 ) from None
-    flags = [*advice, *(option for option in overrides if option[0] not in _BUILD)]
+    flags = [*advice, *(option for option in overrides if option[0] not in known)]
     if flags:
         settings.env_option_overrides = flags
 

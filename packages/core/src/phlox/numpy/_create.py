@@ -13,10 +13,10 @@ from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._base.source import warn
 from .._ir import dtypes
-from .._ir.avals import shaped, typeof_value
+from .._ir.avals import is_masked, shaped, typeof_value
 from .._ir.promotion import promote
 from .._ops import shape as ops
-from .._trace.trace import Tracer, recorder
+from .._trace.trace import Tracer, not_an_array, recorder
 from .._transform.words import weak_number
 from .._xla import transfer
 from .._xla.array import Array, ArrayImpl, move, put, wrap
@@ -121,6 +121,8 @@ def asarray(
     """
     if type(a) is ArrayImpl and dtype is None and device is None and out_sharding is None and not copy:
         return a
+    if is_masked(a):
+        raise not_an_array(a, "the argument of asarray")
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
-from .._ir.avals import typeof_value
+from .._ir.avals import is_masked, typeof_value
 from .._ops import elementwise as e
 from .._ops.shape import bitcast_convert_type, rev
 from .._trace.trace import ArrayLike as Base, Tracer
@@ -41,7 +41,8 @@ _OPERANDS = {float, int, bool, complex, np.ndarray}
 
 
 def _is_operand(x: Any) -> bool:
-    return type(x) in _OPERANDS or typeof_value(x) is not None or hasattr(x, "__jax_array__")
+    # Masked arrays are operands that are refused: their own operators would read the array as one of NumPy.
+    return type(x) in _OPERANDS or typeof_value(x) is not None or hasattr(x, "__jax_array__") or is_masked(x)
 
 
 def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
