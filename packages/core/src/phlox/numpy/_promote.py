@@ -122,14 +122,20 @@ def promote_shapes(function: str, *args: Any) -> list[Array]:
 
 
 def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes have together, by NumPy's rule. Raises `ShapeError` when there is none."""
+    """The shape that arrays of these shapes have together, by NumPy's rule. Raises `ShapeError` when there is none.
+
+    `function` is what takes the arrays; empty where shapes alone are given.
+    """
     rank = max((len(s) for s in shapes), default=0)
     result = []
     for lengths in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
         distinct = {n for n in lengths if n != 1}
         if len(distinct) > 1:
+            listed = ", ".join(map(str, shapes))
             raise ShapeError(
-                f"{function} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}.",
+                f"{function} got incompatible shapes for broadcasting: {listed}."
+                if function
+                else f"Incompatible shapes for broadcasting: shapes=[{listed}]",
                 instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
                 shapes=list(shapes),
             )

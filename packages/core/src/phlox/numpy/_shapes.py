@@ -327,7 +327,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     for lengths in given:
         if any(n < 0 for n in lengths):
             raise ShapeError(f"broadcast_shapes: Only non-negative indices are allowed, got {lengths}", shapes=given)
-    return common_shape("broadcast_shapes", given)
+    return common_shape("", given)
 
 
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:
