@@ -42,7 +42,8 @@ VALUES = {
     "array by position": lambda n, m: n.array([1], None, False, "K", 2),
     "dtypes of types": lambda n, m: [m.lax.dtype(x) for x in (np.float32, float, int, "int8", np.dtype("uint8"), 1.0)],
     "the name of bool": lambda n, m: (n.bool_.__name__, n.bool_ is n.bool),
-    "vectorize with None": lambda n, m: n.vectorize(lambda a, b, c: a + c if b is None else 0)(n.arange(3), None, c=n.ones(3)),
+    "vectorize with None": lambda n, m: n.vectorize(lambda a, b, c: a + c if b is None else 0)(n.arange(3), None, n.ones(3)),
+    "vectorize without signature": lambda n, m: n.vectorize(lambda x: n.ones(2) * x)(n.arange(3)),
     "frequencies in complex": lambda n, m: (n.fft.fftfreq(5, dtype=n.complex64), n.fft.rfftfreq(5, dtype=n.complex64)),
     "diagonals that are traced": lambda n, m: m.jit(lambda k: (n.eye(3, k=k), n.tri(3, 4, k=k), n.eye(2, 3, k, int)))(1),
     "heaviside of nan": lambda n, m: n.heaviside(n.array([n.nan, 0, 1, -1, 0]), n.array([1, n.nan, 2, 3.0, 7])),
@@ -135,7 +136,6 @@ REFUSED = {
         lambda x: (x, x), signature="(n)->(n)"
     )(n.arange(3)),
     "does not have enough dimensions": lambda n, m: n.vectorize(lambda x: x, signature="(n)->(n)")(1.0),
-    "does not match core dimensions ()": lambda n, m: n.vectorize(lambda x: n.ones(2) * x)(n.arange(3)),
     "not a valid gufunc signature": lambda n, m: n.vectorize(lambda x: x, signature="n->n")(n.arange(3)),
     "Cannot pass None at locations {1} with signature='(n),(n)->(n)'": lambda n, m: n.vectorize(
         lambda a, b: a, signature="(n),(n)->(n)"

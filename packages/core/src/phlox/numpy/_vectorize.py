@@ -37,12 +37,10 @@ def _bind(lengths: dict[str, int], core: tuple[str, ...], shape: tuple[int, ...]
             )
 
 
-def _check_results(result: Any, outs: list[tuple[str, ...]] | None, lengths: dict[str, int], where: str) -> None:
-    """Raises unless the results of one example are what the signature says; without one, they are scalars."""
+def _check_results(result: Any, outs: list[tuple[str, ...]], lengths: dict[str, int], where: str) -> None:
+    """Raises unless the results of one example are what the signature says."""
     results = result if isinstance(result, tuple) else (result,)
-    if outs is None:
-        outs = [()] * len(results)
-    elif len(outs) > 1 and not isinstance(result, tuple):
+    if len(outs) > 1 and not isinstance(result, tuple):
         raise ArgumentError(
             f"vectorize: output must be a tuple when multiple outputs are expected, got: {result} {where}"
         )
@@ -98,7 +96,8 @@ def vectorize(
             for i, x in zip(positions, examples, strict=False):
                 filled[i] = x
             result = pyfunc(*filled, **named, **dict(zip(keywords, examples[len(positions) :], strict=True)))
-            _check_results(result, outs, dict(lengths), where)
+            if outs is not None:
+                _check_results(result, outs, dict(lengths), where)
             return result
 
         loops = []
