@@ -99,7 +99,7 @@ def references():
 def test_files_and_names_exist(path, name):
     file = REPOSITORY / path
     parts = Path(path).parts
-    if parts[0] == "packages" and "tests" in parts and not (REPOSITORY / Path(*parts[:3])).exists():
+    if parts[0] == "packages" and "tests" in parts and not (REPOSITORY / Path(*parts[:4])).exists():
         pytest.skip("the tests of packages are not in the sandbox of this test")
     assert file.exists(), f"there is no {path}"
     if name:

@@ -423,9 +423,16 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str) 
     return function
 
 
-reduce_sum = takes_out_sharding(
-    _reduction(_reduce.reduce_sum, "reduce_sum", "The sum", "[1, 2]", "Array(3, dtype=int32)")
-)
+@takes_out_sharding
+def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
+    """The sum of the elements over `axes` (StableHLO's ``reduce``).
+
+    >>> reduce_sum(np.array([1, 2]), (0,))
+    Array(3, dtype=int32)
+    """
+    return _reduce.reduce_sum(check_one("reduce_sum", operand), axes=tuple(axes))
+
+
 reduce_prod = _reduction(_reduce.reduce_prod, "reduce_prod", "The product", "[2, 3]", "Array(6, dtype=int32)")
 reduce_max = _reduction(_reduce.reduce_max, "reduce_max", "The largest", "[1, 2]", "Array(2, dtype=int32)")
 reduce_min = _reduction(_reduce.reduce_min, "reduce_min", "The smallest", "[1, 2]", "Array(1, dtype=int32)")

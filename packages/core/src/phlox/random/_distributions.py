@@ -36,7 +36,9 @@ def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any]
     """``name(key, shape, dtype)``: `formula` of a key, a shape and a dtype."""
     compiled = jit(formula, static_argnums=(1, 2))
 
-    def function(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
+    def function(
+        key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
+    ) -> Array:
         key, _ = checked(name, key)
         return compiled(key, as_shape(shape, name), _float(name, dtype))
 
