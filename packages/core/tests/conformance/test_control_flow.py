@@ -193,7 +193,7 @@ WRONG = [
     lambda m: m.lax.while_loop(lambda x: (x < 3, True), lambda x: x, 1.0),
     lambda m: m.lax.fori_loop(0.0, 3, lambda i, x: x, 1.0),
     lambda m: m.lax.fori_loop(np.int16(0), np.int32(3), lambda i, x: x, 1.0),
-    lambda m: m.lax.fori_loop(np.int16(0), 3, lambda i, x: x, 1.0),
+    lambda m: m.lax.fori_loop(np.int16(0), 3, lambda i, x: x * 2, 1.0),
     lambda m: m.lax.fori_loop(True, 3, lambda i, x: x, 1.0),
     lambda m: m.lax.fori_loop(np.ones(2), 3, lambda i, x: x, 1.0),
     lambda m: m.lax.fori_loop(1j, 3j, lambda i, x: x, 1.0),
