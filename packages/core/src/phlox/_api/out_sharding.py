@@ -74,6 +74,12 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
     return reshard(x, where)
 
 
+_ENTRY = (
+    "  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;\n"
+    "    None leaves the choice to the operands and the compiler."
+)
+
+
 def takes_out_sharding(function: F) -> F:
     """`function`, which states a keyword `out_sharding` and does not read it, with that keyword obeyed. See `lay_out`.
 
@@ -91,9 +97,6 @@ def takes_out_sharding(function: F) -> F:
         where = checked_out_sharding(function.__name__, out_sharding)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 
-    laid_out.__doc__ = (
-        inspect.cleandoc(function.__doc__ or "")
-        + "\n\nWith `out_sharding`, a `NamedSharding` or a `PartitionSpec` of the mesh of the context, the result is"
-        "\nlaid out over that mesh.\n"
-    )
+    # The entry goes to the end of `Args:`, which `Returns:` follows.
+    laid_out.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
     return cast(F, laid_out)
