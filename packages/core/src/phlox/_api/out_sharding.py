@@ -75,8 +75,8 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
 
 
 _ENTRY = (
-    "  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;\n"
-    "    None leaves the choice to the operands and the compiler."
+    "  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid\n"
+    "    out; None leaves the choice to the operands and the compiler."
 )
 
 
