@@ -6,14 +6,18 @@ stages of a program, ``/jax/compilation_cache/…`` for the cache on disk.
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import config
+
+if TYPE_CHECKING:
+    import logging
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -185,11 +189,17 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
-def warn(message: str, *values: Any) -> None:
-    """Logs a warning."""
+@functools.cache
+def _logger() -> logging.Logger:
+    """Asked for once: `logging` takes its lock each time, and an interrupt there would leave other threads waiting."""
     import logging  # as `import phlox` does not wait for it
 
-    logging.getLogger("phlox").warning(message, *values)
+    return logging.getLogger("phlox")
+
+
+def warn(message: str, *values: Any) -> None:
+    """Logs a warning."""
+    _logger().warning(message, *values)
 
 
 def say(message: str, *values: Any) -> None:
@@ -202,10 +212,8 @@ def log(aloud: bool, message: Callable[[], tuple[Any, ...]]) -> None:
     if aloud:
         warn(*message())
     elif "logging" in sys.modules:  # whoever reads the log has imported it
-        import logging
-
-        logger = logging.getLogger("phlox")
-        if logger.isEnabledFor(logging.DEBUG):
+        logger = _logger()
+        if logger.isEnabledFor(10):  # logging.DEBUG
             logger.debug(*message())
 
 

@@ -1,0 +1,171 @@
+"""Operands of functions of arrays, promoted to one dtype and broadcast to one rank.
+
+The rules of dtypes are in _ir/promotion.py; this applies them to values. What it found for operands of some types is
+kept for the next of these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base import config
+from .._base.errors import ShapeError
+from .._base.interning import forgettable
+from .._base.source import warn
+from .._ir import dtypes
+from .._ir.avals import ShapedArray
+from .._ir.promotion import promote
+from .._ops.shape import broadcast_in_dim, converted, literal_of
+from .._trace.trace import ArrayLike as Base
+from .checks import checked, type_of
+
+if TYPE_CHECKING:
+    from ..typing import Array
+
+_PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
+
+
+def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
+    """`x` with this dtype and weakness; numbers stay numbers, so that they become literals in programs."""
+    aval = type_of(x)
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return x
+    if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
+        value = literal_of(x, dtype)
+        return _PYTHON[dtypes.kind(dtype)](value) if weak else value
+    return converted(x, dtype, weak)
+
+
+def promote_dtypes(*args: Any) -> list[Array]:
+    """The arguments converted to their common dtype."""
+    if len(args) == 1:
+        return list(args)
+    dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+    return [to_dtype(x, dtype, weak) for x in args]
+
+
+def promote_inexact(*args: Any) -> list[Array]:
+    """Like `promote_dtypes`, but integers and bools become floats."""
+    dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+    if dtypes.is_inexact(dtype):
+        return [to_dtype(x, dtype, weak) for x in args]
+    return [to_dtype(x, dtypes.to_inexact(dtype), weak) for x in args]
+
+
+def promote_shapes(function: str, *args: Any) -> list[Array]:
+    """The arguments with axes of length one in front, so that all (but scalars) have one rank."""
+    shapes = [type_of(x).shape for x in args]
+    if len(set(shapes)) > 1:
+        common_shape(function, shapes)
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return list(args)
+    _check_rank_promotion(function, shapes)
+    rank = max(ranks)
+    return [_to_rank(x, rank) if s else x for x, s in zip(args, shapes, strict=True)]
+
+
+def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together, by NumPy's rule. Raises `ShapeError` when there is none.
+
+    `function` is what takes the arrays; empty where shapes alone are given.
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    result = []
+    for lengths in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
+        distinct = {n for n in lengths if n != 1}
+        if len(distinct) > 1:
+            listed = ", ".join(map(str, shapes))
+            raise ShapeError(
+                f"{function} got incompatible shapes for broadcasting: {listed}."
+                if function
+                else f"Incompatible shapes for broadcasting: shapes=[{listed}]",
+                instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
+                shapes=list(shapes),
+            )
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
+
+
+def _to_rank(x: Any, rank: int) -> Any:
+    shape = type_of(x).shape
+    missing = rank - len(shape)
+    if not missing:
+        return x
+    return broadcast_in_dim(x, shape=(1,) * missing + shape, broadcast_dimensions=tuple(range(missing, rank)))
+
+
+def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
+    mode = config.current().numpy_rank_promotion
+    if mode == "allow":
+        return
+    message = f"Following NumPy automatic rank promotion for {function} on shapes {' '.join(map(str, shapes))}"
+    if mode == "raise":
+        raise ShapeError(message, instead="x[None, :] adds the axis explicitly", shapes=shapes)
+    warn(message, UserWarning)
+
+
+#: for types of arguments: what is to be done to each of them, as (dtype, weak, rank), or None
+_plans: dict[Any, list[tuple[Any, bool, int] | None] | None] = forgettable({})
+_PLANS_LIMIT = 8192
+
+
+def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any]:
+    avals, values = [], []
+    for i, x in enumerate(args):
+        if isinstance(x, Base):
+            avals.append(x.aval)
+            values.append(x)
+        else:
+            x, aval = checked(function, i, x)
+            avals.append(aval)
+            values.append(x)
+    key = (inexact, config.current().traced, *avals)
+    try:
+        plan = _plans[key]
+    except KeyError:
+        plan = _plan(function, avals, inexact)
+        if config.current().numpy_rank_promotion != "warn":  # which warns every time
+            if len(_plans) >= _PLANS_LIMIT:
+                _plans.clear()
+            _plans[key] = plan
+    if plan is None:
+        return values
+    return [
+        x if what is None else _to_rank(to_dtype(x, *what[:2]), what[2]) for x, what in zip(values, plan, strict=True)
+    ]
+
+
+def _plan(function: str, avals: Sequence[ShapedArray], inexact: bool) -> list[tuple[Any, bool, int] | None] | None:
+    """What makes arguments of these types ones of one dtype and one rank; None when they are."""
+    dtype, weak = avals[0].dtype, avals[0].weak_type
+    if inexact or len(avals) > 1:
+        dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in avals))
+    if inexact and not dtypes.is_inexact(dtype):
+        dtype = dtypes.to_inexact(dtype)
+    shapes = [a.shape for a in avals]
+    if len(set(shapes)) > 1:
+        common_shape(function, shapes)
+    if len({len(s) for s in shapes if s}) > 1:
+        _check_rank_promotion(function, shapes)
+    rank = max((len(s) for s in shapes), default=0)
+    plan = [
+        None
+        if (a.dtype, a.weak_type) == (dtype, weak) and a.ndim in (0, rank)
+        else (dtype, weak, rank if a.shape else 0)
+        for a in avals
+    ]
+    return plan if any(plan) else None
+
+
+def promoted(function: str, *args: Any) -> Sequence[Array]:
+    """Checked, of one dtype and one rank: what elementwise functions start with."""
+    return _prepared(function, args, inexact=False)
+
+
+def promoted_inexact(function: str, *args: Any) -> Sequence[Array]:
+    """Like `promoted`, with integers made floats."""
+    return _prepared(function, args, inexact=True)
