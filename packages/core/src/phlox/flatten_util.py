@@ -8,8 +8,8 @@ from ._base.errors import DtypeError, ShapeError
 from ._base.pytree import PyTreeDef, flatten
 from ._ir.avals import ShapedArray
 from ._ir.promotion import promote
+from ._operands.promotion import to_dtype
 from ._trace.trace import typeof
-from .numpy._promote import to_dtype
 
 __all__ = ["ravel_pytree"]
 

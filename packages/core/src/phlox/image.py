@@ -12,9 +12,9 @@ import numpy as np
 from . import numpy as jnp
 from ._api.jit import jit
 from ._base.errors import OptionError, ShapeError
+from ._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from ._operands.promotion import promote_inexact
 from ._ops.dot import Precision
-from .numpy._promote import canonical_axis, check, check_one, promote_inexact, type_of
-from .numpy._shapes import as_shape
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from . import numpy as jnp
 from ._api.out_sharding import lay_out
 from ._base.errors import OptionError
+from ._operands.checks import check
 from ._ops.indexing import GatherScatterMode
 from ._ops.reduce import highest, lowest
 from ._trace.trace import Tracer
-from .numpy._promote import check
 
 if TYPE_CHECKING:
     from ._api.out_sharding import OutSharding

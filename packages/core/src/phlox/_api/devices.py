@@ -143,3 +143,20 @@ def copy_to_host_async(x: Any) -> Any:
         if not isinstance(leaf, Tracer):
             _ask(leaf, "copy_to_host_async")
     return x
+
+
+def place(device: Any) -> Sharding | None:
+    """The sharding that a user's ``device=`` asks for."""
+    if device is None or isinstance(device, Sharding):
+        return device
+    if type(device) is Device:
+        return single_device(device)
+    raise ArgumentError(f"{device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
+
+
+def placed(x: Any, device: Any) -> Any:
+    """`x` where a user's ``device=`` asks for it."""
+    where = place(device)
+    if where is None:
+        return x
+    return move(x, where) if type(x) is ArrayImpl else device_put(x, where)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import config, pytree
+from .._base.errors import DtypeError, UnsupportedError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
@@ -109,3 +110,15 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
 
     return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
+
+
+def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray) -> ClosedJaxpr:
+    """`func` as a program of one element of arrays of this type."""
+    element = aval.update(shape=())
+    program = staged(name, "func", func, flatten((element,))[1], [element])
+    if program.consts:
+        raise UnsupportedError(f"{name}: func uses arrays from outside", instead="numbers")
+    out = program.closed.out_avals
+    if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:
+        raise DtypeError(f"{name}: func returns {', '.join(a.short for a in out)} for {element.short}")
+    return program.closed

@@ -18,3 +18,19 @@ def _import_all() -> None:
 
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
+
+
+#: Where JAX's name for the object is not the name that the primitive prints.
+_JAX_NAMES = {"remat_p": "remat2", "add_jaxvals_p": "add_any", "linear_solve_p": "custom_linear_solve"}
+
+
+def primitive_of_jax(name: str) -> Primitive | None:
+    """The primitive under JAX's name for the object, such as ``sin_p``; None when there is none."""
+    plain = _JAX_NAMES.get(name, name.removesuffix("_p"))
+    known = all_primitives() if name.endswith("_p") else {}
+    return known.get(plain) or known.get(plain.replace("scatter_", "scatter-"))
+
+
+def jax_names() -> list[str]:
+    """All names that `primitive_of_jax` knows."""
+    return sorted([name.replace("-", "_") + "_p" for name in all_primitives()] + list(_JAX_NAMES))

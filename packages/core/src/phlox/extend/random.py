@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._base.errors import DtypeError
+from .._operands.checks import type_of
 from .._ops.generators import (
     RBG as rbg_prng_impl,
     THREEFRY as threefry_prng_impl,
@@ -21,7 +22,6 @@ from .._ops.generators import (
 )
 from .._ops.keys import random_seed as _random_seed
 from .._ops.threefry import threefry2x32 as threefry2x32_p
-from ..numpy._promote import type_of
 
 __all__ = [
     "define_prng_impl",

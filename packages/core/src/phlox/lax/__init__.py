@@ -6,7 +6,7 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 
 from typing import Any as _Any
 
-from .._ops import custom as _custom, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
+from .._ops import custom as _custom, jax_names as _jax_names, primitive_of_jax as _primitive_of_jax, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
 from . import linalg as linalg
 from ._branches import cond as cond, switch as switch
 from ._conveniences import (
@@ -245,14 +245,16 @@ from ._tokens import after_all as after_all, create_token as create_token, precv
 
 
 def __getattr__(name: str) -> _Any:
-    if not name.endswith("_p"):
-        raise AttributeError(f"module 'phlox.lax' has no attribute {name!r}", name=name)
-    from ..extend.core import primitives
-
-    return getattr(primitives, name)
+    found = _primitive_of_jax(name)
+    if found is None:
+        what = (
+            f"phlox has no primitive {name!r}"
+            if name.endswith("_p")
+            else f"module 'phlox.lax' has no attribute {name!r}"
+        )
+        raise AttributeError(what, name=name)
+    return found
 
 
 def __dir__() -> list[str]:
-    from ..extend.core import primitives
-
-    return sorted({*globals(), *dir(primitives)})
+    return sorted({*globals(), *_jax_names()})

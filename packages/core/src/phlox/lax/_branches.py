@@ -21,12 +21,12 @@ from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import ClosedJaxpr, Var, memoized
+from .._operands.promotion import to_dtype
 from .._ops import branch, logic
 from .._ops.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
-from ..numpy._promote import to_dtype
 
 
 @user_call

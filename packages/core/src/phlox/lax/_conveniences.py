@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import numpy as jnp
+from .._api.devices import placed
 from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
+from .._operands.broadcasting import checked_common_shape
+from .._operands.checks import as_shape, canonical_axis, check, check_one, refuse_complex, type_of
+from .._operands.promotion import to_dtype
 from .._ops import shape as ops, topk
-from ..numpy._create import listed, refuse_complex
-from ..numpy._promote import canonical_axis, check, check_one, to_dtype, type_of
-from ..numpy._shapes import as_shape
 from ._structural import (
     broadcast_in_dim,
     dot_general,
@@ -53,7 +53,7 @@ def full(
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
     refuse_complex("full", value, wanted)
     made = to_dtype(ops.wrapped(value, wanted), wanted, aval.weak_type and dtype is None)
-    return jnp.asarray(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), device=sharding)
+    return placed(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), sharding)
 
 
 def full_like(
@@ -68,7 +68,7 @@ def full_like(
     >>> full_like(np.ones(2, np.float32), 3)
     Array([3., 3.], dtype=float32)
     """
-    (x,) = listed("full_like", x)
+    x = check_one("full_like", np.asarray(x) if isinstance(x, list | tuple) else x)
     aval = type_of(x)
     value = check_one("full_like", fill_value)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
@@ -108,7 +108,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return jnp.broadcast_shapes(*shapes)
+    return checked_common_shape(shapes)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:

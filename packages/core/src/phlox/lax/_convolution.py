@@ -11,14 +11,13 @@ import numpy as np
 from .._api.out_sharding import lay_out
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, integer, type_of
+from .._operands.products import chosen_precision
 from .._ops import conv as _conv, shape as _shape
 from .._ops.conv import ConvDimensionNumbers as ConvDimensionNumbers
 from .._ops.dot import canonical_precision
 from .._ops.windows import dilated, padtype_to_pads as padtype_to_pads, positions
-from ..numpy._linear import _precision
-from ..numpy._promote import check, check_one, integer, type_of
-from ..numpy._shapes import moveaxis
-from ._structural import dot_general
+from ._structural import dot_general, transpose
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding
@@ -163,7 +162,7 @@ def conv_general_dilated(
         window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation or ones, strict=True)]
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
         padding = padtype_to_pads(space, window, window_strides, padding)
-    pair = _precision(precision)
+    pair = chosen_precision(precision)
     if pair is not None and type(pair) is not tuple:
         raise OptionError(f"conv_general_dilated: precision={precision}", instead="a lax.Precision")
     out = _conv.conv_general_dilated(
@@ -402,7 +401,12 @@ def conv_general_dilated_local(
     places = sorted(zip(out_spec[2:], rhs_spec[2:], strict=True))
     batch = tuple(a for a, _ in places), tuple(b for _, b in places)
     out = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), batch), precision)
-    return moveaxis(out, (-2, -1), out_spec[:2])
+    # The last two axes of the product go where the output has its batch and its features.
+    rank = type_of(out).ndim
+    order = list(range(rank - 2))
+    for place, axis in sorted(zip(out_spec[:2], (rank - 2, rank - 1), strict=True)):
+        order.insert(place, axis)
+    return transpose(out, order)
 
 
 # --- shapes ---------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, UnsupportedError
 from .._ir import dtypes
 from .._ir.primitive import Primitive
+from .._operands.checks import check, check_one, integer, type_of
+from .._operands.promotion import to_dtype
 from .._ops import elementwise as e, logic
 from .._ops.families import literal, same_dtype
-from ..numpy._promote import check, check_one, integer, to_dtype, type_of
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import numpy as jnp
+import numpy as np
+
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
-from .._ops import exchange as ops, logic, shape
-from ..numpy._promote import canonical_axis, check, type_of
+from .._operands.broadcasting import insert_axes, where
+from .._operands.checks import canonical_axis, check, type_of
+from .._operands.promotion import to_dtype
+from .._ops import exchange as ops, shape
 from ._parallel import AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
 
 
@@ -148,7 +151,7 @@ def all_to_all(
                 at += 1
             else:
                 split += 1
-            leaf = jnp.expand_dims(leaf, at)
+            leaf = insert_axes("all_to_all", leaf, at)
         out = ops.all_to_all.bind(
             leaf, axis_name=names, split_axis=split, concat_axis=at, axis_index_groups=groups, axis_size=size
         )
@@ -213,8 +216,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
     def one(leaf: Any) -> Any:
         aval = type_of(leaf)
-        mine = jnp.broadcast_to(here, aval.shape)
-        return jnp.astype(psum(logic.select(mine, leaf, jnp.zeros_like(leaf)), axis_name), aval.dtype)
+        return to_dtype(psum(where(here, leaf, to_dtype(0, aval.dtype)), axis_name), aval.dtype)
 
     return _each("pbroadcast", x, one)
 
@@ -306,10 +308,10 @@ def ragged_all_to_all(
     ]
     everything = all_gather(operand, axis_name, axis_index_groups=axis_index_groups, tiled=True)
     rows, count = type_of(operand).shape[0], type_of(lengths).shape[0]
-    senders = jnp.arange(count) // (count // group_size(axis_name, groups_of(axis_index_groups)))
+    senders = np.arange(count, dtype=np.int32) // (count // group_size(axis_name, groups_of(axis_index_groups)))
     begins, ends = swapped[1], swapped[1] + lengths
-    at = jnp.arange(type_of(output).shape[0])[:, None]
-    arrives = (begins <= at) & (at < ends)
-    source = jnp.max(jnp.where(arrives, senders * rows + swapped[0] + at - begins, 0), 1)
-    there = jnp.expand_dims(arrives.any(1), tuple(range(1, type_of(output).ndim)))
-    return jnp.where(there, jnp.take(everything, source, axis=0, mode="clip"), output)
+    at = np.arange(type_of(output).shape[0], dtype=np.int32)[:, None]
+    arrives = (begins <= at) & (ends > at)
+    source = where(arrives, swapped[0] + senders * rows + at - begins, 0).max(1)
+    there = insert_axes(function, arrives.any(1), tuple(range(1, type_of(output).ndim)))
+    return where(there, everything.at[source].get(mode="clip"), output)

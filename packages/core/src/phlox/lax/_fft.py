@@ -9,9 +9,9 @@ from typing import Any
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import check_one, type_of
 from .._ops import fft as _fft, shape as _shape
 from .._ops.fft import FftType as FftType
-from ..numpy._promote import check_one, type_of
 
 
 @functools.partial(jit, static_argnums=(1, 2))

@@ -23,14 +23,15 @@ from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._operands.promotion import to_dtype
 from .._ops import loop, running, scan as scanning
 from .._ops.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
-from ..numpy._promote import to_dtype
-from ..numpy._shapes import concatenate, flip, moveaxis, reshape
+from .._transform.words import move_axis
+from ._structural import concatenate, reshape, rev
 
 Carry = Any
 Tree = Any
@@ -471,7 +472,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     rest = vmap(f)(pytree.tree_map(lambda x: x[whole:], xs))
     if not batches:
         return rest
-    return pytree.tree_map(lambda a, b: concatenate([a, b]), out, rest)
+    return pytree.tree_map(lambda a, b: concatenate([a, b], 0), out, rest)
 
 
 @user_call
@@ -495,7 +496,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
         lengths.add(aval.shape[axis])
     if len(lengths) > 1:
         raise ShapeError(f"associative_scan: elems have different lengths along axis {axis}: {sorted(lengths)}")
-    front = [moveaxis(flip(x, axis) if reverse else x, axis, 0) for x in leaves]
+    front = [move_axis(rev(x, (axis,)) if reverse else x, axis, 0) for x in leaves]
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         out, out_tree = flatten(fn(elems_tree.unflatten(a), elems_tree.unflatten(b)))
@@ -503,5 +504,5 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
         return out
 
     found = running.associative_scan(combine, front, 0)
-    back = [moveaxis(x, 0, axis) for x in found]
-    return elems_tree.unflatten([flip(x, axis) if reverse else x for x in back])
+    back = [move_axis(x, 0, axis) for x in found]
+    return elems_tree.unflatten([rev(x, (axis,)) if reverse else x for x in back])

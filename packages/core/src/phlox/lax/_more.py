@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import numpy as jnp
 from .._api.flat import user_call
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
+from .._api.staged import program_of_element
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
+from .._operands.broadcasting import insert_axes
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
+from .._operands.promotion import promote_dtypes
 from .._ops import elementwise as e, rng as _rng, scatter as _scatters, shape as ops, slicing
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .._ops.rng import RandomAlgorithm as RandomAlgorithm
-from ..numpy._at import program_of_element
-from ..numpy._promote import canonical_axis, check, check_one, integer, type_of
-from ..numpy._shapes import as_shape
-from ._structural import broadcast_in_dim, gather
+from ._conveniences import full
+from ._structural import broadcast_in_dim, concatenate, gather, reshape
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding
@@ -113,7 +114,9 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     aval = type_of(operand)
     if len(reps) != aval.ndim or any(n < 0 for n in reps):
         raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="phlox.numpy.tile", shapes=[aval.shape])
-    return jnp.tile(operand, tuple(reps))
+    spread = tuple(n for pair in zip(reps, aval.shape, strict=True) for n in pair)
+    repeated = broadcast_in_dim(operand, spread, tuple(range(1, 2 * aval.ndim, 2)))
+    return reshape(repeated, [r * n for r, n in zip(reps, aval.shape, strict=True)])
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
@@ -136,7 +139,7 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     array([2, 3], dtype=int32)
     """
     wide = any(n > np.iinfo(np.int32).max for n in shape)
-    return np.asarray(shape, np.int64 if wide else np.int32) if len(shape) else jnp.zeros((0,), np.int32)
+    return np.asarray(shape, np.int64 if wide else np.int32) if len(shape) else full((0,), 0, np.int32)
 
 
 # --- scatters -------------------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ def scatter_apply(
     return _scatters.scatter_apply(
         operand,
         scatter_indices,
-        jnp.zeros(as_shape(update_shape), type_of(operand).dtype),
+        full(update_shape, 0, type_of(operand).dtype),
         func=program_of_element("scatter_apply", func, type_of(operand)),
         dimension_numbers=dimension_numbers,
         indices_are_sorted=indices_are_sorted,
@@ -241,14 +244,12 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
     src = check_one("index_take", src)
     vectors = check("index_take", *idxs)
     shape = type_of(src).shape
-    columns = [
-        jnp.expand_dims(jnp.remainder(i, np.asarray(shape[at], type_of(i).dtype)), 1)
-        for i, at in zip(vectors, axes, strict=True)
-    ]
+    wrapped = [i % np.asarray(shape[at], type_of(i).dtype) for i, at in zip(vectors, axes, strict=True)]
+    columns = [insert_axes("index_take", i, 1) for i in promote_dtypes(*wrapped)]
     kept = tuple(range(1, len(shape) - len(columns) + 1))
     return gather(
         src,
-        jnp.concatenate(columns, 1),
+        concatenate(columns, 1),
         GatherDimensionNumbers(kept, tuple(axes), tuple(axes)),
         [1 if i in axes else n for i, n in enumerate(shape)],
     )

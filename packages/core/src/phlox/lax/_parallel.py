@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import numpy as jnp
 from .._base import pytree
 from .._base.errors import OptionError
 from .._ir import dtypes
-from .._ops import collectives as ops
+from .._operands.checks import check, type_of
+from .._operands.promotion import promoted_inexact, to_dtype
+from .._ops import collectives as ops, elementwise as e
 from .._trace import axes as _axes
-from ..numpy._promote import check, to_dtype, type_of
 
 if TYPE_CHECKING:
     from ..typing import Array
@@ -110,7 +110,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """
     size = group_size(axis_name, groups_of(axis_index_groups))
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    return pytree.tree_map(lambda leaf: jnp.divide(leaf, size), total)
+    return pytree.tree_map(lambda leaf: e.div(*promoted_inexact("pmean", leaf, size)), total)
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:

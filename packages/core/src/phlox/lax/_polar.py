@@ -9,17 +9,21 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import numpy as jnp
+import numpy as np
+
 from .._api.jit import jit
 from .._base.errors import ShapeError
 from .._ir import dtypes
+from .._operands.broadcasting import where
+from .._operands.checks import check_one, type_of
+from .._ops import elementwise as e
 from .._ops.cholesky import cholesky
-from .._ops.matrices import adjoint, conjugated, product
+from .._ops.matrices import adjoint, conjugated, identity, product
 from .._ops.qr import qr
 from .._ops.triangular import solve_triangular
-from ..numpy._promote import check_one, type_of
+from ._conveniences import dynamic_index_in_dim, full
 from ._loops import fori_loop, while_loop
-from ._structural import dynamic_slice
+from ._structural import broadcasted_iota, concatenate, dynamic_slice
 
 Coefficients = tuple[float, float, float]
 
@@ -51,9 +55,9 @@ def _qr_step(u: Any, size: Any, weights: Any) -> Any:
     n = type_of(u).shape[1]
     rows, columns = size
     factor, root, share = weights
-    stack = jnp.zeros((type_of(u).shape[0] + n, n), u.dtype).at[: type_of(u).shape[0]].set(root * u)
+    stack = concatenate([root * u, full((n, n), 0, u.dtype)], 0)
     # The identity stands below the rows that there are.
-    places = jnp.arange(n)
+    places = broadcasted_iota(np.int32, (n,), 0)
     stack = stack.at[rows + places, places].add(1)
     q = qr(stack, pivoting=False, full_matrices=False, use_magma=None)[0]
     top = _masked(q[: type_of(u).shape[0]], rows, columns)
@@ -65,11 +69,9 @@ def _cholesky_step(u: Any, size: Any, weights: Any) -> Any:
     n = type_of(u).shape[1]
     _, columns = size
     factor, c, share = weights
-    one = jnp.eye(n, dtype=u.dtype)
+    one = identity((n, n), u.dtype)
     inner = c * product(adjoint(u), u) + one
-    places = jnp.arange(n)
-    inside = (places[:, None] < columns) & (places < columns)
-    y = cholesky(jnp.where(inside, inner, one))
+    y = cholesky(where(_inside((n, n), columns, columns), inner, one))
     z = conjugated(solve_triangular(y, u.T, conjugate_a=dtypes.kind(u.dtype) == "c"))
     z = adjoint(solve_triangular(y, z, transpose_a=True, conjugate_a=dtypes.kind(u.dtype) == "c"))
     return share * u + factor * z
@@ -77,8 +79,16 @@ def _cholesky_step(u: Any, size: Any, weights: Any) -> Any:
 
 def _masked(x: Any, rows: Any, columns: Any) -> Any:
     """`x` with zeros outside of the first `rows` and `columns`."""
-    shape = type_of(x).shape
-    return jnp.where((jnp.arange(shape[0])[:, None] < rows) & (jnp.arange(shape[1]) < columns), x, 0)
+    return where(_inside(type_of(x).shape, rows, columns), x, 0)
+
+
+def _inside(shape: tuple[int, ...], rows: Any, columns: Any) -> Any:
+    """Whether a place of a matrix is in its first `rows` and `columns`."""
+    return (broadcasted_iota(np.int32, shape, 0) < rows) & (broadcasted_iota(np.int32, shape, 1) < columns)
+
+
+def _norm(x: Any) -> Any:
+    return e.sqrt((abs(x) ** 2).sum())
 
 
 def _quick_weights(a: Any, b: Any, c: Any) -> Coefficients:
@@ -91,22 +101,26 @@ def _exact_weights(a: float, b: float, c: float) -> Coefficients:
 
 def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, Any]:
     tolerance = (5.0 * eps) ** (1 / 3)
-    one, inf = (jnp.linalg.norm(x, ord=kind) for kind in (1, jnp.inf))
-    scale = jnp.where(one == 0, 1, 1 / (jnp.sqrt(one) * jnp.sqrt(inf)))
+    one, inf = (abs(x).sum(axis).max() for axis in (0, 1))
+    scale = where(one == 0, 1, 1 / (e.sqrt(one) * e.sqrt(inf)))
     u = x * scale.astype(x.dtype)
     exact, quick = _schedule(eps, limit)
-    moving: Any = jnp.asarray(True)
+    moving: Any = np.asarray(True)
 
     def step(u: Any, weights: Any) -> tuple[Any, Any]:
         new = _cholesky_step(u, size, weights)
-        return new, jnp.linalg.norm(new - u) > tolerance
+        return new, _norm(new - u) > tolerance
 
     if exact:
-        table = jnp.array([_exact_weights(*each) for each in exact]).astype(x.dtype)
-        u = fori_loop(0, len(exact), lambda k, u: _qr_step(u, size, table[k]), u)
+        table = np.array([_exact_weights(*each) for each in exact], x.dtype)
+        u = fori_loop(0, len(exact), lambda k, u: _qr_step(u, size, dynamic_index_in_dim(table, k, keepdims=False)), u)
     if quick:
-        others = jnp.array([_quick_weights(*each) for each in quick]).astype(x.dtype)
-        u, moving = fori_loop(0, len(quick), lambda k, state: step(state[0], others[k]), (u, moving))
+        others = np.array([_quick_weights(*each) for each in quick], x.dtype)
+
+        def quick_step(k: Any, state: Any) -> tuple[Any, Any]:
+            return step(state[0], dynamic_index_in_dim(others, k, keepdims=False))
+
+        u, moving = fori_loop(0, len(quick), quick_step, (u, moving))
     # Near the end the best coefficients are those of Halley's method.
     last = _quick_weights(3, 1, 3)
     count, u, moving = while_loop(

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import numpy as jnp
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.strictness import composed
 from .._ir import dtypes
-from ..numpy._promote import check, check_one, type_of
-from ._structural import dot_general
+from .._operands.broadcasting import where
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import to_dtype
+from .._transform.words import insert_axis, move_axis
+from ._structural import broadcasted_iota, cumsum, dot_general, reshape, transpose
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding
@@ -181,7 +183,7 @@ def ragged_dot_general(
         pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)
         out = dot_general(masked, rhs, pairs, **options)
     else:
-        out = jnp.moveaxis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
+        out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
     return lay_out(function, out, out_sharding)
 
 
@@ -193,20 +195,21 @@ def _up(axes: Ints) -> tuple[int, ...]:
 def _masked(lhs: Any, sizes: Any, ragged: int, before: Ints) -> Any:
     """`lhs` once for each group, along a new first axis, with zeros where it is not of the group."""
     aval = type_of(lhs)
-    ends = jnp.cumsum(sizes, -1)
+    ends = cumsum(sizes, type_of(sizes).ndim - 1)
     begins = ends - sizes
 
     def placed(x: Any) -> Any:
         """Groups in front, then the axes of `lhs`."""
-        x = jnp.moveaxis(x, -1, 0)
+        x = move_axis(x, type_of(x).ndim - 1, 0)
         order = sorted(range(len(before)), key=lambda i: before[i])
-        x = jnp.transpose(x, (0, *[i + 1 for i in order])) if before else x
+        x = transpose(x, (0, *[i + 1 for i in order])) if before else x
         lengths = [aval.shape[i] if i in before else 1 for i in range(aval.ndim)]
-        return jnp.reshape(x, (type_of(x).shape[0], *lengths))
+        return reshape(x, (type_of(x).shape[0], *lengths))
 
-    places = jnp.arange(aval.shape[ragged]).reshape([-1 if i == ragged else 1 for i in range(aval.ndim)])
+    lengths = [n if i == ragged else 1 for i, n in enumerate(aval.shape)]
+    places = broadcasted_iota(np.int32, lengths, ragged)
     mine = (placed(begins) <= places) & (places < placed(ends))
-    return jnp.where(mine, lhs, jnp.zeros((), aval.dtype))
+    return where(mine, lhs, to_dtype(0, aval.dtype))
 
 
 def scaled_dot(
@@ -263,7 +266,7 @@ def _scaled_product(factors: tuple[Any, Any], scales: tuple[Any, Any], numbers: 
 
 
 def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:
-    x, aval = jnp.astype(x, dtypes.bfloat16), type_of(x)
+    x, aval = to_dtype(x, dtypes.bfloat16), type_of(x)
     if scale is None:
         return x
     scale = check_one("scaled_dot", scale)
@@ -274,7 +277,14 @@ def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:
         fits = n % count == 0 and n // count >= 2 if axis in contracted else n == count
         if not fits:
             raise ShapeError(f"scaled_dot: axis {axis} of {name}_scale, {blocks.short}, does not fit {aval.short}")
-    scale = jnp.astype(scale, dtypes.bfloat16)
+    scale = to_dtype(scale, dtypes.bfloat16)
     for axis in contracted:
-        scale = jnp.repeat(scale, aval.shape[axis] // blocks.shape[axis], axis)
+        scale = _repeated(scale, aval.shape[axis] // blocks.shape[axis], axis)
     return x * scale
+
+
+def _repeated(x: Any, count: int, axis: int) -> Any:
+    """`x` with each element `count` times along an axis, one after the other."""
+    old = type_of(x).shape
+    spread = insert_axis(x, count, axis + 1)
+    return reshape(spread, [n * count if i == axis else n for i, n in enumerate(old)])

@@ -14,10 +14,10 @@ from .._base.errors import ArgumentError, OptionError, TreeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._operands.checks import check_one, integer, type_of
 from .._ops import elementwise as e, folding, pooling, reduce as _reduce
 from .._ops.windows import dilated, padtype_to_pads, positions
 from .._trace.trace import Tracer
-from ..numpy._promote import check_one, integer, type_of
 from . import _elementwise as words
 
 if TYPE_CHECKING:

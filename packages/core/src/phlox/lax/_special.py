@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._operands.checks import check, type_of
 from .._ops import incomplete, special
 from .._ops.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
-from ..numpy._promote import check, type_of
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

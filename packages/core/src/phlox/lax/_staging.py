@@ -14,13 +14,13 @@ from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import current_trace
+from .._operands.checks import check, check_one
 from .._ops import barrier
 from .._ops.composite import attribute, composite as composite_p
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.mesh import PartitionSpec
 from .._xla.sharding import NamedSharding, Sharding
-from ..numpy._promote import check, check_one
 from ._branches import choice
 
 if TYPE_CHECKING:

@@ -10,6 +10,11 @@ import numpy as np
 from .._api.out_sharding import lay_out, takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
+from .._operands.broadcasting import insert_axes
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, several, type_of
+from .._operands.indices import from_front
+from .._operands.products import contract
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops import (
     algorithms as _algorithms,
     dot as _dot,
@@ -20,9 +25,6 @@ from .._ops import (
     slicing as _slicing,
 )
 from .._ops.sort import sort as _sort
-from ..numpy._indexing import from_front
-from ..numpy._promote import canonical_axis, check, check_one, integer, promote_dtypes, several, to_dtype, type_of
-from ..numpy._shapes import as_shape
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding
@@ -127,9 +129,7 @@ def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
     >>> expand_dims(np.ones(2), (0,)).shape
     (1, 2)
     """
-    from ..numpy._shapes import expand_dims as expand
-
-    return expand(array, tuple(dimensions))
+    return insert_axes("expand_dims", check_one("expand_dims", array), tuple(dimensions))
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
@@ -460,7 +460,6 @@ def dot_general(
     >>> dot_general(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), (((1,), (0,)), ((), ()))).shape
     (2, 4)
     """
-    from ..numpy._linear import contract
 
     lhs, rhs = check("dot_general", lhs, rhs)
     if preferred_element_type is not None and _of_different_bytes(lhs, rhs):

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from .. import numpy as jnp
 from .._base import pytree
 from .._base.errors import ArgumentError, UnsupportedError
+from ._conveniences import full
 from ._parallel import AxisName, names_of
 from ._staging import optimization_barrier
 
@@ -44,7 +42,7 @@ def create_token(_: Any = None) -> Token:
     >>> create_token()
     Token()
     """
-    return Token(jnp.zeros(0, np.bool_))
+    return Token(full((0,), False))
 
 
 def after_all(*operands: Token) -> Token:

@@ -14,6 +14,8 @@ from .._base.errors import ShapeError
 from .._base.source import warn
 from .._base.strictness import composed
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import promote_inexact
 from .._ops import (
     cholesky as _cholesky,
     householder as _householder,
@@ -27,9 +29,8 @@ from .._ops.matrices import hermitian_part, lower_triangle, swapped
 from .._ops.qr import qr as qr_p
 from .._ops.svd import SvdAlgorithm, svd as svd_p
 from .._ops.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve as tridiagonal_solve_p
-from ..numpy._promote import check, check_one, promote_inexact, type_of
-from ..numpy._shapes import expand_dims, squeeze
 from ._polar import qdwh
+from ._structural import expand_dims, squeeze
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike
@@ -360,14 +361,14 @@ def triangular_solve(
     axis = -1 if left_side else -2
     out = triangular_solve_p(
         a,
-        expand_dims(b, axis) if vectors else b,
+        expand_dims(b, (axis,)) if vectors else b,
         left_side=left_side,
         lower=lower,
         transpose_a=transpose_a,
         conjugate_a=conjugate_a and dtypes.kind(type_of(a).dtype) == "c",
         unit_diagonal=unit_diagonal,
     )
-    return squeeze(out, axis) if vectors else out
+    return squeeze(out, (axis,)) if vectors else out
 
 
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:

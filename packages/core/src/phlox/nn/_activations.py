@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import numpy as jnp
 from .._api.custom import custom_jvp
 from .._api.jit import jit
-from ..numpy._promote import canonical_axes, check, check_one, type_of
+from .._operands.checks import canonical_axes, check, check_one, type_of
 from ._functions import logsumexp, relu6, softplus
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError
-from ..numpy._promote import check
+from .._operands.checks import check
 from ._functions import logsumexp, softmax
 
 if TYPE_CHECKING:

@@ -14,19 +14,11 @@ from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
+from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
+from .._operands.promotion import promote_inexact, promoted_inexact
 from .._ops import elementwise as e, logic
 from .._ops.shape import own
 from ..numpy._create import listed
-from ..numpy._promote import (
-    canonical_axes,
-    canonical_axis,
-    check,
-    hashable,
-    integer,
-    promote_inexact,
-    promoted_inexact,
-    type_of,
-)
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

@@ -18,7 +18,7 @@ from .._api.custom import custom_vjp
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
-from ..numpy._promote import check, type_of
+from .._operands.checks import check, type_of
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike

@@ -11,13 +11,14 @@ from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check, check_one, type_of
+from .._operands.promotion import promote_dtypes, promoted_inexact, to_dtype
 from .._ops import elementwise as e, logic
 from .._ops.families import literal, repeat_to
 from .._ops.slicing import along
 from ._binary import arctan2, remainder
 from ._choose import where
 from ._define import float_32, unary
-from ._promote import canonical_axis, check, check_one, promote_dtypes, promoted_inexact, to_dtype, type_of
 from ._reductions import cumsum
 from ._shapes import concatenate
 from ._unary import abs, imag, is_kind, real

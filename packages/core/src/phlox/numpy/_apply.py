@@ -12,13 +12,14 @@ from .._api.jit import jit
 from .._api.vmap import vmap
 from .._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops import logic
 from .._ops.elementwise import stop_gradient
 from .._trace.trace import Tracer
 from ._binary import maximum, minimum, remainder
 from ._create import asarray
-from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
-from ._shapes import as_shape, broadcast_arrays, expand_dims
+from ._shapes import broadcast_arrays, expand_dims
 from ._unary import as_bool, is_kind
 
 if TYPE_CHECKING:

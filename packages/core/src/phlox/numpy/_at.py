@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
-from .._api.staged import staged
-from .._base.errors import DtypeError, ShapeError, UnsupportedError
-from .._base.pytree import flatten
+from .._api.staged import program_of_element
+from .._base.errors import DtypeError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, typeof_value
-from .._ir.jaxpr import ClosedJaxpr
+from .._ir.avals import typeof_value
 from .._ir.promotion import promote
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import to_dtype
 from .._ops import elementwise as e, scatter as ops
 from .._ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from .._ops.shape import literal_of
@@ -25,7 +25,6 @@ from ._create import asarray
 from ._ds import is_window, window
 from ._index_plan import Plan, parse
 from ._indexing import lay_out as layout_of, read
-from ._promote import check, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, reshape
 
 if TYPE_CHECKING:
@@ -283,18 +282,6 @@ class AtIndex:
             indices_are_sorted=single or how.sorted,
             unique_indices=single or how.unique,
         )
-
-
-def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray) -> ClosedJaxpr:
-    """`func` as a program of one element of arrays of this type."""
-    element = aval.update(shape=())
-    program = staged(name, "func", func, flatten((element,))[1], [element])
-    if program.consts:
-        raise UnsupportedError(f"{name}: func uses arrays from outside", instead="numbers")
-    out = program.closed.out_avals
-    if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:
-        raise DtypeError(f"{name}: func returns {', '.join(a.short for a in out)} for {element.short}")
-    return program.closed
 
 
 def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:

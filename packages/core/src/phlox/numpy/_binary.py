@@ -10,13 +10,14 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import check, type_of
+from .._operands.promotion import promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype
 from .._ops import elementwise as e, logic, logs
 from .._ops.families import literal
 from .._ops.keys import random_unwrap
 from .._ops.reduce import reduce_and, reduce_or
 from .._trace.trace import Tracer
 from ._define import binary, boolean, float_32, int_32
-from ._promote import check, promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype, type_of
 from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, number
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
+from .._operands.checks import canonical_axes, canonical_axis, check, check_one, type_of
+from .._operands.promotion import promote_inexact, to_dtype
 from .._ops import elementwise as e
 from .._ops.slicing import along
 from ._binary import multiply, not_equal, remainder, subtract
 from ._choose import clip, where
 from ._create import asarray
 from ._indexing import take
-from ._promote import canonical_axes, canonical_axis, check, check_one, promote_inexact, to_dtype, type_of
 from ._reductions import sum
 from ._searching import searchsorted
 from ._shapes import broadcast_to, concatenate, moveaxis, ravel, reshape

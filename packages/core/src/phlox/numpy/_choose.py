@@ -9,11 +9,12 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, DtypeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.broadcasting import where as choose
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import promote_shapes, to_dtype
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from ._binary import maximum, minimum
-from ._promote import check, check_one, promote_dtypes, promote_shapes, to_dtype, type_of
-from ._shapes import broadcast_arrays
 from ._unary import as_bool, is_kind, isnan
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
 @jit
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    x, y = promote_dtypes(x, y)
-    condition, x, y = broadcast_arrays(as_bool(condition), x, y)
-    return logic.select_n(condition, y, x)
+    return choose(as_bool(condition), x, y)
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:

@@ -10,11 +10,12 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ShapeError
 from .._ir import dtypes
+from .._operands.checks import type_of
+from .._operands.promotion import promoted, to_dtype
 from .._ops import elementwise as e, logic
 from ._binary import equal
 from ._choose import where
 from ._create import asarray, listed
-from ._promote import promoted, to_dtype, type_of
 from ._reductions import all
 from ._shapes import broadcast_shapes
 from ._unary import isfinite, isnan

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, type_of
+from .._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from .._ops.conv import check_preferred
-from ._promote import check, promote_dtypes, promote_inexact, to_dtype, type_of
+from ..lax import conv_general_dilated
 from ._shapes import flip
 from ._unary import conj
 
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 @functools.partial(jit, inline=True, static_argnames=("before", "after", "precision", "preferred"))
 def _slide(a: Any, v: Any, before: int, after: int, precision: Any, preferred: Any) -> Any:
     """The sums of products of `v` with what lies under it, as it moves over `a` with zeros around."""
-    from ..lax import conv_general_dilated
-
     out = conv_general_dilated(
         a[None, None], v[None, None], (1,), [(before, after)], precision=precision, preferred_element_type=preferred
     )

@@ -10,6 +10,8 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError, ObservationsError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import promote_inexact
 from . import _reductions as r
 from ._binary import divide, multiply, subtract
 from ._choose import clip
@@ -17,7 +19,6 @@ from ._create import astype
 from ._fill import full, zeros
 from ._indexing import diagonal
 from ._linear import matmul
-from ._promote import check, check_one, promote_inexact, type_of
 from ._shapes import atleast_2d, concatenate, squeeze, transpose
 from ._unary import abs, conj, imag, is_kind, real, sqrt
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.devices import device_put
+from .._api.devices import placed
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
 from .._base import pytree
@@ -15,15 +15,16 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import is_masked, shaped, typeof_value
 from .._ir.promotion import promote
+from .._operands.checks import array_like, check, check_one, refuse_complex, type_of
+from .._operands.promotion import to_dtype
 from .._ops import shape as ops
 from .._trace.trace import Tracer, not_an_array, recorder
 from .._transform.words import weak_number
 from .._xla import transfer
-from .._xla.array import Array, ArrayImpl, move, put, wrap
+from .._xla.array import Array, ArrayImpl, put, wrap
 from .._xla.devices import Device, local_devices
 from .._xla.placement import key_for
 from .._xla.sharding import Sharding, single_device
-from ._promote import array_like, check, check_one, to_dtype, type_of
 from ._shapes import stack
 
 if TYPE_CHECKING:
@@ -31,23 +32,6 @@ if TYPE_CHECKING:
     from ..typing import ArrayLike, DTypeLike
 
 # --- from data ------------------------------------------------------------------------------------------
-
-
-def place(device: Any) -> Sharding | None:
-    """The sharding that a user's ``device=`` asks for."""
-    if device is None or isinstance(device, Sharding):
-        return device
-    if type(device) is Device:
-        return single_device(device)
-    raise ArgumentError(f"{device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
-
-
-def placed(x: Any, device: Any) -> Any:
-    """`x` where a user's ``device=`` asks for it."""
-    where = place(device)
-    if where is None:
-        return x
-    return move(x, where) if type(x) is ArrayImpl else device_put(x, where)
 
 
 def array(
@@ -154,12 +138,6 @@ def _convert(x: Any, dtype: Any) -> Any:
             f"array: {x!r} of type {type(x).__name__} is no array", instead="a number, a list of numbers, an array"
         ) from None
     return _convert(view, dtype)
-
-
-def refuse_complex(function: str, x: Any, dtype: Any) -> None:
-    """Refuses Python's complex numbers for real dtypes, as NumPy does; arrays of them lose their imaginary part."""
-    if type(x) is complex and dtypes.kind(dtype) not in "cbk":
-        raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
 
 
 def _checked(x: Any, dtype: Any) -> np.ndarray:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check_one, type_of
+from .._operands.promotion import to_dtype
 from . import _reductions as r
-from ._promote import canonical_axis, check_one, to_dtype, type_of
 from ._shapes import broadcast_to, concatenate
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._api.jit import jit
 from .._base.errors import OptionError
 from .._ir import dtypes
+from .._operands.checks import check, type_of
+from .._operands.promotion import promote_inexact
 from .._ops import elementwise as e
 from .._ops.cholesky import cholesky as cholesky_p
 from .._ops.eigen import eig as eig_p, eigh as eigh_p
@@ -19,7 +21,6 @@ from .._ops.sort import sort
 from .._ops.svd import svd as svd_p
 from ._indexing import take_along_axis
 from ._matrices import matrix_shape
-from ._promote import check, promote_inexact, type_of
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

@@ -10,6 +10,8 @@ import numpy as np
 from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError, UnsupportedError
+from .._operands.checks import check, type_of
+from .._operands.promotion import promote_inexact
 from .._ops.householder import geqrf
 from .._ops.lu import lu
 from .._ops.matrices import diagonal_of, take_rows
@@ -17,7 +19,6 @@ from .._ops.triangular import solve_triangular
 from ._choose import where
 from ._fill import arange, ones, zeros_like
 from ._linear import trace
-from ._promote import check, promote_inexact, type_of
 from ._reductions import any, count_nonzero, cumprod, prod, sum
 from ._shapes import concatenate
 from ._solving import solve

@@ -12,10 +12,12 @@ import numpy as np
 from .._base.errors import OptionError
 from .._base.pytree import register_pytree_node
 from .._ir import dtypes
+from .._operands.checks import type_of
+from .._operands.indices import from_front
+from .._operands.promotion import to_dtype
 from .._ops.slicing import dynamic_slice, dynamic_update_slice
 from . import _indexing
 from ._choose import where
-from ._promote import to_dtype, type_of
 
 
 class Slice:
@@ -115,7 +117,7 @@ def window(index: Any, shape: tuple[int, ...]) -> Window:
     for i, part in enumerate(parts):
         if type(part) is Slice:
             sizes[axis] = max(0, (int(part.size) - 1) * part.stride + 1) if part.size else 0
-            starts[axis] = to_dtype(_indexing.from_front(part.start, shape[axis]), dtypes.int32)
+            starts[axis] = to_dtype(from_front(part.start, shape[axis]), dtypes.int32)
             parts[i] = slice(None, None, part.stride)
         axis += _width(part)
     return Window(tuple(starts), tuple(sizes), tuple(parts))

@@ -12,8 +12,8 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.dtypes import issubdtype
 from .._ir.promotion import promote, promote_types
+from .._operands.checks import array_like, check, type_of
 from ._create import asarray
-from ._promote import array_like, check, type_of
 
 if TYPE_CHECKING:
     from ..typing import DTypeLike

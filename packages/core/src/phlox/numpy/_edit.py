@@ -12,14 +12,15 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
+from .._operands.promotion import to_dtype
 from .._trace.trace import Tracer
 from ._choose import clip, where
 from ._create import asarray
 from ._fill import zeros
 from ._indexing import take
-from ._promote import canonical_axes, canonical_axis, check, check_one, to_dtype, type_of
 from ._repeat import tile
-from ._shapes import as_shape, broadcast_to, concatenate, moveaxis, ravel, reshape
+from ._shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
 from ._sorting import argsort, sort
 from ._unary import is_kind
 

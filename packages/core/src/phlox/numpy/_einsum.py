@@ -14,9 +14,10 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import check, type_of
+from .._operands.products import contract
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.shape import transpose as transpose_op
-from ._linear import contract
-from ._promote import check, promote_dtypes, to_dtype, type_of
 from ._reductions import no_out, sum
 from ._shapes import squeeze
 

@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._api.devices import placed
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import shaped, typeof_value
 from .._ir.primitive import current_trace
 from .._ir.promotion import promote
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
+from .._operands.promotion import to_dtype
 from .._ops import shape as ops
 from .._trace.trace import Tracer, recorder
 from .._xla import permission
 from .._xla.array import put
 from ._binary import add, divide, multiply, subtract
-from ._create import asarray, placed, refuse_complex
-from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
-from ._shapes import as_shape, broadcast_arrays, broadcast_to, expand_dims, reshape
+from ._create import asarray
+from ._shapes import broadcast_arrays, broadcast_to, expand_dims, reshape
 from ._unary import floor
 
 if TYPE_CHECKING:

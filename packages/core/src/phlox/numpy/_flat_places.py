@@ -11,13 +11,13 @@ import numpy as np
 from .._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.promotion import promote
+from .._operands.checks import as_shape, check, type_of
+from .._operands.promotion import to_dtype
 from .._ops.shape import own
 from .._trace.trace import Tracer
 from ._binary import remainder
 from ._choose import clip
 from ._indexing import unstack_rows
-from ._promote import check, to_dtype, type_of
-from ._shapes import as_shape
 from ._unary import is_kind
 
 if TYPE_CHECKING:

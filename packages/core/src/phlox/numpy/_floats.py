@@ -10,13 +10,14 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import promoted, promoted_inexact, to_dtype
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from .._ops.shape import bitcast_convert_type
 from ._binary import logaddexp
 from ._choose import where
 from ._define import binary, float_32, unary
-from ._promote import check, check_one, promoted, promoted_inexact, to_dtype, type_of
 from ._reductions import no_out
 from ._shapes import broadcast_arrays
 from ._unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc

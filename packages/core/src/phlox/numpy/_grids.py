@@ -13,12 +13,13 @@ from .._base.errors import ConcretizationTypeError, DtypeError, OptionError, Sha
 from .._base.strictness import lenient_promotion
 from .._ir import dtypes
 from .._ir.promotion import promote
+from .._operands.checks import as_shape, canonical_axis, check, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._trace.trace import Tracer
 from ._binary import divide, multiply, power
 from ._create import asarray
 from ._fill import arange, linspace
-from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
-from ._shapes import as_shape, broadcast_to, moveaxis, reshape, stack
+from ._shapes import broadcast_to, moveaxis, reshape, stack
 from ._unary import is_kind, log10, sign
 
 if TYPE_CHECKING:

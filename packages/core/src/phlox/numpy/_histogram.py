@@ -10,13 +10,14 @@ import numpy as np
 
 from .._base.errors import ShapeError
 from .._base.strictness import composed
+from .._operands.checks import check, check_one, integer, type_of
+from .._operands.promotion import promote_inexact, to_dtype
 from .._ops.shape import own
 from . import _reductions as r
 from ._at import At
 from ._binary import divide, equal, subtract
 from ._choose import where as choose
 from ._fill import linspace, zeros
-from ._promote import check, check_one, integer, promote_inexact, to_dtype, type_of
 from ._searching import bincount, searchsorted
 from ._shapes import ravel, stack
 

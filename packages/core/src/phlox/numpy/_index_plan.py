@@ -16,9 +16,9 @@ from .._base import config
 from .._base.errors import IndexingError, NonConcreteBooleanIndexError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._operands.checks import type_of
 from .._trace.trace import Tracer
 from ._create import asarray
-from ._promote import type_of
 
 if TYPE_CHECKING:
     from types import EllipsisType

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
 from ._binary import greater, less
 from ._choose import where
 from ._create import asarray
@@ -16,7 +17,6 @@ from ._fill import ones
 from ._grids import progression
 from ._integers import divmod
 from ._places import nonzero
-from ._promote import check, check_one, type_of
 from ._shapes import concatenate, expand_dims, moveaxis
 
 if TYPE_CHECKING:

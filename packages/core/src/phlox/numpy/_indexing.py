@@ -22,13 +22,15 @@ from .._base.errors import (
 )
 from .._ir import dtypes
 from .._ir.primitive import current_trace
-from .._ops import elementwise as e, logic, shape as ops
+from .._operands.checks import canonical_axis, check, check_one, integer, type_of
+from .._operands.indices import from_front
+from .._operands.promotion import to_dtype
+from .._ops import logic, shape as ops
 from .._ops.families import literal
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from .._ops.slicing import dynamic_slice, slice_
 from ._binary import maximum
 from ._index_plan import Item, Plan, Slice, parse, plain
-from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 
 if TYPE_CHECKING:
@@ -127,23 +129,6 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
             sizes[axis] = min(shape[axis], 1)
     dtype = next((type_of(s).dtype for s in starts if not isinstance(s, np.generic)), dtypes.int32)
     return dynamic_slice(x, *(to_dtype(s, dtype) for s in starts), slice_sizes=tuple(sizes))
-
-
-def from_front(i: Any, n: int | None) -> Any:
-    """An index counted from the front: `n` is added where it is negative, unless it is None."""
-    dtype = type_of(i).dtype
-    if type(i) is int:
-        return np.int32(min(max(i + (n or 0) if i < 0 else i, -(2**31)), 2**31 - 1))
-    if dtypes.kind(dtype) not in "iu":
-        raise IndexingError(f"positions must be integers, got {type_of(i).short}", index=i)
-    if dtypes.kind(dtype) == "u":
-        return to_dtype(i, dtypes.int32) if dtypes.bits(dtype) < 32 else i
-    if dtypes.bits(dtype) < 32:
-        i, dtype = to_dtype(i, dtypes.int32), dtypes.int32
-    if n is None:
-        return i
-    below = logic.lt(i, to_dtype(0, dtype))
-    return logic.select(below, e.add(to_dtype(i, dtype), to_dtype(n, dtype)), i)
 
 
 def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:

@@ -10,12 +10,14 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError, OptionError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check, check_one, type_of
+from .._operands.promotion import promoted, to_dtype
 from .._ops import elementwise as e, logic, shape as ops
 from .._ops.families import literal
 from .._ops.slicing import along
+from ..lax import while_loop
 from ._binary import floor_divide, remainder
 from ._choose import where
-from ._promote import canonical_axis, check, check_one, promoted, to_dtype, type_of
 from ._reductions import sum
 from ._shapes import broadcast_arrays, moveaxis, ravel, reshape
 from ._unary import abs, as_bool, is_kind, number
@@ -45,8 +47,6 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> gcd(12, 18)
     Array(6, dtype=int32, weak_type=True)
     """
-    from ..lax import while_loop
-
     x1, x2 = (abs(x) for x in _whole_numbers("gcd", x1, x2))
 
     def divide(pair: Any) -> Any:

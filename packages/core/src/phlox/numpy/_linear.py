@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._api.out_sharding import lay_out
-from .._base import config
 from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, several, type_of
+from .._operands.products import contract
+from .._operands.promotion import promote_dtypes
 from .._ops import elementwise as e
-from .._ops.dot import canonical_precision, dot_general
 from .._ops.families import literal
 from .._ops.shape import squeeze as squeeze_op, transpose as transpose_op
-from ._promote import (
-    canonical_axes,
-    canonical_axis,
-    check,
-    check_one,
-    integer,
-    promote_dtypes,
-    several,
-    to_dtype,
-    type_of,
-)
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
 
 if TYPE_CHECKING:
@@ -34,35 +23,6 @@ if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
-
-
-def _precision(precision: Any) -> Any:
-    """The precision asked for, or the one that the configuration sets."""
-    return canonical_precision(config.current().default_matmul_precision if precision is None else precision)
-
-
-def contract(
-    a: Any,
-    b: Any,
-    contracting: tuple[Sequence[int], Sequence[int]],
-    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """`dot_general` of two promoted arrays; the element type of the result is theirs unless another is preferred."""
-    aval = type_of(a)
-    if preferred_element_type is None:
-        wanted, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
-    else:
-        wanted, weak = preferred_element_type, False
-    out = dot_general(
-        a,
-        b,
-        dimension_numbers=(tuple(map(tuple, contracting)), tuple(map(tuple, batch))),
-        precision=_precision(precision),
-        preferred_element_type=wanted,
-    )
-    return to_dtype(out, wanted, weak)
 
 
 def _preferred(dtype: Any, function: str) -> Any:

@@ -9,13 +9,14 @@ import numpy as np
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError, UnsupportedError
+from .._operands.checks import check, check_one, integer, type_of
+from .._operands.promotion import to_dtype
 from .._ops import logic
 from .._ops.families import literal
 from ._binary import power
 from ._create import asarray
 from ._fill import arange, tri
 from ._indexing import diag
-from ._promote import check, check_one, integer, to_dtype, type_of
 from ._repeat import tile
 from ._shapes import broadcast_to, expand_dims, ravel
 from ._unary import is_kind

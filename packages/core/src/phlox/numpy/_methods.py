@@ -12,6 +12,7 @@ import numpy as np
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import is_masked, typeof_value
+from .._operands.checks import array_like, check, type_of
 from .._ops import elementwise as e
 from .._ops.shape import bitcast_convert_type, rev
 from .._trace.trace import ArrayLike as Base, Tracer
@@ -28,7 +29,6 @@ from . import (
     _unary as u,
 )
 from ._create import asarray, astype
-from ._promote import array_like, check, type_of
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding

@@ -14,10 +14,11 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import to_dtype
 from . import _reductions as r
 from ._binary import divide, less_equal, multiply, subtract
 from ._choose import where as choose
-from ._promote import check, check_one, to_dtype, type_of
 from ._unary import conj, is_kind, isnan, logical_not, real, sqrt
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check_one, hashable, several, type_of
+from .._operands.promotion import promote_inexact, to_dtype
 from .._ops import elementwise as e
 from ._choose import where
 from ._decompositions import svd
-from ._promote import canonical_axis, check_one, hashable, promote_inexact, several, to_dtype, type_of
 from ._reductions import any, max, min, sum
 from ._shapes import moveaxis
 from ._solving import inv

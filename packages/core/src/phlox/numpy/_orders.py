@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check, check_one, type_of
+from .._operands.promotion import to_dtype
 from .._ops import shape as ops
 from .._ops.sort import sort as sort_op
 from ._indexing import unstack_rows
-from ._promote import canonical_axis, check, check_one, to_dtype, type_of
 from ._shapes import concatenate, flip, moveaxis
 from ._sorting import argsort, sort
 from ._unary import is_kind

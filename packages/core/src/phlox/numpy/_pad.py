@@ -12,11 +12,12 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import check_one, integer, type_of
+from .._operands.promotion import to_dtype
 from .._ops.slicing import along
 from ._choose import round
 from ._fill import linspace
 from ._indexing import take
-from ._promote import check_one, integer, to_dtype, type_of
 from ._quantile import median
 from ._reductions import max, mean, min
 from ._shapes import broadcast_to, concatenate, flip

@@ -15,13 +15,14 @@ from .._api.jit import jit
 from .._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._operands.checks import canonical_axis, check, check_one, integer, type_of
+from .._operands.promotion import to_dtype
 from .._trace.trace import Tracer
 from . import _reductions as r
 from ._at import At
 from ._binary import less, remainder
 from ._choose import clip, where as choose
 from ._indexing import grid_index, take
-from ._promote import canonical_axis, check, check_one, integer, to_dtype, type_of
 from ._searching import bincount
 from ._shapes import atleast_1d, broadcast_to, ravel, reshape, stack, transpose
 from ._unary import as_bool

@@ -9,11 +9,12 @@ import numpy as np
 from .._base.errors import OptionError, ShapeError
 from .._base.strictness import composed
 from .._ir import dtypes
+from .._operands.checks import check, integer, type_of
+from .._operands.promotion import promote_inexact
 from ._binary import divide, multiply
 from ._create import asarray
 from ._linear import dot, outer
 from ._matrices import vander
-from ._promote import check, integer, promote_inexact, type_of
 from ._reductions import sum
 from ._unary import sqrt
 

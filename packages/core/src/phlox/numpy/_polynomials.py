@@ -11,6 +11,9 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, integer, type_of
+from .._operands.promotion import promote_dtypes, promote_inexact, to_dtype
+from ..lax import scan
 from ._binary import add, divide, multiply
 from ._choose import where
 from ._convolve import convolve
@@ -18,7 +21,6 @@ from ._create import asarray
 from ._edit import trim_zeros
 from ._fill import arange, ones, zeros
 from ._indexing import diag
-from ._promote import check, integer, promote_dtypes, promote_inexact, to_dtype, type_of
 from ._repeat import roll
 from ._shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
 from ._sorting import argsort
@@ -49,8 +51,6 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 @functools.partial(jit, static_argnames="unroll")
 def _polyval(p: Any, x: Any, unroll: int) -> Any:
-    from ..lax import scan
-
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
     start = to_dtype(broadcast_to(0, shape), type_of(x).dtype)

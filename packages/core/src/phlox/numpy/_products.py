@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import ShapeError
+from .._operands.checks import canonical_axis, check, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops import elementwise as e
 from ._binary import multiply, subtract
 from ._linear import matmul
-from ._promote import canonical_axis, check, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
 from ._unary import conj
 

@@ -12,11 +12,12 @@ from .._api.jit import jit
 from .._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
 from .._base.strictness import lenient_promotion
 from .._ir import dtypes
+from .._operands.checks import canonical_axes, check, check_one, type_of
+from .._operands.promotion import promote_inexact, to_dtype
 from . import _reductions as r
 from ._binary import add, divide, equal, greater, greater_equal, less_equal, multiply, subtract
 from ._choose import clip, where as choose
 from ._indexing import take, take_along_axis
-from ._promote import canonical_axes, check, check_one, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, expand_dims, moveaxis, reshape
 from ._sorting import argsort, sort
 from ._unary import ceil, floor, is_kind, isnan, logical_not

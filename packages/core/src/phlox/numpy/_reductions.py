@@ -12,11 +12,12 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
+from .._operands.promotion import promote_inexact, to_dtype
 from .._ops import elementwise as e, logic, reduce as ops, running
 from .._ops.shape import broadcast_in_dim, reshape, transpose
 from ._binary import divide, multiply, subtract
 from ._choose import where as choose
-from ._promote import canonical_axes, canonical_axis, check, check_one, hashable, promote_inexact, to_dtype, type_of
 from ._shapes import broadcast_to, ravel
 from ._unary import as_bool, is_kind
 

@@ -10,13 +10,14 @@ from .._base.errors import DtypeError, RefError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.primitive import current_trace
+from .._operands.checks import type_of
+from .._operands.promotion import to_dtype
 from .._ops.shape import own
 from .._trace.refs import AbstractRef, Ref
 from .._trace.staging import stage
 from .._trace.trace import not_an_array, typeof as type_of_array
 from ._ds import Slice
 from ._fill import zeros
-from ._promote import to_dtype, type_of
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:

@@ -10,6 +10,8 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ConcretizationTypeError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import as_shape, canonical_axis, check, check_one, several, type_of
+from .._operands.promotion import to_dtype
 from .._ops import elementwise as e, logic, shape as ops
 from .._ops.reduce import reduce_sum
 from .._ops.running import cumsum
@@ -17,8 +19,7 @@ from .._ops.slicing import along
 from .._trace.trace import ArrayLike as Base, Tracer
 from ._binary import remainder, subtract
 from ._indexing import take, unstack_rows
-from ._promote import canonical_axis, check, check_one, several, to_dtype, type_of
-from ._shapes import as_shape, broadcast_to, ravel, reshape
+from ._shapes import broadcast_to, ravel, reshape
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding

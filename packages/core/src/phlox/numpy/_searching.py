@@ -10,15 +10,17 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops import logic
 from .._trace.trace import Tracer
+from ..lax import fori_loop
 from . import _reductions as r
 from ._at import At
 from ._binary import maximum
 from ._choose import where as choose
 from ._fill import zeros
 from ._indexing import take
-from ._promote import check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_arrays, broadcast_to, concatenate, expand_dims, flip, ravel, reshape
 from ._sorting import argsort
 from ._unary import imag, is_kind, isnan, real
@@ -42,8 +44,6 @@ def _before(a: Any, b: Any) -> Any:
 
 def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
     """By halving the part of `a` in which the place is, for all `v` together: behind `low`, up to `high`."""
-    from ..lax import fori_loop
-
     n = type_of(a).shape[0]
 
     def halve(_: Any, bounds: Any) -> Any:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.strictness import composed
+from .._operands.checks import check, integer, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
 from ._choose import where as choose
 from ._fill import full
 from ._indexing import take
 from ._places import first_places, known_count
-from ._promote import check, integer, promote_dtypes, to_dtype, type_of
 from ._searching import searchsorted
 from ._sets import distinct, isin
 from ._shapes import concatenate, ravel

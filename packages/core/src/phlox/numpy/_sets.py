@@ -15,6 +15,8 @@ from .._api.jit import jit
 from .._base.errors import DtypeError, OptionError
 from .._base.strictness import composed
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check, check_one, integer, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops import shape as ops
 from . import _reductions as r
 from ._at import At
@@ -24,7 +26,6 @@ from ._fill import zeros
 from ._indexing import take
 from ._orders import lexsort
 from ._places import first_places, known_count
-from ._promote import canonical_axis, check, check_one, integer, promote_dtypes, to_dtype, type_of
 from ._searching import searchsorted
 from ._shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from ._sorting import argsort, sort

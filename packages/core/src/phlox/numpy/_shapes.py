@@ -6,54 +6,35 @@ import contextlib
 import functools
 import itertools
 import math
-import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, OptionError, ShapeError, TracerIntegerConversionError
+from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped, typeof_value
-from .._ops import shape as ops, slicing
-from .._ops.slicing import along
-from ._promote import (
+from .._operands.broadcasting import checked_common_shape, insert_axes
+from .._operands.checks import (
+    as_shape,
     canonical_axes,
     canonical_axis,
     check,
     check_one,
-    common_shape,
     hashable,
     integer,
-    promote_dtypes,
     several,
     type_of,
 )
+from .._operands.promotion import promote_dtypes
+from .._ops import shape as ops, slicing
+from .._ops.slicing import along
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Shape
-
-
-def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
-    """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
-    lengths: Any = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
-    try:
-        return tuple([operator.index(n) for n in lengths])
-    except TracerIntegerConversionError:
-        raise ArgumentError(
-            f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}, "
-            "which depends on values that are not known while the program is traced.\n"
-            "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
-            instead="a static argument (static_argnums, static_argnames), or the shape of an array",
-        ) from None
-    except TypeError:
-        raise ArgumentError(
-            f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}",
-            instead="an int or a sequence of ints",
-        ) from None
 
 
 def _measured(function: str, a: Any) -> ShapedArray:
@@ -256,14 +237,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
     (1, 3, 1)
     """
-    a = check_one("expand_dims", a)
-    old = type_of(a).shape
-    count = len(several(axis))
-    new_axes = canonical_axes(axis, len(old) + count, "expand_dims")
-    kept = tuple(i for i in range(len(old) + count) if i not in new_axes)
-    lengths = iter(old)
-    new = tuple(1 if i in new_axes else next(lengths) for i in range(len(old) + count))
-    return ops.broadcast_in_dim(a, shape=new, broadcast_dimensions=kept)
+    return insert_axes("expand_dims", check_one("expand_dims", a), several(axis))
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
@@ -323,11 +297,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    given = [as_shape(s, "broadcast_shapes") for s in shapes]
-    for lengths in given:
-        if any(n < 0 for n in lengths):
-            raise ShapeError(f"broadcast_shapes: Only non-negative indices are allowed, got {lengths}", shapes=given)
-    return common_shape("", given)
+    return checked_common_shape(shapes)
 
 
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:

@@ -12,16 +12,18 @@ from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, integer, type_of
+from .._operands.promotion import promote_inexact
 from .._ops.elementwise import stop_gradient
 from .._ops.lu import lu, lu_solve
 from .._ops.matrices import adjoint, hermitian_part, product, swapped
+from ..lax._solves import custom_linear_solve
 from ._choose import where
 from ._create import array, asarray
 from ._decompositions import svd
 from ._fill import eye, zeros
 from ._linear import matmul
 from ._matrices import matrix_shape
-from ._promote import check, check_one, integer, promote_inexact, type_of
 from ._reductions import any, max, sum
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from ._unary import conj
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 def _solve_square(a: Any, b: Any) -> Any:
     """x with ``a x = b``; derivatives use the factors again."""
-    from ..lax._solves import custom_linear_solve
-
     factors, _, order = lu(stop_gradient(a))
     return custom_linear_solve(
         lambda x: product(a, x),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .._api.jit import jit
 from .._base.errors import ArgumentError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check_one, type_of
+from .._operands.promotion import to_dtype
 from .._ops import shape as shape_ops
 from .._ops.sort import sort as sort_op
-from ._promote import canonical_axis, check_one, to_dtype, type_of
 from ._shapes import flip, ravel
 
 if TYPE_CHECKING:

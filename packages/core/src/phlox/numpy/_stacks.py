@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._api.jit import jit
 from .._base.errors import ArgumentError, AxisError, ShapeError
+from .._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from .._ops.shape import own
 from ._create import asarray
-from ._promote import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from ._shapes import (
     array_split,
     atleast_2d,

@@ -17,11 +17,13 @@ from .._api.stage_out import eval_shape
 from .._api.vmap import vmap
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import canonical_axis, check, check_one, type_of
+from .._operands.promotion import promote_dtypes, to_dtype
+from ..lax import fori_loop, scan
 from ._choose import where as choose
 from ._create import asarray
 from ._fill import full
 from ._indexing import take
-from ._promote import canonical_axis, check, check_one, promote_dtypes, to_dtype, type_of
 from ._shapes import broadcast_shapes, broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from ._vectorize import vectorize
 
@@ -283,8 +285,6 @@ def _result_dtype(function: ufunc, *args: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("function", "axis", "dtype", "keepdims"))
 def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    from ..lax import fori_loop
-
     a = asarray(a)
     initial = function.identity if initial is None else initial
     dtype = _result_dtype(function, a, a) if dtype is None else dtype
@@ -312,8 +312,6 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
 
 @functools.partial(jit, static_argnames=("function", "axis", "dtype"))
 def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
-    from ..lax import scan
-
     a = asarray(a)
     dtype = _result_dtype(function, a, a) if dtype is None else dtype
     axis = canonical_axis(axis, a.ndim, function.__name__)
@@ -331,8 +329,6 @@ def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("function", "places"))
 def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
-    from ..lax import fori_loop
-
     dtype = _result_dtype(function, a, *b)
     a, b = asarray(a).astype(dtype), tuple(asarray(x).astype(dtype) for x in b)
     shape = broadcast_shapes(*[type_of(x).shape for x in arrays])
@@ -357,8 +353,6 @@ def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("function", "axis"))
 def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
-    from ..lax import fori_loop
-
     a, indices = asarray(a), asarray(indices)
     axis = canonical_axis(axis, a.ndim, function.__name__)
     length = a.shape[axis]

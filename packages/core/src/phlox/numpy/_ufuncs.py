@@ -11,10 +11,11 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import canonical_axes, type_of
+from .._operands.promotion import promote_inexact, to_dtype
 from .._ops import elementwise as e, logic, reduce as ops
 from . import _binary, _floats, _unary
 from ._choose import where as choose
-from ._promote import canonical_axes, promote_inexact, to_dtype, type_of
 from ._reductions import cumprod, cumsum, max as largest, min as smallest, prod, restore_axes, sum
 from ._ufunc import ufunc
 from ._unary import as_bool, is_kind

@@ -10,12 +10,13 @@ import numpy as np
 from .._api.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import promoted_inexact, to_dtype
 from .._ops import elementwise as e, logic
 from .._ops.families import literal
 from .._ops.shape import bitcast_convert_type, broadcast_in_dim
 from .._transform.words import zeros
 from ._define import boolean, float_32, int_32, unary
-from ._promote import check, check_one, promoted_inexact, to_dtype, type_of
 
 if TYPE_CHECKING:
     from .._api.stages import Jitted

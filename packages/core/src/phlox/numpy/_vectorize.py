@@ -9,8 +9,8 @@ from typing import Any
 from .._api.vmap import vmap
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.wrapping import wraps
+from .._operands.checks import check, type_of
 from .._ops.shape import own
-from ._promote import check, type_of
 from ._shapes import broadcast_shapes, squeeze
 
 _CORE = r"\((?:\w+(?:,\w+)*)?,?\)"

@@ -7,10 +7,11 @@ from typing import Any
 from .._api.jit import jit
 from .._base.errors import ShapeError, UnsupportedError
 from .._ir import dtypes
+from .._operands.checks import check_one, type_of
+from .._operands.promotion import to_dtype
 from .._ops import elementwise as e, logic
 from .._ops.shape import bitcast_convert_type, concatenate
 from .._ops.slicing import along
-from ._promote import check_one, to_dtype, type_of
 from ._shapes import reshape
 
 

@@ -12,8 +12,9 @@ from .._api.custom import custom_jvp
 from .._api.jit import jit
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import check, integer, type_of
+from .._operands.promotion import promoted_inexact, to_dtype
 from .._ops import elementwise as e, shape as ops, special
-from ._promote import check, integer, promoted_inexact, to_dtype, type_of
 from ._unary import abs, cos, is_kind, sqrt
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import canonical_axes, check_one, integer, type_of
 from .._ops.fft import FftType
+from ..lax import fft as transform
 from ._create import asarray
 from ._fill import arange
 from ._pad import pad
-from ._promote import canonical_axes, check_one, integer, type_of
 from ._repeat import roll
 from ._shapes import moveaxis
 from ._unary import conj
@@ -101,8 +102,6 @@ def _fitted(a: Any, lengths: Sequence[int]) -> Any:
 
 def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     """The transform over the last axes; XLA knows three at once, so more are done in turns."""
-    from ..lax import fft as transform
-
     if len(lengths) <= 3:
         return transform(a, kind, lengths)
     some = 2 if len(lengths) == 4 else 3

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
+from .._operands.checks import canonical_axis, check, type_of
 from . import _indexing, _linear, _products
 from ._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from ._determinants import det, slogdet
 from ._norms import cond, matrix_norm, norm, vector_norm
-from ._promote import canonical_axis, check, type_of
 from ._shapes import matrix_transpose
 from ._solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
 

@@ -13,9 +13,10 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from .._operands.promotion import promote_inexact
 from .._ops import logic
-from ..numpy._promote import canonical_axis, check, check_one, promote_inexact, type_of
-from ..numpy._shapes import as_shape, expand_dims
+from ..numpy._shapes import expand_dims
 from ._distributions import gumbel, precision
 from ._keys import checked
 from ._samplers import _shape, bernoulli, permutation, randint, uniform

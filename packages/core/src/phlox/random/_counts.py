@@ -12,10 +12,10 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import DtypeError
 from .._ir import dtypes
+from .._operands.checks import as_shape, check, type_of
+from .._operands.promotion import promote_inexact
 from .._ops import keys as ops
 from .._ops.shape import convert
-from ..numpy._promote import check, promote_inexact, type_of
-from ..numpy._shapes import as_shape
 from ._keys import checked
 from ._samplers import _float, _shape, uniform
 

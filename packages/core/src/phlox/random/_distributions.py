@@ -13,10 +13,10 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import OptionError
 from .._ir import dtypes
+from .._operands.checks import as_shape
 from .._ops import elementwise as e, keys as ops
 from .._ops.logic import clz
 from .._ops.shape import bitcast_convert_type, convert
-from ..numpy._shapes import as_shape
 from ._keys import checked
 from ._samplers import _float, _shape, normal, uniform
 

@@ -11,11 +11,10 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import ShapeError, TypePromotionError
 from .._ir.promotion import promote
+from .._operands.checks import as_shape, type_of
 from .._ops import elementwise as e, keys as ops
 from .._ops.gamma import random_gamma
 from .._ops.shape import convert
-from ..numpy._promote import type_of
-from ..numpy._shapes import as_shape
 from ._choices import rademacher
 from ._distributions import exponential
 from ._keys import checked

@@ -12,13 +12,14 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from .._operands.promotion import to_dtype
 from .._ops import elementwise as e, keys as ops, logic
 from .._ops.shape import convert, iota
 from .._ops.sort import sort
 from .._ops.uniform import between, normal as normal_real
 from .._trace.trace import Tracer
-from ..numpy._promote import canonical_axis, check, check_one, to_dtype, type_of
-from ..numpy._shapes import as_shape, broadcast_shapes
+from ..numpy._shapes import broadcast_shapes
 from ._keys import checked
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from .._api.jit import jit
 from .._api.out_sharding import takes_out_sharding
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
-from ..numpy._promote import check, promote_inexact, type_of
-from ..numpy._shapes import as_shape
+from .._operands.checks import as_shape, check, type_of
+from .._operands.promotion import promote_inexact
 from ._keys import checked
 from ._samplers import _float, normal
 

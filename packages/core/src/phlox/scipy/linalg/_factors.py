@@ -12,6 +12,8 @@ from ... import numpy as jnp
 from ..._api.jit import jit
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._operands.checks import check_one, type_of
+from ..._operands.promotion import promote_inexact
 from ..._ops.cholesky import cholesky as cholesky_p
 from ..._ops.householder import geqp3, geqrf, householder_product, ormqr
 from ..._ops.lu import lu as lu_p
@@ -19,7 +21,6 @@ from ..._ops.matrices import adjoint, product
 from ..._ops.similar import hessenberg as hessenberg_p
 from ...lax import linalg
 from ...numpy._create import listed
-from ...numpy._promote import check_one, promote_inexact, type_of
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -11,10 +11,11 @@ from ..._api.differentiate import jvp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_inexact
 from ..._ops.matrices import adjoint, product
 from ...lax._polar import qdwh
 from ...numpy._create import listed
-from ...numpy._promote import check, promote_inexact, type_of
 from ._factors import schur
 from ._systems import solve_triangular
 

@@ -14,7 +14,8 @@ from ... import numpy as jnp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ...numpy._promote import check, check_one, promote_dtypes, promote_inexact, to_dtype, type_of
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike

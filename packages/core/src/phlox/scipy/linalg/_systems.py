@@ -10,6 +10,8 @@ from ..._api.jit import jit
 from ..._base.errors import OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
+from ..._operands.checks import type_of
+from ..._operands.promotion import promote_inexact
 from ..._ops.cholesky import cholesky as cholesky_p
 from ..._ops.elementwise import stop_gradient
 from ..._ops.lu import lu_pivots_to_permutation, lu_solve as lu_solve_with
@@ -17,7 +19,6 @@ from ..._ops.matrices import adjoint, product
 from ..._ops.triangular import solve_triangular as solve_triangle
 from ...lax import custom_linear_solve
 from ...numpy._create import listed
-from ...numpy._promote import promote_inexact, type_of
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

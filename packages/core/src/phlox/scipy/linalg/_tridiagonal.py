@@ -14,9 +14,9 @@ from ... import lax, numpy as jnp, random
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._operands.checks import type_of
 from ..._ops.tridiagonal import tridiagonal_solve
 from ...numpy._create import listed
-from ...numpy._promote import type_of
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -11,8 +11,9 @@ from ..._api.custom import custom_jvp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_inexact, promoted_inexact
 from ..._ops.families import literal
-from ...numpy._promote import check, promote_inexact, promoted_inexact, type_of
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -12,7 +12,8 @@ from ..._api.custom import custom_jvp
 from ..._api.jit import jit
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
-from ...numpy._promote import check, check_one, integer, promote_inexact, promoted_inexact, type_of
+from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.promotion import promote_inexact, promoted_inexact
 from ._elementary import real_inexact
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from ... import lax, numpy as jnp
 from ..._api.custom import custom_jvp
 from ..._api.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError
-from ...numpy._promote import check, check_one, promote_inexact, type_of
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_inexact
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

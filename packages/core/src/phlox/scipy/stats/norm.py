@@ -9,8 +9,9 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.jit import jit
+from ..._operands.checks import type_of
+from ..._operands.promotion import promoted_inexact
 from ..._ops.families import literal
-from ...numpy._promote import promoted_inexact, type_of
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -1,0 +1,46 @@
+"""Operands brought to one shape, and chosen from element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._base.errors import ShapeError
+from .._ops import logic, shape as ops
+from .checks import as_shape, canonical_axes, type_of
+from .promotion import common_shape, promote_dtypes
+
+
+def checked_common_shape(shapes: Sequence[Any]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes, as users give them, have together."""
+    given = [as_shape(s, "broadcast_shapes") for s in shapes]
+    for lengths in given:
+        if any(n < 0 for n in lengths):
+            raise ShapeError(f"broadcast_shapes: Only non-negative indices are allowed, got {lengths}", shapes=given)
+    return common_shape("", given)
+
+
+def insert_axes(function: str, x: Any, axes: int | Sequence[int]) -> Any:
+    """`x` with new axes of length one at these places of the result."""
+    old = type_of(x).shape
+    rank = len(old) + (len(axes) if isinstance(axes, Sequence) else 1)
+    new = canonical_axes(axes, rank, function)
+    kept = tuple(i for i in range(rank) if i not in new)
+    lengths = iter(old)
+    shape = tuple(1 if i in new else next(lengths) for i in range(rank))
+    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+
+
+def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated along new axes in front and along axes of length one, to a shape that it fits."""
+    old = type_of(x).shape
+    if old == shape:
+        return x
+    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(old), len(shape))))
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where `condition`, an array of bools, holds, and `y` elsewhere; all three broadcast, the two promoted."""
+    x, y = promote_dtypes(x, y)
+    shape = common_shape("where", [type_of(v).shape for v in (condition, x, y)])
+    return logic.select_n(repeat_to(condition, shape), repeat_to(y, shape), repeat_to(x, shape))

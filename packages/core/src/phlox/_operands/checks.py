@@ -1,0 +1,165 @@
+"""Arguments of public functions, checked: arrays, whole numbers, shapes and axes.
+
+Errors name the function and the argument. lax, numpy and what is composed of them use these checks alike.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
+from .._trace.trace import ArrayLike as Base, not_an_array
+from .._xla.array import ArrayImpl
+
+if TYPE_CHECKING:
+    from ..typing import Array, Shape
+
+_NUMBERS = frozenset((float, int, bool, complex))
+
+
+def array_like(x: Any) -> Array:
+    """`x`, or the array that its ``__jax_array__`` gives."""
+    if type(x) is not ArrayImpl and hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    return x
+
+
+def check(function: str, *args: Any) -> list[Array]:
+    """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
+    for x in args:
+        if type(x) is not ArrayImpl:
+            break
+    else:
+        return list(args)
+    found: list[Any] = [x if isinstance(x, Base) else checked(function, i, x)[0] for i, x in enumerate(args)]
+    return found
+
+
+def check_one(function: str, x: Any) -> Array:
+    """The same for a function of one array."""
+    return x if type(x) is ArrayImpl else check(function, x)[0]
+
+
+def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
+    """An argument that is no array of ours, and its type."""
+    if type(x) in _NUMBERS:
+        return x, scalar_aval(type(x))
+    x = array_like(x)
+    aval = typeof_value(x)
+    if aval is None:
+        if is_masked(x):
+            raise not_an_array(x, f"argument {position} of {function}")
+        what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
+        instead = "phlox.numpy.array(...) makes an array of a list or tuple"
+        if isinstance(x, np.ndarray | np.generic):
+            what = (
+                f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "
+                f"and was passed to {function} at position {position}. Its dtype is {x.dtype}"
+            )
+            instead = "an array of numbers or truth values"
+        shown = repr(x)
+        raise ArgumentError(
+            what + (f": {shown}" if len(shown) < 80 else ""), instead=instead, argument=position, value=x
+        )
+    return x, aval
+
+
+def type_of(x: Any) -> ShapedArray:
+    """The type of an argument that has been checked."""
+    aval = typeof_value(x)
+    if aval is None:
+        raise not_an_array(x, "an argument")
+    return aval
+
+
+def refuse_complex(function: str, x: Any, dtype: Any) -> None:
+    """Refuses Python's complex numbers for real dtypes, as NumPy does; arrays of them lose their imaginary part."""
+    if type(x) is complex and dtypes.kind(dtype) not in "cbk":
+        raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
+
+
+def integer(function: str, name: str, value: Any) -> int:
+    """A parameter that must be a whole number. Raises `ArgumentError` for others."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        if isinstance(error, TracerIntegerConversionError):
+            value._refuse(
+                TracerIntegerConversionError,
+                f"Abstract tracer value encountered where concrete value is expected: {function}'s argument `{name}`",
+                f"a number; mark `{name}` static with static_argnames",
+            )
+        if isinstance(error, PhloxError):
+            raise
+        raise ArgumentError(
+            f"{function}: {name} must be an integer, got {value!r:.60} of type {type(value).__name__}",
+            argument=name,
+            value=value,
+        ) from None
+
+
+def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
+    """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
+    lengths: Any = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
+    try:
+        return tuple([operator.index(n) for n in lengths])
+    except TracerIntegerConversionError:
+        raise ArgumentError(
+            f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}, "
+            "which depends on values that are not known while the program is traced.\n"
+            "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
+            instead="a static argument (static_argnums, static_argnames), or the shape of an array",
+        ) from None
+    except TypeError:
+        raise ArgumentError(
+            f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}",
+            instead="an int or a sequence of ints",
+        ) from None
+
+
+def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
+    """`axis` counted from the front. Raises `AxisError` when the array has no such axis."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise AxisError(
+            f"{function + ': ' if function else ''}axis {axis!r} of type {type(axis).__name__} "
+            "cannot be interpreted as an integer",
+            instead="a whole number",
+            axis=axis,
+        ) from None
+    if not -ndim <= number < ndim:
+        raise AxisError(
+            f"{function + ': ' if function else ''}axis {number} is out of bounds for an array with {ndim} axes",
+            axis=number,
+        )
+    return number % ndim
+
+
+def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
+    """None (all axes), one axis or several, counted from the front, each once."""
+    if axis is None:
+        return tuple(range(ndim))
+    numbers = tuple(canonical_axis(a, ndim, function) for a in several(axis))
+    if len(set(numbers)) != len(numbers):
+        raise ShapeError(f"{function}: repeated axis (duplicate value in 'axis': {axis})", axis=axis)
+    return numbers
+
+
+def hashable(axis: Any) -> Any:
+    """A user's axis, or list or array of axes, as something that a cache can key on."""
+    if axis is None or type(axis) is int or type(axis) is tuple:
+        return axis
+    given = axis.tolist() if hasattr(axis, "tolist") else axis
+    return tuple(given) if isinstance(given, list | range) else given
+
+
+def several(axis: Any) -> tuple[Any, ...]:
+    """One axis or several, as a tuple."""
+    axes = hashable(axis)
+    return axes if isinstance(axes, tuple) else (axes,)

@@ -1,0 +1,30 @@
+"""Positions along an axis, as users give them: integers of any dtype, negative ones counted from the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import IndexingError
+from .._ir import dtypes
+from .._ops import elementwise as e, logic
+from .checks import type_of
+from .promotion import to_dtype
+
+
+def from_front(i: Any, n: int | None) -> Any:
+    """An index counted from the front: `n` is added where it is negative, unless it is None."""
+    dtype = type_of(i).dtype
+    if type(i) is int:
+        return np.int32(min(max(i + (n or 0) if i < 0 else i, -(2**31)), 2**31 - 1))
+    if dtypes.kind(dtype) not in "iu":
+        raise IndexingError(f"positions must be integers, got {type_of(i).short}", index=i)
+    if dtypes.kind(dtype) == "u":
+        return to_dtype(i, dtypes.int32) if dtypes.bits(dtype) < 32 else i
+    if dtypes.bits(dtype) < 32:
+        i, dtype = to_dtype(i, dtypes.int32), dtypes.int32
+    if n is None:
+        return i
+    below = logic.lt(i, to_dtype(0, dtype))
+    return logic.select(below, e.add(to_dtype(i, dtype), to_dtype(n, dtype)), i)

@@ -1,0 +1,40 @@
+"""Products of two operands: the precision that holds, and `dot_general` with the element type that a user sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._base import config
+from .._ops.dot import canonical_precision, dot_general
+from .checks import type_of
+from .promotion import to_dtype
+
+
+def chosen_precision(precision: Any) -> Any:
+    """The precision asked for, or the one that the configuration sets."""
+    return canonical_precision(config.current().default_matmul_precision if precision is None else precision)
+
+
+def contract(
+    a: Any,
+    b: Any,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`dot_general` of two promoted arrays; the element type of the result is theirs unless another is preferred."""
+    aval = type_of(a)
+    if preferred_element_type is None:
+        wanted, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
+    else:
+        wanted, weak = preferred_element_type, False
+    out = dot_general(
+        a,
+        b,
+        dimension_numbers=(tuple(map(tuple, contracting)), tuple(map(tuple, batch))),
+        precision=chosen_precision(precision),
+        preferred_element_type=wanted,
+    )
+    return to_dtype(out, wanted, weak)
