@@ -17,7 +17,7 @@ from typing import Any
 
 import phlox  # noqa: F401  (which installs them)
 from phlox._trace.trace import ArrayLike
-from phlox.numpy._at import At, AtIndex
+from phlox.numpy._indexing.at import At, AtIndex
 
 STUB = Path(__file__).parents[1] / "packages" / "core" / "src" / "phlox" / "_trace" / "operators.pyi"
 LENGTH = 120
@@ -27,16 +27,16 @@ HOMES = {
     "Any": "typing",
     "Array": "..typing",
     "ArrayLike": "..typing",
-    "Axis": "..numpy._reductions",
+    "Axis": "..numpy._statistics.reductions",
     "Callable": "collections.abc",
     "DTypeLike": "..typing",
     "Device": ".._xla.devices",
-    "GatherScatterMode": ".._ops.indexing",
-    "Index": "..numpy._index_plan",
+    "GatherScatterMode": ".._ops.structure.gather",
+    "Index": "..numpy._indexing.plan",
     "Iterator": "collections.abc",
     "NoReturn": "typing",
-    "OutSharding": ".._api.out_sharding",
-    "PrecisionLike": ".._ops.dot",
+    "OutSharding": ".._api.devices.out_sharding",
+    "PrecisionLike": ".._ops.linalg.dot",
     "Sequence": "collections.abc",
     "Shape": "..typing",
     "Sharding": ".._xla.sharding",

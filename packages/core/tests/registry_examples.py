@@ -16,15 +16,15 @@ import phlox.numpy as jnp
 from judge import rng
 from phlox._ir.jaxpr import ClosedJaxpr
 from phlox._ir.primitive import primitive
-from phlox._ops.conv import ConvDimensionNumbers
-from phlox._ops.custom import Rule
-from phlox._ops.custom_vmap import BatchRule
-from phlox._ops.dot import Precision
-from phlox._ops.fft import FftType
-from phlox._ops.generators import THREEFRY
-from phlox._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from phlox._ops.rng import RandomAlgorithm
-from phlox._ops.solve import LinearSolve
+from phlox._ops.control.custom import Rule
+from phlox._ops.control.custom_vmap import BatchRule
+from phlox._ops.linalg.dot import Precision
+from phlox._ops.linalg.fft import FftType
+from phlox._ops.linalg.solve import LinearSolve
+from phlox._ops.random.generators import THREEFRY
+from phlox._ops.random.rng import RandomAlgorithm
+from phlox._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from phlox._ops.windows.conv import ConvDimensionNumbers
 from phlox._xla.mesh import Mesh, PartitionSpec
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as _numpy  # noqa: F401
 
 from . import errors, numpy, tree, tree_util
-from ._api import memory
-from ._api.caches import clear_caches
+from ._api.batching.vmap import vmap
 from ._api.configuration import (
     allow_f16_reductions,
     array_garbage_collection_guard,
@@ -50,14 +49,15 @@ from ._api.configuration import (
     transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
-from ._api.custom import custom_jvp, custom_vjp
-from ._api.devices import block_until_ready, copy_to_host_async, device_get, device_put
-from ._api.differentiate import jvp, linearize, vjp
-from ._api.grad import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
-from ._api.jit import jit
-from ._api.meshes import make_mesh, reshard, set_mesh
-from ._api.stage_out import ShapeDtypeStruct, eval_shape, make_jaxpr
-from ._api.vmap import vmap
+from ._api.derivatives.custom import custom_jvp, custom_vjp
+from ._api.derivatives.differentiate import jvp, linearize, vjp
+from ._api.derivatives.grad import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
+from ._api.devices import memory
+from ._api.devices.meshes import make_mesh, reshard, set_mesh
+from ._api.devices.transfers import block_until_ready, copy_to_host_async, device_get, device_put
+from ._api.jit.caches import clear_caches
+from ._api.jit.jit import jit
+from ._api.jit.programs import ShapeDtypeStruct, eval_shape, make_jaxpr
 from ._base.later import on_demand
 from ._ir.dtypes import float0
 from ._trace.refs import Ref
@@ -115,23 +115,23 @@ if TYPE_CHECKING:
         stages,
         typing,
     )
-    from ._api.assemble import (
+    from ._api.debug.callbacks import pure_callback
+    from ._api.debug.environment import print_environment_info
+    from ._api.debug.naming import named_call, named_scope
+    from ._api.derivatives.closures import closure_convert, custom_gradient, linear_transpose
+    from ._api.derivatives.remat import checkpoint, remat
+    from ._api.devices.assemble import (
         device_put_replicated,
         device_put_sharded,
         make_array_from_callback,
         make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )
-    from ._api.callbacks import pure_callback
-    from ._api.closures import closure_convert, custom_gradient, linear_transpose
-    from ._api.compile_time import ensure_compile_time_eval
-    from ._api.environment import print_environment_info
-    from ._api.naming import named_call, named_scope
-    from ._api.pmap import pmap
-    from ._api.remat import checkpoint, remat
-    from ._api.shard_map import shard_map, smap
-    from .numpy._ds import ds
-    from .numpy._refs import empty_ref, free_ref, freeze, new_ref, typeof
+    from ._api.devices.pmap import pmap
+    from ._api.devices.shard_map import shard_map, smap
+    from ._api.jit.compile_time import ensure_compile_time_eval
+    from .numpy._indexing.ds import ds
+    from .numpy._indexing.refs import empty_ref, free_ref, freeze, new_ref, typeof
 
 __getattr__, __dir__ = on_demand(
     __name__,
@@ -139,20 +139,20 @@ __getattr__, __dir__ = on_demand(
     "distributed dlpack dtypes example_libraries experimental export extend ffi flatten_util image interpreters "
     "lax monitoring nn ops random ref scipy sharding stages typing",
     {
-        "_api.assemble": (
+        "_api.devices.assemble": (
             "device_put_replicated device_put_sharded make_array_from_callback make_array_from_process_local_data "
             "make_array_from_single_device_arrays"
         ),
-        "_api.callbacks": "pure_callback",
-        "_api.closures": "closure_convert custom_gradient linear_transpose",
-        "_api.compile_time": "ensure_compile_time_eval",
-        "_api.environment": "print_environment_info",
-        "_api.naming": "named_call named_scope",
-        "_api.pmap": "pmap",
-        "_api.remat": "checkpoint remat",
-        "_api.shard_map": "shard_map smap",
-        "numpy._ds": "ds",
-        "numpy._refs": "empty_ref free_ref freeze new_ref typeof",
+        "_api.debug.callbacks": "pure_callback",
+        "_api.derivatives.closures": "closure_convert custom_gradient linear_transpose",
+        "_api.jit.compile_time": "ensure_compile_time_eval",
+        "_api.debug.environment": "print_environment_info",
+        "_api.debug.naming": "named_call named_scope",
+        "_api.devices.pmap": "pmap",
+        "_api.derivatives.remat": "checkpoint remat",
+        "_api.devices.shard_map": "shard_map smap",
+        "numpy._indexing.ds": "ds",
+        "numpy._indexing.refs": "empty_ref free_ref freeze new_ref typeof",
     },
 )
 

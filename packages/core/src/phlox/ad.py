@@ -1,5 +1,5 @@
 """``phlox.ad``: what is to become of each gradient, said to ``pullback.with_refs`` of `phlox.vjp`, as in ``jax.ad``."""
 
-from ._api.ad import DidntWant, DontWant, GradRef, GradValue
+from ._api.derivatives.ad import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]

@@ -1,8 +1,8 @@
 """``phlox.ad_checkpoint``: what `checkpoint` keeps for the derivative, as in ``jax.ad_checkpoint``."""
 
 from . import checkpoint_policies
-from ._api.remat import checkpoint, checkpoint_name, print_saved_residuals, remat
-from ._ops.division import Offloadable, Recompute, Saveable
+from ._api.derivatives.remat import checkpoint, checkpoint_name, print_saved_residuals, remat
+from ._ops.control.division import Offloadable, Recompute, Saveable
 
 __all__ = [
     "Offloadable",

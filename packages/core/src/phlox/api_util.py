@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ._api import arguments
-from ._api.vmap import flat_axes
+from ._api.batching.vmap import flat_axes
+from ._api.jit import arguments
 from ._base import pytree
 from ._base.errors import ArgumentError, OptionError
 from ._base.pytree import PyTreeDef

@@ -3,7 +3,7 @@
 A policy is any function ``policy(primitive, *avals, **params) -> bool``; these are the usual ones.
 """
 
-from ._api.remat import (
+from ._api.derivatives.remat import (
     dots_saveable,
     dots_saveable as checkpoint_dots,
     dots_with_no_batch_dims_saveable,

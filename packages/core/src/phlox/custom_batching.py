@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import tree
-from ._api.custom_vmap import custom_vmap
+from ._api.batching.custom_vmap import custom_vmap
 from .lax import map as _map
 
 __all__ = ["custom_vmap", "sequential_vmap"]

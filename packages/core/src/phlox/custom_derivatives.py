@@ -1,10 +1,10 @@
 """``phlox.custom_derivatives``: functions with derivatives of their own, as in ``jax.custom_derivatives``."""
 
-from ._api.closures import closure_convert, custom_gradient, linear_call
-from ._api.custom import custom_jvp, custom_vjp
-from ._api.symbolic import CustomVJPPrimal, SymbolicZero, custom_vjp_primal_tree_values, zero_from_primal
-from ._ops.custom import custom_jvp_call as custom_jvp_call_p, custom_vjp_call as custom_vjp_call_p
-from ._ops.remat_opt import remat_opt as remat_opt_p
+from ._api.derivatives.closures import closure_convert, custom_gradient, linear_call
+from ._api.derivatives.custom import custom_jvp, custom_vjp
+from ._api.derivatives.symbolic import CustomVJPPrimal, SymbolicZero, custom_vjp_primal_tree_values, zero_from_primal
+from ._ops.control.custom import custom_jvp_call as custom_jvp_call_p, custom_vjp_call as custom_vjp_call_p
+from ._ops.control.remat_opt import remat_opt as remat_opt_p
 
 __all__ = [
     "CustomVJPPrimal",

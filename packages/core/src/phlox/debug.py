@@ -1,8 +1,8 @@
 """``phlox.debug``: looking at values and shardings while programs run, as in ``jax.debug``."""
 
-from ._api.breakpoint import breakpoint
-from ._api.debug import callback, log, print
-from ._api.shardings import inspect_array_sharding, visualize_array_sharding, visualize_sharding
+from ._api.debug.breakpoint import breakpoint
+from ._api.debug.debug import callback, log, print
+from ._api.devices.pictures import inspect_array_sharding, visualize_array_sharding, visualize_sharding
 from ._ir.effects import DebugEffect, OrderedDebugEffect
 
 __all__ = [

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._base.errors import ArgumentError
 from ._xla.array import Array
-from .numpy._create import from_dlpack as _from_dlpack
+from .numpy._creation.from_data import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

@@ -5,7 +5,7 @@ from typing import Any
 from ._base.errors import TypePromotionError
 from ._ir import dtypes as _dtypes
 from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, itemsize_bits, prng_key
-from .numpy._dtypes import common_type, finfo, iinfo, scalar_type_of
+from .numpy._creation.dtypes import common_type, finfo, iinfo, scalar_type_of
 
 __all__ = [
     "TypePromotionError",

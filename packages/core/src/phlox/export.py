@@ -9,8 +9,8 @@ The program takes the leaves of (args, kwargs) that it reads, in order, and retu
 version 1 of the calling convention.
 """
 
-from ._api.dimensions import SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape
-from ._api.export import (
+from ._api.export.dimensions import SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape
+from ._api.export.export import (
     DisabledSafetyCheck,
     Exported,
     default_export_platform,
@@ -18,7 +18,7 @@ from ._api.export import (
     maximum_supported_calling_convention_version,
     minimum_supported_calling_convention_version,
 )
-from ._api.exported_format import deserialize, register_namedtuple_serialization, register_pytree_node_serialization
+from ._api.export.format import deserialize, register_namedtuple_serialization, register_pytree_node_serialization
 
 __all__ = [
     "DisabledSafetyCheck",

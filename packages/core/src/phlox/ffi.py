@@ -1,7 +1,7 @@
 """``phlox.ffi``: calls of foreign functions, which are compiled C++ code, as in ``jax.ffi``."""
 
-from ._api.ffi import ffi_call
-from ._ops.ffi import build_ffi_lowering_function, ffi_lowering
+from ._api.debug.ffi import ffi_call
+from ._ops.host.ffi import build_ffi_lowering_function, ffi_lowering
 from ._xla.targets import (
     TypeRegistration,
     include_dir,

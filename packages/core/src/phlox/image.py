@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from . import numpy as jnp
-from ._api.jit import jit
+from ._api.jit.jit import jit
 from ._base.errors import OptionError, ShapeError
 from ._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from ._operands.promotion import promote_inexact
-from ._ops.dot import Precision
+from ._ops.linalg.dot import Precision
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import numpy as jnp
-from ._api.out_sharding import lay_out
+from ._api.devices.out_sharding import lay_out
 from ._base.errors import OptionError
 from ._operands.checks import check
-from ._ops.indexing import GatherScatterMode
-from ._ops.reduce import highest, lowest
+from ._ops.reductions.reduce import highest, lowest
+from ._ops.structure.gather import GatherScatterMode
 from ._trace.trace import Tracer
 
 if TYPE_CHECKING:
-    from ._api.out_sharding import OutSharding
+    from ._api.devices.out_sharding import OutSharding
     from .typing import Array, ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

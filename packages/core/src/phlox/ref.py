@@ -1,6 +1,6 @@
 """``phlox.ref``: references to arrays that can be written, as in ``jax.ref``."""
 
 from ._trace.refs import AbstractRef, Ref
-from .numpy._refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
+from .numpy._indexing.refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
 
 __all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]

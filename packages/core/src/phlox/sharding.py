@@ -1,8 +1,8 @@
 """``phlox.sharding``: how arrays lie on devices, as in ``jax.sharding``."""
 
-from ._api.axis_types import AbstractDevice, ManualAxisType, auto_axes, explicit_axes
-from ._api.meshes import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh
-from ._api.shard_map import Infer
+from ._api.devices.axis_types import AbstractDevice, ManualAxisType, auto_axes, explicit_axes
+from ._api.devices.meshes import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh
+from ._api.devices.shard_map import Infer
 from ._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from ._xla.sharding import NamedSharding, Sharding, SingleDeviceSharding, make_single_device_sharding
 

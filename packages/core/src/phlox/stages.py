@@ -5,7 +5,7 @@ A jitted function is traced to a program, lowered to the compiler's language, an
     jit(f).trace(x) -> Traced,  .lower() -> Lowered,  .compile() -> Compiled, which is called with arrays like `x`.
 """
 
-from ._api.options import CompilerOptions
-from ._api.stages import ArgInfo, Compiled, Lowered, Traced, Wrapped
+from ._api.jit.options import CompilerOptions
+from ._api.jit.stages import ArgInfo, Compiled, Lowered, Traced, Wrapped
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._api.differentiate import jvp, linearize, vjp
+from ._api.derivatives.differentiate import jvp, linearize, vjp
 from ._base import pytree
 from ._ir import dtypes
 from ._trace.trace import typeof

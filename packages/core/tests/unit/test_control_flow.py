@@ -60,7 +60,7 @@ def test_bodies_are_traced_once():
 
 
 def test_traced_bodies_die_with_their_functions():
-    from phlox._api.staged import _known
+    from phlox._api.jit.bodies import _known
 
     def run():
         lax.scan(lambda carry, x: (carry + x, None), jnp.float32(0), X)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base.errors import ShapeError
-from .._ops import logic, shape as ops
+from .._ops.elementwise import logic
+from .._ops.structure import shape as ops
 from .checks import as_shape, canonical_axes, type_of
 from .promotion import common_shape, promote_dtypes
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base.errors import IndexingError
 from .._ir import dtypes
-from .._ops import elementwise as e, logic
+from .._ops.elementwise import arithmetic as e, logic
 from .checks import type_of
 from .promotion import to_dtype
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base import config
-from .._ops.dot import canonical_precision, dot_general
+from .._ops.linalg.dot import canonical_precision, dot_general
 from .checks import type_of
 from .promotion import to_dtype
 

@@ -1,4 +1,4 @@
-"""The primitives: one file for each family, all rules of an operation together."""
+"""The primitives: a folder for each kind, in it a file for each family, all rules of an operation together."""
 
 import functools
 
@@ -16,8 +16,8 @@ def _import_all() -> None:
     import importlib
     import pkgutil
 
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
 
 
 #: Where JAX's name for the object is not the name that the primitive prints.

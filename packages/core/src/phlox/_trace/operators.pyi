@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from .._api.out_sharding import OutSharding
-from .._ops.dot import PrecisionLike
-from .._ops.indexing import GatherScatterMode
+from .._api.devices.out_sharding import OutSharding
+from .._ops.linalg.dot import PrecisionLike
+from .._ops.structure.gather import GatherScatterMode
 from .._xla.devices import Device
 from .._xla.sharding import Sharding
-from ..numpy._index_plan import Index
-from ..numpy._reductions import Axis
+from ..numpy._indexing.plan import Index
+from ..numpy._statistics.reductions import Axis
 from ..typing import Array, ArrayLike, DTypeLike, Shape
 
 class Operators:

@@ -1,6 +1,6 @@
 """``phlox.experimental``: what JAX keeps under this name."""
 
-from .._api.callbacks import io_callback
+from .._api.debug.callbacks import io_callback
 from . import checkify
 
 __all__ = ["checkify", "io_callback"]

@@ -1,8 +1,8 @@
 """Checks in functions that are compiled: `jax.experimental.checkify`."""
 
-from .._api.checked_operations import automatic_checks, div_checks, float_checks, index_checks, nan_checks
-from .._api.checkify import check, check_error, checkify, debug_check, user_checks
-from .._ops.check import Error, ErrorCategory, JaxRuntimeError, init_error
+from .._api.checkify.checkify import check, check_error, checkify, debug_check, user_checks
+from .._api.checkify.operations import automatic_checks, div_checks, float_checks, index_checks, nan_checks
+from .._ops.host.check import Error, ErrorCategory, JaxRuntimeError, init_error
 
 all_checks = automatic_checks | user_checks
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from .._api import arguments
-from .._api.flat import FlatFunction, user_call
+from .._api.jit import arguments
+from .._api.jit.user_functions import FlatFunction, user_call
 from .._base import pytree
 from .._base.errors import DerivativeError, OptionError, ShapeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
-from .._ops.elementwise import mul
-from .._ops.families import literal
-from .._ops.shape import convert_element_type, own
+from .._ops.elementwise.arithmetic import mul
+from .._ops.elementwise.families import literal
+from .._ops.structure.shape import convert_element_type, own
 from .._trace.trace import typeof
 from .._transform.jet import jet as jet_flat
 

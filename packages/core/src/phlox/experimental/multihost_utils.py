@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._api.assemble import make_array_from_process_local_data, make_array_from_single_device_arrays
-from .._api.jit import jit
+from .._api.devices.assemble import make_array_from_process_local_data, make_array_from_single_device_arrays
+from .._api.jit.jit import jit
 from .._base import pytree
 from .._base.errors import OptionError
 from .._trace.trace import typeof

@@ -9,13 +9,25 @@
 - ``phlox.extend.core``: JAX's names for those who port code.
 """
 
-from .._api.closed_call import closed_call
+from .._api.jit.closed_call import closed_call
 from .._base.pytree import Difference, tree_error
 from .._base.source import Location, hide_frames, user_location, warn
 from .._base.strictness import lenient_promotion
 from .._ir.avals import ShapedArray
 from .._ir.primitive import Primitive, primitive, primitives
-from .._ops.families import ANY, COMPLEX, FLOAT, INEXACT, INTEGER, LINEAR, NUMBER, ZERO, binary, lowered_as, unary
+from .._ops.elementwise.families import (
+    ANY,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    LINEAR,
+    NUMBER,
+    ZERO,
+    binary,
+    lowered_as,
+    unary,
+)
 from .._transform.batch import BatchAxis
 from .._transform.transpose import Linear, is_linear
 from .._transform.words import Zero, insert_axis, instantiate, move_axis

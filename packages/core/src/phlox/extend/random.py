@@ -14,14 +14,14 @@ import numpy as np
 from .. import numpy as jnp
 from .._base.errors import DtypeError
 from .._operands.checks import type_of
-from .._ops.generators import (
+from .._ops.random.generators import (
     RBG as rbg_prng_impl,
     THREEFRY as threefry_prng_impl,
     UNSAFE_RBG as unsafe_rbg_prng_impl,
     Impl,
 )
-from .._ops.keys import random_seed as _random_seed
-from .._ops.threefry import threefry2x32 as threefry2x32_p
+from .._ops.random.keys import random_seed as _random_seed
+from .._ops.random.threefry import threefry2x32 as threefry2x32_p
 
 __all__ = [
     "define_prng_impl",

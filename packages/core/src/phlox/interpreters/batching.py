@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._api.mappable import register_vmappable, unregister_vmappable
+from .._api.batching.mappable import register_vmappable, unregister_vmappable
 from .._ir.primitive import Primitive
 from .._transform.batch import place_axis
 from .._transform.words import move_axis as moveaxis

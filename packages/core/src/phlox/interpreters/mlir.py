@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .._base.errors import UnsupportedError
 from .._ir.primitive import Primitive
-from .._ops.families import lowered_as
+from .._ops.elementwise.families import lowered_as
 
 __all__ = ["lower_fun", "register_lowering"]
 

@@ -6,7 +6,7 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 
 from typing import Any as _Any
 
-from .._ops import custom as _custom, jax_names as _jax_names, primitive_of_jax as _primitive_of_jax, spmd as _spmd  # noqa: F401  (so that their primitives are listed below)
+from .._ops import jax_names as _jax_names, primitive_of_jax as _primitive_of_jax
 from . import linalg as linalg
 from ._branches import cond as cond, switch as switch
 from ._conveniences import (

@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from .._api import arguments
-from .._api.flat import user_call
-from .._api.references import closed_over
-from .._api.staged import Staged, missing, operands_of, paths, staged, strong_results
+from .._api.jit import arguments
+from .._api.jit.bodies import Staged, missing, operands_of, paths, staged, strong_results
+from .._api.jit.reference_arguments import closed_over
+from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import ClosedJaxpr, Var, memoized
 from .._operands.promotion import to_dtype
-from .._ops import branch, logic
-from .._ops.shape import own
+from .._ops.control import branch
+from .._ops.elementwise import logic
+from .._ops.structure.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof

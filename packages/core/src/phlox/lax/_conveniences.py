@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.devices import placed
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.transfers import placed
+from .._api.jit.jit import jit
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import checked_common_shape
 from .._operands.checks import as_shape, canonical_axis, check, check_one, refuse_complex, type_of
 from .._operands.promotion import to_dtype
-from .._ops import shape as ops, topk
+from .._ops.structure import shape as ops, top_k as topk
 from ._structural import (
     broadcast_in_dim,
     dot_general,
@@ -28,8 +28,8 @@ from ._structural import (
 )
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
-    from .._ops.dot import PrecisionLike
+    from .._api.devices.out_sharding import OutSharding
+    from .._ops.linalg.dot import PrecisionLike
     from .._xla.sharding import Sharding
     from ..typing import Array, ArrayLike, DTypeLike, Shape
 

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.out_sharding import lay_out
+from .._api.devices.out_sharding import lay_out
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, check_one, integer, type_of
 from .._operands.products import chosen_precision
-from .._ops import conv as _conv, shape as _shape
-from .._ops.conv import ConvDimensionNumbers as ConvDimensionNumbers
-from .._ops.dot import canonical_precision
-from .._ops.windows import dilated, padtype_to_pads as padtype_to_pads, positions
+from .._ops.linalg.dot import canonical_precision
+from .._ops.structure import shape as _shape
+from .._ops.windows import conv as _conv
+from .._ops.windows.conv import ConvDimensionNumbers as ConvDimensionNumbers
+from .._ops.windows.geometry import dilated, padtype_to_pads as padtype_to_pads, positions
 from ._structural import dot_general, transpose
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
-    from .._ops.dot import PrecisionLike
+    from .._api.devices.out_sharding import OutSharding
+    from .._ops.linalg.dot import PrecisionLike
     from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]

@@ -12,8 +12,8 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._operands.checks import check, check_one, integer, type_of
 from .._operands.promotion import to_dtype
-from .._ops import elementwise as e, logic
-from .._ops.families import literal, same_dtype
+from .._ops.elementwise import arithmetic as e, logic
+from .._ops.elementwise.families import literal, same_dtype
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike

@@ -13,7 +13,8 @@ from .._ir import dtypes
 from .._operands.broadcasting import insert_axes, where
 from .._operands.checks import canonical_axis, check, type_of
 from .._operands.promotion import to_dtype
-from .._ops import exchange as ops, shape
+from .._ops.spmd import exchange as ops
+from .._ops.structure import shape
 from ._parallel import AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
 
 

@@ -6,12 +6,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from .._api.jit import jit
+from .._api.jit.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._operands.checks import check_one, type_of
-from .._ops import fft as _fft, shape as _shape
-from .._ops.fft import FftType as FftType
+from .._ops.linalg import fft as _fft
+from .._ops.linalg.fft import FftType as FftType
+from .._ops.structure import shape as _shape
 
 
 @functools.partial(jit, static_argnums=(1, 2))

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._api import arguments
-from .._api.flat import user_call
-from .._api.references import check_distinct, merged, places
-from .._api.staged import Staged, operands_of, paths, staged
-from .._api.vmap import vmap
+from .._api.batching.vmap import vmap
+from .._api.jit import arguments
+from .._api.jit.bodies import Staged, operands_of, paths, staged
+from .._api.jit.reference_arguments import check_distinct, merged, places
+from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from .._base.pytree import PyTreeDef, flatten
@@ -24,8 +24,9 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.promotion import to_dtype
-from .._ops import loop, running, scan as scanning
-from .._ops.shape import own
+from .._ops.control import loop, scan as scanning
+from .._ops.reductions import running
+from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import unused_inputs

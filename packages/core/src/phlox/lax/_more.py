@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.flat import user_call
-from .._api.jit import jit
-from .._api.out_sharding import lay_out
-from .._api.staged import program_of_element
+from .._api.devices.out_sharding import lay_out
+from .._api.jit.bodies import program_of_element
+from .._api.jit.jit import jit
+from .._api.jit.user_functions import user_call
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
 from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
 from .._operands.promotion import promote_dtypes
-from .._ops import elementwise as e, rng as _rng, scatter as _scatters, shape as ops, slicing
-from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from .._ops.rng import RandomAlgorithm as RandomAlgorithm
+from .._ops.elementwise import arithmetic as e
+from .._ops.random import rng as _rng
+from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
+from .._ops.structure import scatter as _scatters, shape as ops, slicing
+from .._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._conveniences import full
 from ._structural import broadcast_in_dim, concatenate, gather, reshape
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key
 
 # --- rounding -------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from .._base.errors import OptionError
 from .._ir import dtypes
 from .._operands.checks import check, type_of
 from .._operands.promotion import promoted_inexact, to_dtype
-from .._ops import collectives as ops, elementwise as e
+from .._ops.elementwise import arithmetic as e
+from .._ops.spmd import collectives as ops
 from .._trace import axes as _axes
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.jit import jit
+from .._api.jit.jit import jit
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import where
 from .._operands.checks import check_one, type_of
-from .._ops import elementwise as e
-from .._ops.cholesky import cholesky
-from .._ops.matrices import adjoint, conjugated, identity, product
-from .._ops.qr import qr
-from .._ops.triangular import solve_triangular
+from .._ops.elementwise import arithmetic as e
+from .._ops.linalg.cholesky import cholesky
+from .._ops.linalg.matrices import adjoint, conjugated, identity, product
+from .._ops.linalg.qr import qr
+from .._ops.linalg.triangular import solve_triangular
 from ._conveniences import dynamic_index_in_dim, full
 from ._loops import fori_loop, while_loop
 from ._structural import broadcasted_iota, concatenate, dynamic_slice

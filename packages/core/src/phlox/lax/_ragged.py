@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.jit import jit
-from .._api.out_sharding import lay_out
+from .._api.devices.out_sharding import lay_out
+from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.strictness import composed
 from .._ir import dtypes
@@ -21,8 +21,8 @@ from .._transform.words import insert_axis, move_axis
 from ._structural import broadcasted_iota, cumsum, dot_general, reshape, transpose
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
-    from .._ops.dot import PrecisionLike
+    from .._api.devices.out_sharding import OutSharding
+    from .._ops.linalg.dot import PrecisionLike
     from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]

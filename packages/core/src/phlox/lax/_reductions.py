@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.flat import user_call
-from .._api.out_sharding import lay_out
-from .._api.staged import operands_of, staged
+from .._api.devices.out_sharding import lay_out
+from .._api.jit.bodies import operands_of, staged
+from .._api.jit.user_functions import user_call
 from .._base.errors import ArgumentError, OptionError, TreeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.checks import check_one, integer, type_of
-from .._ops import elementwise as e, folding, pooling, reduce as _reduce
-from .._ops.windows import dilated, padtype_to_pads, positions
+from .._ops.elementwise import arithmetic as e
+from .._ops.reductions import programs as folding, reduce as _reduce
+from .._ops.windows import pooling
+from .._ops.windows.geometry import dilated, padtype_to_pads, positions
 from .._trace.trace import Tracer
 from . import _elementwise as words
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike
 
 Ints = Sequence[int]

@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from .._api.closures import linear_transpose
-from .._api.differentiate import linearize
-from .._api.flat import user_call
-from .._api.staged import Staged, operands_of, paths
+from .._api.derivatives.closures import linear_transpose
+from .._api.derivatives.differentiate import linearize
+from .._api.jit.bodies import Staged, operands_of, paths
+from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import DtypeError, ShapeError, TreeError
 from .._base.pytree import PyTreeDef
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr
-from .._ops.custom import Rule, custom_jvp_call
-from .._ops.elementwise import neg
-from .._ops.shape import own
-from .._ops.solve import LinearSolve, linear_solve
+from .._ops.control.custom import Rule, custom_jvp_call
+from .._ops.elementwise.arithmetic import neg
+from .._ops.linalg.solve import LinearSolve, linear_solve
+from .._ops.structure.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.staging import stage
 from .._trace.trace import typeof

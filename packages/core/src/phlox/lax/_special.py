@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._operands.checks import check, type_of
-from .._ops import incomplete, special
-from .._ops.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
+from .._ops.elementwise import incomplete, special
+from .._ops.elementwise.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

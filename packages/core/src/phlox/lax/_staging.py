@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._api.devices import device_put
-from .._api.flat import user_call
-from .._api.meshes import named, reshard
+from .._api.devices.meshes import named, reshard
+from .._api.devices.transfers import device_put
+from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError, UnexpectedTracerError
 from .._base.pytree import flatten
@@ -15,8 +15,8 @@ from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import current_trace
 from .._operands.checks import check, check_one
-from .._ops import barrier
-from .._ops.composite import attribute, composite as composite_p
+from .._ops.control import barrier
+from .._ops.control.composite import attribute, composite as composite_p
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.mesh import PartitionSpec

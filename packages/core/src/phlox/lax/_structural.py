@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.out_sharding import lay_out, takes_out_sharding
+from .._api.devices.out_sharding import lay_out, takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
@@ -15,20 +15,14 @@ from .._operands.checks import as_shape, canonical_axis, check, check_one, integ
 from .._operands.indices import from_front
 from .._operands.products import contract
 from .._operands.promotion import promote_dtypes, to_dtype
-from .._ops import (
-    algorithms as _algorithms,
-    dot as _dot,
-    indexing as _indexing,
-    reduce as _reduce,
-    running as _running,
-    shape as ops,
-    slicing as _slicing,
-)
-from .._ops.sort import sort as _sort
+from .._ops.linalg import algorithms as _algorithms, dot as _dot
+from .._ops.reductions import reduce as _reduce, running as _running
+from .._ops.structure import gather as _indexing, shape as ops, slicing as _slicing
+from .._ops.structure.sort import sort as _sort
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
-    from .._ops.dot import PrecisionLike
+    from .._api.devices.out_sharding import OutSharding
+    from .._ops.linalg.dot import PrecisionLike
     from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]

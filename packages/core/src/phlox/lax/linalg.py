@@ -16,19 +16,19 @@ from .._base.strictness import composed
 from .._ir import dtypes
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import promote_inexact
-from .._ops import (
+from .._ops.elementwise.arithmetic import add
+from .._ops.linalg import (
     cholesky as _cholesky,
     householder as _householder,
     lu as _lu,
     similar as _similar,
     triangular as _tri,
 )
-from .._ops.eigen import EighImplementation, EigImplementation, eig as eig_p, eigh as eigh_p
-from .._ops.elementwise import add
-from .._ops.matrices import hermitian_part, lower_triangle, swapped
-from .._ops.qr import qr as qr_p
-from .._ops.svd import SvdAlgorithm, svd as svd_p
-from .._ops.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve as tridiagonal_solve_p
+from .._ops.linalg.eigen import EighImplementation, EigImplementation, eig as eig_p, eigh as eigh_p
+from .._ops.linalg.matrices import hermitian_part, lower_triangle, swapped
+from .._ops.linalg.qr import qr as qr_p
+from .._ops.linalg.svd import SvdAlgorithm, svd as svd_p
+from .._ops.linalg.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve as tridiagonal_solve_p
 from ._polar import qdwh
 from ._structural import expand_dims, squeeze
 

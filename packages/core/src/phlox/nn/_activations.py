@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
-from .._api.custom import custom_jvp
-from .._api.jit import jit
+from .._api.derivatives.custom import custom_jvp
+from .._api.jit.jit import jit
 from .._operands.checks import canonical_axes, check, check_one, type_of
 from ._functions import logsumexp, relu6, softplus
 

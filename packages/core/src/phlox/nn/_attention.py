@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._api.jit import jit
+from .._api.jit.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError
 from .._operands.checks import check
 from ._functions import logsumexp, softmax

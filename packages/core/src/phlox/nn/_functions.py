@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import numpy as jnp
-from .._api.custom import custom_jvp
-from .._api.jit import jit
+from .._api.derivatives.custom import custom_jvp
+from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.promotion import promote_inexact, promoted_inexact
-from .._ops import elementwise as e, logic
-from .._ops.shape import own
-from ..numpy._create import listed
+from .._ops.elementwise import arithmetic as e, logic
+from .._ops.structure.shape import own
+from ..numpy._creation.from_data import listed
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._api.custom import custom_vjp
+from .._api.derivatives.custom import custom_vjp
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import numpy as jnp, random
-from .._api.out_sharding import lay_out
+from .._api.devices.out_sharding import lay_out
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key
 
 __all__ = [

@@ -7,48 +7,21 @@ import numpy as _np
 from .._base.later import on_demand as _on_demand
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
-from . import _methods as _methods
-from ._binary import (
-    arctan2 as arctan2,
-    atan2 as atan2,
-    bitwise_left_shift as bitwise_left_shift,
-    bitwise_right_shift as bitwise_right_shift,
-    divide as divide,
-    equal as equal,
-    float_power as float_power,
-    floor_divide as floor_divide,
-    fmod as fmod,
-    greater as greater,
-    greater_equal as greater_equal,
-    hypot as hypot,
-    left_shift as left_shift,
-    less as less,
-    less_equal as less_equal,
-    mod as mod,
-    nextafter as nextafter,
-    not_equal as not_equal,
-    pow as pow,
-    power as power,
-    remainder as remainder,
-    right_shift as right_shift,
-    true_divide as true_divide,
+from ._arrays import methods as _methods  # noqa: F401  (installs operators and methods)
+from ._arrays.laid_out import (
+    arange as arange,
+    broadcast_to as broadcast_to,
+    empty as empty,
+    full as full,
+    full_like as full_like,
+    ones as ones,
+    ones_like as ones_like,
+    ravel as ravel,
+    reshape as reshape,
+    zeros as zeros,
+    zeros_like as zeros_like,
 )
-from ._choose import (
-    around as around,
-    clip as clip,
-    nan_to_num as nan_to_num,
-    rint as rint,
-    round as round,
-    where as where,
-)
-from ._create import (
-    array as array,
-    asarray as asarray,
-    astype as astype,
-    copy as copy,
-    from_dlpack as from_dlpack,
-)
-from ._dtypes import (
+from ._creation.dtypes import (
     bfloat16 as bfloat16,
     bool_ as bool_,
     can_cast as can_cast,
@@ -111,80 +84,54 @@ from ._dtypes import (
     uint64 as uint64,
     unsignedinteger as unsignedinteger,
 )
-from ._fill import (
+from ._creation.fill import (
     empty_like as empty_like,
     eye as eye,
     identity as identity,
     linspace as linspace,
     tri as tri,
 )
-from ._laid_out import (
-    arange as arange,
-    broadcast_to as broadcast_to,
-    empty as empty,
-    full as full,
-    full_like as full_like,
-    ones as ones,
-    ones_like as ones_like,
-    ravel as ravel,
-    reshape as reshape,
-    zeros as zeros,
-    zeros_like as zeros_like,
+from ._creation.from_data import (
+    array as array,
+    asarray as asarray,
+    astype as astype,
+    copy as copy,
+    from_dlpack as from_dlpack,
 )
-from ._linear import (
-    dot as dot,
-    inner as inner,
-    matmul as matmul,
-    outer as outer,
-    tensordot as tensordot,
-    trace as trace,
-    vdot as vdot,
+from ._elementwise.binary import (
+    arctan2 as arctan2,
+    atan2 as atan2,
+    bitwise_left_shift as bitwise_left_shift,
+    bitwise_right_shift as bitwise_right_shift,
+    divide as divide,
+    equal as equal,
+    float_power as float_power,
+    floor_divide as floor_divide,
+    fmod as fmod,
+    greater as greater,
+    greater_equal as greater_equal,
+    hypot as hypot,
+    left_shift as left_shift,
+    less as less,
+    less_equal as less_equal,
+    mod as mod,
+    nextafter as nextafter,
+    not_equal as not_equal,
+    pow as pow,
+    power as power,
+    remainder as remainder,
+    right_shift as right_shift,
+    true_divide as true_divide,
 )
-from ._reductions import (
-    all as all,
-    amax as amax,
-    amin as amin,
-    any as any,
-    argmax as argmax,
-    argmin as argmin,
-    average as average,
-    count_nonzero as count_nonzero,
-    cumprod as cumprod,
-    cumsum as cumsum,
-    max as max,
-    mean as mean,
-    min as min,
-    prod as prod,
-    ptp as ptp,
-    std as std,
-    sum as sum,
-    var as var,
+from ._elementwise.choose import (
+    around as around,
+    clip as clip,
+    nan_to_num as nan_to_num,
+    rint as rint,
+    round as round,
+    where as where,
 )
-from ._shapes import (
-    array_split as array_split,
-    atleast_1d as atleast_1d,
-    atleast_2d as atleast_2d,
-    broadcast_arrays as broadcast_arrays,
-    broadcast_shapes as broadcast_shapes,
-    concat as concat,
-    concatenate as concatenate,
-    expand_dims as expand_dims,
-    flip as flip,
-    hstack as hstack,
-    matrix_transpose as matrix_transpose,
-    moveaxis as moveaxis,
-    ndim as ndim,
-    permute_dims as permute_dims,
-    shape as shape,
-    size as size,
-    split as split,
-    squeeze as squeeze,
-    stack as stack,
-    swapaxes as swapaxes,
-    transpose as transpose,
-    vstack as vstack,
-)
-from ._unary import (
+from ._elementwise.unary import (
     abs as abs,
     absolute as absolute,
     acos as acos,
@@ -235,6 +182,59 @@ from ._unary import (
     tanh as tanh,
     trunc as trunc,
 )
+from ._linalg.products import (
+    dot as dot,
+    inner as inner,
+    matmul as matmul,
+    outer as outer,
+    tensordot as tensordot,
+    trace as trace,
+    vdot as vdot,
+)
+from ._manipulation.shapes import (
+    array_split as array_split,
+    atleast_1d as atleast_1d,
+    atleast_2d as atleast_2d,
+    broadcast_arrays as broadcast_arrays,
+    broadcast_shapes as broadcast_shapes,
+    concat as concat,
+    concatenate as concatenate,
+    expand_dims as expand_dims,
+    flip as flip,
+    hstack as hstack,
+    matrix_transpose as matrix_transpose,
+    moveaxis as moveaxis,
+    ndim as ndim,
+    permute_dims as permute_dims,
+    shape as shape,
+    size as size,
+    split as split,
+    squeeze as squeeze,
+    stack as stack,
+    swapaxes as swapaxes,
+    transpose as transpose,
+    vstack as vstack,
+)
+from ._statistics.reductions import (
+    all as all,
+    amax as amax,
+    amin as amin,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    average as average,
+    count_nonzero as count_nonzero,
+    cumprod as cumprod,
+    cumsum as cumsum,
+    max as max,
+    mean as mean,
+    min as min,
+    prod as prod,
+    ptp as ptp,
+    std as std,
+    sum as sum,
+    var as var,
+)
 
 # What says how arrays are printed, saved and indexed is NumPy's own.
 ComplexWarning = _np.exceptions.ComplexWarning
@@ -253,7 +253,61 @@ ndarray = _Array
 
 if _TYPE_CHECKING:
     from . import fft as fft, linalg as linalg
-    from ._angles import (
+    from ._analysis.calculus import (
+        diff as diff,
+        ediff1d as ediff1d,
+        gradient as gradient,
+        interp as interp,
+        trapezoid as trapezoid,
+    )
+    from ._analysis.convolve import convolve as convolve, correlate as correlate
+    from ._analysis.polyfit import polyfit as polyfit
+    from ._analysis.polynomials import (
+        poly as poly,
+        polyadd as polyadd,
+        polyder as polyder,
+        polydiv as polydiv,
+        polyint as polyint,
+        polymul as polymul,
+        polysub as polysub,
+        polyval as polyval,
+        roots as roots,
+    )
+    from ._arrays.laid_out_later import (
+        bincount as bincount,
+        einsum as einsum,
+        percentile as percentile,
+        repeat as repeat,
+    )
+    from ._creation.array_api import (
+        __array_api_version__ as __array_api_version__,
+        __array_namespace_info__ as __array_namespace_info__,
+    )
+    from ._creation.files import (
+        frombuffer as frombuffer,
+        fromfile as fromfile,
+        fromiter as fromiter,
+        fromstring as fromstring,
+        load as load,
+    )
+    from ._creation.grids import (
+        geomspace as geomspace,
+        indices as indices,
+        ix_ as ix_,
+        logspace as logspace,
+        meshgrid as meshgrid,
+        mgrid as mgrid,
+        ogrid as ogrid,
+    )
+    from ._creation.windows import (
+        bartlett as bartlett,
+        blackman as blackman,
+        hamming as hamming,
+        hanning as hanning,
+        i0 as i0,
+        kaiser as kaiser,
+    )
+    from ._elementwise.angles import (
         angle as angle,
         deg2rad as deg2rad,
         degrees as degrees,
@@ -262,62 +316,7 @@ if _TYPE_CHECKING:
         sinc as sinc,
         unwrap as unwrap,
     )
-    from ._apply import (
-        apply_along_axis as apply_along_axis,
-        apply_over_axes as apply_over_axes,
-        choose as choose,
-        fromfunction as fromfunction,
-        piecewise as piecewise,
-        select as select,
-    )
-    from ._array_api import (
-        __array_api_version__ as __array_api_version__,
-        __array_namespace_info__ as __array_namespace_info__,
-    )
-    from ._calculus import (
-        diff as diff,
-        ediff1d as ediff1d,
-        gradient as gradient,
-        interp as interp,
-        trapezoid as trapezoid,
-    )
-    from ._compare import (
-        allclose as allclose,
-        array_equal as array_equal,
-        array_equiv as array_equiv,
-        isclose as isclose,
-    )
-    from ._convolve import (
-        convolve as convolve,
-        correlate as correlate,
-    )
-    from ._covariance import (
-        corrcoef as corrcoef,
-        cov as cov,
-    )
-    from ._cumulative import (
-        cumulative_prod as cumulative_prod,
-        cumulative_sum as cumulative_sum,
-    )
-    from ._edit import (
-        append as append,
-        delete as delete,
-        insert as insert,
-        resize as resize,
-        trim_zeros as trim_zeros,
-    )
-    from ._einsum import einsum_path as einsum_path
-    from ._files import (
-        frombuffer as frombuffer,
-        fromfile as fromfile,
-        fromiter as fromiter,
-        fromstring as fromstring,
-        load as load,
-    )
-    from ._flat_places import (
-        ravel_multi_index as ravel_multi_index,
-    )
-    from ._floats import (
+    from ._elementwise.floats import (
         copysign as copysign,
         fix as fix,
         fmax as fmax,
@@ -332,31 +331,7 @@ if _TYPE_CHECKING:
         modf as modf,
         spacing as spacing,
     )
-    from ._grids import (
-        geomspace as geomspace,
-        indices as indices,
-        ix_ as ix_,
-        logspace as logspace,
-        meshgrid as meshgrid,
-        mgrid as mgrid,
-        ogrid as ogrid,
-    )
-    from ._histogram import (
-        histogram as histogram,
-        histogram2d as histogram2d,
-        histogram_bin_edges as histogram_bin_edges,
-        histogramdd as histogramdd,
-    )
-    from ._index_tricks import (
-        c_ as c_,
-        index_exp as index_exp,
-        mask_indices as mask_indices,
-        r_ as r_,
-        s_ as s_,
-        unravel_index as unravel_index,
-    )
-    from ._indexing import diag as diag, diagonal as diagonal, take as take, take_along_axis as take_along_axis
-    from ._integers import (
+    from ._elementwise.integers import (
         bitwise_count as bitwise_count,
         divmod as divmod,
         gcd as gcd,
@@ -364,114 +339,8 @@ if _TYPE_CHECKING:
         packbits as packbits,
         unpackbits as unpackbits,
     )
-    from ._laid_out_later import bincount as bincount, einsum as einsum, percentile as percentile, repeat as repeat
-    from ._matrices import (
-        diag_indices as diag_indices,
-        diag_indices_from as diag_indices_from,
-        diagflat as diagflat,
-        fill_diagonal as fill_diagonal,
-        tril as tril,
-        tril_indices as tril_indices,
-        tril_indices_from as tril_indices_from,
-        triu as triu,
-        triu_indices as triu_indices,
-        triu_indices_from as triu_indices_from,
-        vander as vander,
-    )
-    from ._nan import (
-        nanargmax as nanargmax,
-        nanargmin as nanargmin,
-        nancumprod as nancumprod,
-        nancumsum as nancumsum,
-        nanmax as nanmax,
-        nanmean as nanmean,
-        nanmin as nanmin,
-        nanprod as nanprod,
-        nanstd as nanstd,
-        nansum as nansum,
-        nanvar as nanvar,
-    )
-    from ._orders import (
-        argpartition as argpartition,
-        lexsort as lexsort,
-        partition as partition,
-        sort_complex as sort_complex,
-    )
-    from ._pad import (
-        pad as pad,
-    )
-    from ._places import (
-        argwhere as argwhere,
-        compress as compress,
-        extract as extract,
-        flatnonzero as flatnonzero,
-        nonzero as nonzero,
-        place as place,
-        put as put,
-        put_along_axis as put_along_axis,
-    )
-    from ._polyfit import polyfit as polyfit
-    from ._polynomials import (
-        poly as poly,
-        polyadd as polyadd,
-        polyder as polyder,
-        polydiv as polydiv,
-        polyint as polyint,
-        polymul as polymul,
-        polysub as polysub,
-        polyval as polyval,
-        roots as roots,
-    )
-    from ._products import (
-        cross as cross,
-        kron as kron,
-        matvec as matvec,
-        vecdot as vecdot,
-        vecmat as vecmat,
-    )
-    from ._quantile import (
-        median as median,
-        nanmedian as nanmedian,
-        nanpercentile as nanpercentile,
-        nanquantile as nanquantile,
-        quantile as quantile,
-    )
-    from ._repeat import roll as roll, tile as tile
-    from ._searching import (
-        digitize as digitize,
-        searchsorted as searchsorted,
-    )
-    from ._setops import (
-        intersect1d as intersect1d,
-        setdiff1d as setdiff1d,
-        setxor1d as setxor1d,
-    )
-    from ._sets import (
-        isin as isin,
-        union1d as union1d,
-        unique as unique,
-        unique_all as unique_all,
-        unique_counts as unique_counts,
-        unique_inverse as unique_inverse,
-        unique_values as unique_values,
-    )
-    from ._sorting import argsort as argsort, sort as sort
-    from ._stacks import (
-        atleast_3d as atleast_3d,
-        block as block,
-        column_stack as column_stack,
-        dsplit as dsplit,
-        dstack as dstack,
-        fliplr as fliplr,
-        flipud as flipud,
-        hsplit as hsplit,
-        rollaxis as rollaxis,
-        rot90 as rot90,
-        unstack as unstack,
-        vsplit as vsplit,
-    )
-    from ._ufunc import frompyfunc as frompyfunc, ufunc as ufunc
-    from ._ufuncs import (
+    from ._elementwise.ufunc import frompyfunc as frompyfunc, ufunc as ufunc
+    from ._elementwise.ufuncs import (
         add as add,
         bitwise_and as bitwise_and,
         bitwise_or as bitwise_or,
@@ -487,64 +356,191 @@ if _TYPE_CHECKING:
         negative as negative,
         subtract as subtract,
     )
-    from ._vectorize import vectorize as vectorize
-    from ._windows import (
-        bartlett as bartlett,
-        blackman as blackman,
-        hamming as hamming,
-        hanning as hanning,
-        i0 as i0,
-        kaiser as kaiser,
+    from ._functions.apply import (
+        apply_along_axis as apply_along_axis,
+        apply_over_axes as apply_over_axes,
+        choose as choose,
+        fromfunction as fromfunction,
+        piecewise as piecewise,
+        select as select,
+    )
+    from ._functions.vectorize import vectorize as vectorize
+    from ._indexing.flat_places import ravel_multi_index as ravel_multi_index
+    from ._indexing.places import (
+        argwhere as argwhere,
+        compress as compress,
+        extract as extract,
+        flatnonzero as flatnonzero,
+        nonzero as nonzero,
+        place as place,
+        put as put,
+        put_along_axis as put_along_axis,
+    )
+    from ._indexing.reading import (
+        diag as diag,
+        diagonal as diagonal,
+        take as take,
+        take_along_axis as take_along_axis,
+    )
+    from ._indexing.tricks import (
+        c_ as c_,
+        index_exp as index_exp,
+        mask_indices as mask_indices,
+        r_ as r_,
+        s_ as s_,
+        unravel_index as unravel_index,
+    )
+    from ._linalg.axis_products import (
+        cross as cross,
+        kron as kron,
+        matvec as matvec,
+        vecdot as vecdot,
+        vecmat as vecmat,
+    )
+    from ._linalg.einsum import einsum_path as einsum_path
+    from ._linalg.triangles import (
+        diag_indices as diag_indices,
+        diag_indices_from as diag_indices_from,
+        diagflat as diagflat,
+        fill_diagonal as fill_diagonal,
+        tril as tril,
+        tril_indices as tril_indices,
+        tril_indices_from as tril_indices_from,
+        triu as triu,
+        triu_indices as triu_indices,
+        triu_indices_from as triu_indices_from,
+        vander as vander,
+    )
+    from ._manipulation.edit import (
+        append as append,
+        delete as delete,
+        insert as insert,
+        resize as resize,
+        trim_zeros as trim_zeros,
+    )
+    from ._manipulation.pad import pad as pad
+    from ._manipulation.repeat import roll as roll, tile as tile
+    from ._manipulation.stacks import (
+        atleast_3d as atleast_3d,
+        block as block,
+        column_stack as column_stack,
+        dsplit as dsplit,
+        dstack as dstack,
+        fliplr as fliplr,
+        flipud as flipud,
+        hsplit as hsplit,
+        rollaxis as rollaxis,
+        rot90 as rot90,
+        unstack as unstack,
+        vsplit as vsplit,
+    )
+    from ._searches.compare import (
+        allclose as allclose,
+        array_equal as array_equal,
+        array_equiv as array_equiv,
+        isclose as isclose,
+    )
+    from ._searches.orders import (
+        argpartition as argpartition,
+        lexsort as lexsort,
+        partition as partition,
+        sort_complex as sort_complex,
+    )
+    from ._searches.searching import digitize as digitize, searchsorted as searchsorted
+    from ._searches.setops import intersect1d as intersect1d, setdiff1d as setdiff1d, setxor1d as setxor1d
+    from ._searches.sets import (
+        isin as isin,
+        union1d as union1d,
+        unique as unique,
+        unique_all as unique_all,
+        unique_counts as unique_counts,
+        unique_inverse as unique_inverse,
+        unique_values as unique_values,
+    )
+    from ._searches.sorting import argsort as argsort, sort as sort
+    from ._statistics.covariance import corrcoef as corrcoef, cov as cov
+    from ._statistics.cumulative import cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum
+    from ._statistics.histogram import (
+        histogram as histogram,
+        histogram2d as histogram2d,
+        histogram_bin_edges as histogram_bin_edges,
+        histogramdd as histogramdd,
+    )
+    from ._statistics.nan import (
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
+        nancumprod as nancumprod,
+        nancumsum as nancumsum,
+        nanmax as nanmax,
+        nanmean as nanmean,
+        nanmin as nanmin,
+        nanprod as nanprod,
+        nanstd as nanstd,
+        nansum as nansum,
+        nanvar as nanvar,
+    )
+    from ._statistics.quantile import (
+        median as median,
+        nanmedian as nanmedian,
+        nanpercentile as nanpercentile,
+        nanquantile as nanquantile,
+        quantile as quantile,
     )
 
 __getattr__, __dir__ = _on_demand(
     __name__,
     "fft linalg",
     {
-        "_angles": "angle deg2rad degrees rad2deg radians sinc unwrap",
-        "_array_api": "__array_api_version__ __array_namespace_info__",
-        "_apply": "apply_along_axis apply_over_axes choose fromfunction piecewise select",
-        "_calculus": "diff ediff1d gradient interp trapezoid",
-        "_compare": "allclose array_equal array_equiv isclose",
-        "_convolve": "convolve correlate",
-        "_covariance": "corrcoef cov",
-        "_cumulative": "cumulative_prod cumulative_sum",
-        "_edit": "append delete insert resize trim_zeros",
-        "_einsum": "einsum_path",
-        "_files": "frombuffer fromfile fromiter fromstring load",
-        "_flat_places": "ravel_multi_index",
-        "_floats": "copysign fix fmax fmin frexp heaviside iscomplex isneginf isposinf isreal ldexp modf spacing",
-        "_grids": "geomspace indices ix_ logspace meshgrid mgrid ogrid",
-        "_histogram": "histogram histogram2d histogram_bin_edges histogramdd",
-        "_index_tricks": "c_ index_exp mask_indices r_ s_ unravel_index",
-        "_indexing": "diag diagonal take take_along_axis",
-        "_integers": "bitwise_count divmod gcd lcm packbits unpackbits",
-        "_laid_out_later": "bincount einsum percentile repeat",
-        "_matrices": (
+        "_elementwise.angles": "angle deg2rad degrees rad2deg radians sinc unwrap",
+        "_creation.array_api": "__array_api_version__ __array_namespace_info__",
+        "_functions.apply": "apply_along_axis apply_over_axes choose fromfunction piecewise select",
+        "_analysis.calculus": "diff ediff1d gradient interp trapezoid",
+        "_searches.compare": "allclose array_equal array_equiv isclose",
+        "_analysis.convolve": "convolve correlate",
+        "_statistics.covariance": "corrcoef cov",
+        "_statistics.cumulative": "cumulative_prod cumulative_sum",
+        "_manipulation.edit": "append delete insert resize trim_zeros",
+        "_linalg.einsum": "einsum_path",
+        "_creation.files": "frombuffer fromfile fromiter fromstring load",
+        "_indexing.flat_places": "ravel_multi_index",
+        "_elementwise.floats": (
+            "copysign fix fmax fmin frexp heaviside iscomplex isneginf isposinf isreal ldexp modf spacing"
+        ),
+        "_creation.grids": "geomspace indices ix_ logspace meshgrid mgrid ogrid",
+        "_statistics.histogram": "histogram histogram2d histogram_bin_edges histogramdd",
+        "_indexing.tricks": "c_ index_exp mask_indices r_ s_ unravel_index",
+        "_indexing.reading": "diag diagonal take take_along_axis",
+        "_elementwise.integers": "bitwise_count divmod gcd lcm packbits unpackbits",
+        "_arrays.laid_out_later": "bincount einsum percentile repeat",
+        "_linalg.triangles": (
             "diag_indices diag_indices_from diagflat fill_diagonal tril tril_indices tril_indices_from triu "
             "triu_indices triu_indices_from vander"
         ),
-        "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-        "_orders": "argpartition lexsort partition sort_complex",
-        "_pad": "pad",
-        "_places": "argwhere compress extract flatnonzero nonzero place put put_along_axis",
-        "_polyfit": "polyfit",
-        "_polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval roots",
-        "_products": "cross kron matvec vecdot vecmat",
-        "_quantile": "median nanmedian nanpercentile nanquantile quantile",
-        "_repeat": "roll tile",
-        "_searching": "digitize searchsorted",
-        "_setops": "intersect1d setdiff1d setxor1d",
-        "_sets": "isin union1d unique unique_all unique_counts unique_inverse unique_values",
-        "_sorting": "argsort sort",
-        "_stacks": "atleast_3d block column_stack dsplit dstack fliplr flipud hsplit rollaxis rot90 unstack vsplit",
-        "_ufunc": "frompyfunc ufunc",
-        "_ufuncs": (
+        "_statistics.nan": (
+            "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
+        ),
+        "_searches.orders": "argpartition lexsort partition sort_complex",
+        "_manipulation.pad": "pad",
+        "_indexing.places": "argwhere compress extract flatnonzero nonzero place put put_along_axis",
+        "_analysis.polyfit": "polyfit",
+        "_analysis.polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval roots",
+        "_linalg.axis_products": "cross kron matvec vecdot vecmat",
+        "_statistics.quantile": "median nanmedian nanpercentile nanquantile quantile",
+        "_manipulation.repeat": "roll tile",
+        "_searches.searching": "digitize searchsorted",
+        "_searches.setops": "intersect1d setdiff1d setxor1d",
+        "_searches.sets": "isin union1d unique unique_all unique_counts unique_inverse unique_values",
+        "_searches.sorting": "argsort sort",
+        "_manipulation.stacks": (
+            "atleast_3d block column_stack dsplit dstack fliplr flipud hsplit rollaxis rot90 unstack vsplit"
+        ),
+        "_elementwise.ufunc": "frompyfunc ufunc",
+        "_elementwise.ufuncs": (
             "add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum "
             "minimum multiply negative subtract"
         ),
-        "_vectorize": "vectorize",
-        "_windows": "bartlett blackman hamming hanning i0 kaiser",
+        "_functions.vectorize": "vectorize",
+        "_creation.windows": "bartlett blackman hamming hanning i0 kaiser",
     },
 )
 

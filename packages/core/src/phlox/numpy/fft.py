@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, check_one, integer, type_of
-from .._ops.fft import FftType
+from .._ops.linalg.fft import FftType
 from ..lax import fft as transform
-from ._create import asarray
-from ._fill import arange
-from ._pad import pad
-from ._repeat import roll
-from ._shapes import moveaxis
-from ._unary import conj
+from ._creation.fill import arange
+from ._creation.from_data import asarray
+from ._elementwise.unary import conj
+from ._manipulation.pad import pad
+from ._manipulation.repeat import roll
+from ._manipulation.shapes import moveaxis
 
 if TYPE_CHECKING:
     from .._xla.devices import Device

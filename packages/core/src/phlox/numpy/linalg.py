@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
 from .._operands.checks import canonical_axis, check, type_of
-from . import _indexing, _linear, _products
-from ._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
-from ._determinants import det, slogdet
-from ._norms import cond, matrix_norm, norm, vector_norm
-from ._shapes import matrix_transpose
-from ._solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
+from ._indexing import reading as _indexing
+from ._linalg import axis_products as _products, products as _linear
+from ._linalg.decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from ._linalg.determinants import det, slogdet
+from ._linalg.norms import cond, matrix_norm, norm, vector_norm
+from ._linalg.solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
+from ._manipulation.shapes import matrix_transpose
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
-    from .._ops.dot import PrecisionLike
+    from .._api.devices.out_sharding import OutSharding
+    from .._ops.linalg.dot import PrecisionLike
     from ..typing import Array, ArrayLike, DTypeLike
 
 __all__ = [

@@ -7,7 +7,7 @@
 Functions take new-style keys (`key`) and old-style ones (`PRNGKey`, arrays of two uint32).
 """
 
-from .._ops.gamma import random_gamma as random_gamma_p
+from .._ops.random.gamma import random_gamma as random_gamma_p
 from ._choices import categorical, choice, geometric, rademacher
 from ._counts import binomial, multinomial, poisson
 from ._distributions import (

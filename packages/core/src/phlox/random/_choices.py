@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import numpy as jnp
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import promote_inexact
-from .._ops import logic
-from ..numpy._shapes import expand_dims
+from .._ops.elementwise import logic
+from ..numpy._manipulation.shapes import expand_dims
 from ._distributions import gumbel, precision
 from ._keys import checked
 from ._samplers import _shape, bernoulli, permutation, randint, uniform
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 

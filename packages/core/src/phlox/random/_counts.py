@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.jit.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, type_of
 from .._operands.promotion import promote_inexact
-from .._ops import keys as ops
-from .._ops.shape import convert
+from .._ops.random import keys as ops
+from .._ops.structure.shape import convert
 from ._keys import checked
 from ._samplers import _float, _shape, uniform
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 # --- Poisson --------------------------------------------------------------------------------------------

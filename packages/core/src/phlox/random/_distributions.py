@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import numpy as jnp
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.jit.jit import jit
 from .._base.errors import OptionError
 from .._ir import dtypes
 from .._operands.checks import as_shape
-from .._ops import elementwise as e, keys as ops
-from .._ops.logic import clz
-from .._ops.shape import bitcast_convert_type, convert
+from .._ops.elementwise import arithmetic as e
+from .._ops.elementwise.logic import clz
+from .._ops.random import keys as ops
+from .._ops.structure.shape import bitcast_convert_type, convert
 from ._keys import checked
 from ._samplers import _float, _shape, normal, uniform
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 

@@ -7,21 +7,22 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.jit.jit import jit
 from .._base.errors import ShapeError, TypePromotionError
 from .._ir.promotion import promote
 from .._operands.checks import as_shape, type_of
-from .._ops import elementwise as e, keys as ops
-from .._ops.gamma import random_gamma
-from .._ops.shape import convert
+from .._ops.elementwise import arithmetic as e
+from .._ops.random import keys as ops
+from .._ops.random.gamma import random_gamma
+from .._ops.structure.shape import convert
 from ._choices import rademacher
 from ._distributions import exponential
 from ._keys import checked
 from ._samplers import _float, _shape, normal
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.jit import jit
+from .._api.jit.jit import jit
 from .._base import config
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
-from .._ops import generators, keys as ops
-from .._ops.shape import convert
+from .._ops.random import generators, keys as ops
+from .._ops.structure.shape import convert
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike, Key

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import numpy as jnp
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.jit.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import to_dtype
-from .._ops import elementwise as e, keys as ops, logic
-from .._ops.shape import convert, iota
-from .._ops.sort import sort
-from .._ops.uniform import between, normal as normal_real
+from .._ops.elementwise import arithmetic as e, logic
+from .._ops.random import keys as ops
+from .._ops.random.uniform import between, normal as normal_real
+from .._ops.structure.shape import convert, iota
+from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
-from ..numpy._shapes import broadcast_shapes
+from ..numpy._manipulation.shapes import broadcast_shapes
 from ._keys import checked
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 

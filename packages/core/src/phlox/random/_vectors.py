@@ -7,8 +7,8 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
-from .._api.jit import jit
-from .._api.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import takes_out_sharding
+from .._api.jit.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, type_of
@@ -17,7 +17,7 @@ from ._keys import checked
 from ._samplers import _float, normal
 
 if TYPE_CHECKING:
-    from .._api.out_sharding import OutSharding
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 _METHODS = ("cholesky", "eigh", "svd")

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..._api.stage_out import ShapeDtypeStruct, eval_shape
+from ..._api.jit.programs import ShapeDtypeStruct, eval_shape
 from ..._base.errors import ArgumentError, ShapeError, TreeError
 from ._layer import Shape
 

@@ -9,18 +9,18 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
-from ..._api.jit import jit
+from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import promote_inexact
-from ..._ops.cholesky import cholesky as cholesky_p
-from ..._ops.householder import geqp3, geqrf, householder_product, ormqr
-from ..._ops.lu import lu as lu_p
-from ..._ops.matrices import adjoint, product
-from ..._ops.similar import hessenberg as hessenberg_p
+from ..._ops.linalg.cholesky import cholesky as cholesky_p
+from ..._ops.linalg.householder import geqp3, geqrf, householder_product, ormqr
+from ..._ops.linalg.lu import lu as lu_p
+from ..._ops.linalg.matrices import adjoint, product
+from ..._ops.linalg.similar import hessenberg as hessenberg_p
 from ...lax import linalg
-from ...numpy._create import listed
+from ...numpy._creation.from_data import listed
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

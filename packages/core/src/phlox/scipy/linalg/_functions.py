@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
-from ..._api.differentiate import jvp
-from ..._api.jit import jit
+from ..._api.derivatives.differentiate import jvp
+from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
-from ..._ops.matrices import adjoint, product
+from ..._ops.linalg.matrices import adjoint, product
 from ...lax._polar import qdwh
-from ...numpy._create import listed
+from ...numpy._creation.from_data import listed
 from ._factors import schur
 from ._systems import solve_triangular
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import numpy as jnp
-from ..._api.jit import jit
+from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of

@@ -6,19 +6,19 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
-from ..._api.jit import jit
+from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._operands.checks import type_of
 from ..._operands.promotion import promote_inexact
-from ..._ops.cholesky import cholesky as cholesky_p
-from ..._ops.elementwise import stop_gradient
-from ..._ops.lu import lu_pivots_to_permutation, lu_solve as lu_solve_with
-from ..._ops.matrices import adjoint, product
-from ..._ops.triangular import solve_triangular as solve_triangle
+from ..._ops.elementwise.arithmetic import stop_gradient
+from ..._ops.linalg.cholesky import cholesky as cholesky_p
+from ..._ops.linalg.lu import lu_pivots_to_permutation, lu_solve as lu_solve_with
+from ..._ops.linalg.matrices import adjoint, product
+from ..._ops.linalg.triangular import solve_triangular as solve_triangle
 from ...lax import custom_linear_solve
-from ...numpy._create import listed
+from ...numpy._creation.from_data import listed
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

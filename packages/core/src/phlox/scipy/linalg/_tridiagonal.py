@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp, random
-from ..._api.jit import jit
+from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import type_of
-from ..._ops.tridiagonal import tridiagonal_solve
-from ...numpy._create import listed
+from ..._ops.linalg.tridiagonal import tridiagonal_solve
+from ...numpy._creation.from_data import listed
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

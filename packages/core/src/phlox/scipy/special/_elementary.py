@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, nn, numpy as jnp
-from ..._api.custom import custom_jvp
-from ..._api.jit import jit
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact
-from ..._ops.families import literal
+from ..._ops.elementwise.families import literal
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

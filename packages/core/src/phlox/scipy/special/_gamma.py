@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api.custom import custom_jvp
-from ..._api.jit import jit
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, integer, type_of

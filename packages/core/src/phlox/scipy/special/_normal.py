@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api.custom import custom_jvp
-from ..._api.jit import jit
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api.jit import jit
+from ..._api.jit.jit import jit
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
-from ..._ops.families import literal
+from ..._ops.elementwise.families import literal
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -1,0 +1,1 @@
+"""`vmap`, and functions with a batching rule of their own."""

@@ -1,0 +1,112 @@
+"""Containers that say themselves what one example of them is, for vmap: types of users that are no arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._base.errors import ArgumentError
+from ..._ir.primitive import current_trace
+from ..._ops.structure.shape import iota
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, BatchTrace, run_in
+
+
+class Mappable(NamedTuple):
+    """How vmap takes a container apart and puts it together.
+
+    ``to_elt(one, index, value, spec)`` returns one example, where ``one(array, axis)`` is an example of an array and
+    ``index()`` its number; ``from_elt(all, size, elt, spec)`` returns the container of all examples, where
+    ``all(size, elt, axis)`` is the array. A `spec`, of type `spec_type`, stands for it in `in_axes` and `out_axes`.
+    """
+
+    spec_type: type
+    to_elt: Callable[..., Any]
+    from_elt: Callable[..., Any]
+
+
+_mappable: dict[type, Mappable] = {}
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Callable[..., Any],
+    from_elt: Callable[..., Any],
+    make_iota: Callable[[Any], Any] | None,
+) -> None:
+    """Has vmap map containers of this type as they say themselves (as ``jax.interpreters.batching`` has it).
+
+    Args:
+      data_type: the type of the containers.
+      spec_type: the type of what stands for one among `in_axes` and `out_axes`.
+      axis_size_type: that of `axis_size`, an int.
+      to_elt: ``to_elt(one, index, value, spec)``, one example of `value`. ``one(array, axis)`` is an example of an
+        array, and ``index()`` the number of the example.
+      from_elt: ``from_elt(all, size, elt, spec)``, the container of all examples; ``all(size, elt, axis)`` is the array
+        of all `elt`.
+      make_iota: numbers of examples for an `axis_size`; None for ``lax.iota``.
+    """
+    if axis_size_type is not int or make_iota is not None:
+        raise ArgumentError(f"register_vmappable: an axis_size of type {axis_size_type.__name__}", instead="int")
+    _mappable[data_type] = Mappable(spec_type, to_elt, from_elt)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Undoes `register_vmappable`; a type that was not registered is no error."""
+    _mappable.pop(data_type, None)
+
+
+def any_mappable() -> bool:
+    """Whether some type is registered."""
+    return bool(_mappable)
+
+
+def is_mappable(x: Any) -> bool:
+    """Whether the type of `x` is registered."""
+    return type(x) in _mappable
+
+
+def is_spec(x: Any) -> bool:
+    """Whether `x` stands for a registered container among axes."""
+    return bool(_mappable) and any(type(x) is m.spec_type for m in _mappable.values())
+
+
+def run_mapped(
+    fun: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    axis: BatchAxis,
+    leaves: Sequence[Any],
+    specs: Sequence[Any],
+    place: Callable[..., Any],
+) -> list[Any]:
+    """Runs `fun` on examples of `leaves`; it returns results and a spec for each. ``place(value, axis, wanted, size)``
+    gives an array its axis."""
+    trace = BatchTrace(axis)
+
+    def index() -> Any:
+        return trace.join(iota.bind(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0), 0)
+
+    def to_elt(x: Any, spec: Any) -> Any:
+        if is_mappable(x):
+            return _mappable[type(x)].to_elt(to_elt, index, x, spec)
+        return trace.join(x, spec if spec is None else spec % typeof(x).ndim)
+
+    def from_elt(size: int, x: Any, spec: Any) -> Any:
+        if is_mappable(x):
+            return _mappable[type(x)].from_elt(from_elt, size, x, spec)
+        token = current_trace.set(trace.parent)
+        try:
+            return place(*trace.split(x), spec, size)
+        finally:
+            current_trace.reset(token)
+
+    examples = [to_elt(x, spec) for x, spec in zip(leaves, specs, strict=True)]
+
+    def run() -> list[Any]:
+        outs, wanted = fun(*examples)
+        return [from_elt(axis.size, x, spec) for x, spec in zip(outs, wanted, strict=True)]
+
+    return run_in(trace, axis, run)

@@ -1,0 +1,252 @@
+"""`vmap`: a function for one example, applied to a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, AxisError, AxisSizeError, OptionError
+from ..._base.pytree import PyTreeDef, flatten, is_none
+from ..._base.source import Wrapper, within
+from ..._base.wrapping import P, R, wraps
+from ..._ir.avals import typeof_value
+from ..._trace.axes import AxisName
+from ..._trace.leaks import no_leaks
+from ..._trace.refs import AbstractRef, Ref, values, write_all
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
+from ..._transform.words import sum_axes
+from ..jit import arguments
+from ..jit.reference_arguments import check_distinct, places
+from ..jit.user_functions import FlatFunction, user_call
+from .mappable import any_mappable, is_mappable, is_spec, run_mapped
+
+Axes = Any  # int | None | pytree of them
+_VMAP = Wrapper("vmap")
+
+
+def vmap(
+    fun: Callable[P, R],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_name: AxisName | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None,
+    sum_match: bool = False,
+) -> Callable[P, R]:
+    """Makes a function of batches out of a function of one example.
+
+    Args:
+      fun: function of arrays and pytrees of them.
+      in_axes: which axis of each argument is the batch: an int for all, or a tuple with an int, None (not batched) or
+        a tree of those for each argument. Keyword arguments are batched along axis 0.
+      out_axes: where the batch axis appears in the results; None for results that do not depend on the example.
+      axis_name: a name by which collectives such as `lax.psum` refer to the batch.
+      axis_size: its length, if no argument is batched.
+      spmd_axis_name: the axis of a device mesh (or axes) over which the batch is laid out, where `fun` itself says how
+        its arrays are laid out (`shard_map`).
+      sum_match: where an out_axes of None meets a result that depends on the example, sum over the examples.
+
+    Raises `AxisSizeError` when batched arguments disagree on the length.
+
+    >>> import phlox.numpy as jnp
+    >>> vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    arguments.check_callable("vmap", fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    check_in_axes("vmap", in_axes)
+    check_axes("vmap", in_axes, out_axes)
+
+    spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
+
+    @wraps(fun, "Vectorized version of {fun}. Takes arguments and returns results with additional array axes.")
+    @user_call
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        if any_mappable():
+            return _with_mappables(
+                fun, args, kwargs, in_axes, out_axes, BatchAxis(axis_size or 0, axis_name, spmd), sum_match
+            )
+        leaves, in_tree = flatten((args, kwargs))
+        check_in_axes("vmap", in_axes, len(args))
+        axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
+        mine = places(leaves)
+        if mine:
+            return _with_refs(fun, leaves, in_tree, axes, mine, (out_axes, axis_name, axis_size))
+        # What is not mapped is passed on as it is, whatever it is.
+        mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
+        avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
+        size = _size(axes, avals, axis_size, lambda: arguments.leaf_names(fun, args, {"kwargs": kwargs}))
+        if size is None:
+            raise _nothing_mapped(args, kwargs, avals)
+        dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
+        flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
+        with within(_VMAP), no_leaks(arguments.fun_name(fun)):
+            outs, out_dims = run_batched(flat, BatchAxis(size, axis_name, spmd), leaves, dims)
+        wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
+        for i, (dim, want) in enumerate(zip(out_dims, wanted, strict=True)):
+            if dim is not None and want is None and not sum_match:
+                path, _ = pytree.tree_leaves_with_path(flat.out_tree.unflatten(range(len(outs))))[i]
+                raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
+        return flat.out_tree.unflatten(
+            [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
+        )
+
+    return batched
+
+
+def _with_refs(
+    fun: Callable[..., Any], leaves: list[Any], tree: PyTreeDef, axes: Sequence[Any], mine: Sequence[int], options: Any
+) -> Any:
+    """A call with references: those with a mapped axis are batches of references, the others as they are."""
+    out_axes, axis_name, axis_size = options
+    refs = [leaves[i] for i in mine]
+    check_distinct("vmap", refs)
+    mapped = [i for i in mine if axes[i] is not None]
+    rest = [i for i in range(len(leaves)) if i not in mine]
+
+    def pure(state: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
+        inside = dict(zip(mapped, [Ref(AbstractRef(typeof(x)), x) for x in state], strict=True))
+        given = {**dict(zip(rest, others, strict=True)), **inside}
+        args, kwargs = tree.unflatten([given.get(i, x) for i, x in enumerate(leaves)])
+        return fun(*args, **kwargs), values(list(inside.values()))
+
+    pure.__name__ = arguments.fun_name(fun)
+    dims = [axes[i] for i in mapped]
+    call = vmap(pure, (dims, [axes[i] for i in rest]), (out_axes, dims), axis_name, axis_size)
+    outer = [leaves[i] for i in mapped]
+    out, state = call(values(outer), [leaves[i] for i in rest])
+    write_all(outer, state)
+    return out
+
+
+def _with_mappables(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    in_axes: Axes,
+    out_axes: Axes,
+    axis: BatchAxis,
+    sum_match: bool,
+) -> Any:
+    """A call where types are registered that say themselves what an example of them is."""
+    leaves, in_tree = flatten((args, kwargs), is_mappable)
+    args_tree, kwargs_tree = pytree.treedef_children(in_tree)
+    specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
+    plain = [(x, d) for x, d in zip(leaves, specs, strict=True) if not is_mappable(x)]
+    avals = arguments.check_arrays("vmap", fun, args, kwargs, [x for x, _ in plain])
+    size = _size([d for _, d in plain], avals, axis.size or None, lambda: [f"number {i}" for i in range(len(plain))])
+    if size is None:
+        raise _nothing_mapped(args, kwargs, avals)
+    axis = axis._replace(size=size)
+    trees: list[PyTreeDef] = []
+
+    def flat(*examples: Any) -> tuple[list[Any], list[Any]]:
+        pair_args, pair_kwargs = in_tree.unflatten(examples)
+        out = fun(*pair_args, **pair_kwargs)
+        outs, tree = flatten(out, is_mappable)
+        trees.append(tree)
+        arguments.check_outputs(fun, out, [0 if is_mappable(x) else x for x in outs])
+        return outs, flat_axes("vmap out_axes", out_axes, tree)
+
+    def place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+        if dim is not None and wanted is None and not sum_match:
+            raise _unplaced("", dim, axis.name, typeof(x).short)
+        return _place(x, dim, wanted, size)
+
+    outs = run_mapped(flat, axis, leaves, specs, place)
+    return trees[0].unflatten(outs)
+
+
+def _count(args: Any) -> int:
+    return pytree.tree_structure(args).num_leaves
+
+
+def _is_axis(axis: Any) -> bool:
+    return (isinstance(axis, int) and not isinstance(axis, bool)) or is_spec(axis)
+
+
+def check_axes(function: str, in_axes: Axes, out_axes: Axes) -> None:
+    """Raises unless the leaves of both are axes."""
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not all(_is_axis(a) for a in pytree.tree_leaves(axes)):
+            raise ArgumentError(
+                f"{function} {what} must be an int, None, or a (nested) container with those types as leaves, but got "
+                f"{axes!r}.",
+                argument=what,
+            )
+
+
+def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> None:
+    """Raises unless `in_axes` has the form that JAX asks for, for `count` arguments if they are known."""
+    form = (
+        f"{function} in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+        "passed to the function"
+    )
+    if in_axes is not None and not _is_axis(in_axes) and not isinstance(in_axes, tuple):
+        raise ArgumentError(f"{form}, but got {in_axes!r}.", in_axes=in_axes)
+    if count is not None and isinstance(in_axes, tuple) and len(in_axes) != count:
+        raise ArgumentError(
+            f"{form}, but got len(in_axes)={len(in_axes)}, len(args)={count}",
+            instead="an entry for each argument; arguments given by name are mapped along axis 0",
+            in_axes=in_axes,
+        )
+
+
+def _size(
+    axes: Sequence[int | None], avals: Sequence[Any], axis_size: int | None, names: Callable[[], list[str]]
+) -> int | None:
+    """The length of the mapped axis; None where nothing is mapped. `names` of the leaves are asked for in errors."""
+    mapped = [(axis, aval) for axis, aval in zip(axes, avals, strict=True) if axis is not None]
+    if all(-aval.ndim <= axis < aval.ndim for axis, aval in mapped):
+        lengths = {aval.shape[axis] for axis, aval in mapped}
+        if len(lengths) == 1 and axis_size in (None, *lengths):
+            return lengths.pop()
+    if not mapped:
+        return axis_size
+    named = zip(names(), axes, avals, strict=True)
+    return check_sizes([(name, axis, aval) for name, axis, aval in named if axis is not None], expected=axis_size)
+
+
+def _nothing_mapped(args: tuple[Any, ...], kwargs: dict[str, Any], avals: Sequence[Any]) -> AxisSizeError:
+    return AxisSizeError(
+        "vmap must have at least one non-None value in in_axes or axis_size must be specified"
+        if avals
+        else "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+        f"specified, got empty *args={args} and **kwargs={kwargs}",
+        instead="an in_axes that is not None for some argument, or axis_size=...",
+        sizes=[],
+    )
+
+
+def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
+    """One axis (or None) for each leaf of `tree` (a tree or its structure), from a prefix tree of axes."""
+    treedef = tree if type(tree) is PyTreeDef else pytree.tree_structure(tree)
+    if axes is None or _is_axis(axes):
+        return [axes] * treedef.num_leaves
+    blank = treedef.unflatten([0] * treedef.num_leaves)
+    instead = "a tuple with one entry for each argument, or trees that stop above the leaves; each argument passed by "
+    instead += "keyword is mapped along axis 0"
+    return pytree.spread(what, axes, blank, is_none, instead)
+
+
+def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> OptionError:
+    """The error for a leaf of the results that depends on the example where `out_axes` is None."""
+    place = f"at vmap out_axes{path}, got axis spec None but output was batched on axis {dim}"
+    if axis_name is not None:
+        place = f"vmap has mapped output (axis_name={axis_name}) but out_axes is None"
+    return OptionError(
+        f"{place}: a result of type {short} that depends on the example",
+        instead="out_axes=0, or a reduction over the examples",
+    )
+
+
+def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+    if wanted is None:
+        return x if dim is None else sum_axes(x, (dim,))
+    ndim = typeof(x).ndim + (dim is None)
+    if not -ndim <= wanted < ndim:
+        raise AxisError(f"axis {wanted} is out of bounds for array of dimension {ndim}: vmap's out_axes of a result")
+    return place_axis(x, dim, wanted % ndim, size)

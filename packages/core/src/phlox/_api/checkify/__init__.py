@@ -1,0 +1,1 @@
+"""`checkify`: checks in a program become a result."""

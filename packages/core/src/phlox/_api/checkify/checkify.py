@@ -1,0 +1,144 @@
+"""`checkify`: a function whose checks become a result.
+
+A compiled program cannot raise. `checkify` traces the function and runs the recorded program once more, with an `Error`
+that goes from operation to operation: a `check` adds to it, operations add their own checks where they are asked for
+(not a number, division by zero, index out of bounds), and programs within the program take and return it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import ArgumentError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.source import user_location
+from ..._base.wrapping import wraps
+from ..._ops.elementwise.logic import not_
+from ..._ops.host.check import Categories, Error, JaxException, Report, init_error, raise_failed
+from ..._trace.staging import stage
+from ..._trace.trace import ArrayLike
+from ..jit import arguments
+from ..jit.user_functions import user_call
+from .programs import run_checked
+
+
+class FailedCheckError(JaxException):
+    """A `check` of the user's failed."""
+
+    def __init__(self, fmt_string: str, *args: Any, **kwargs: Any):
+        super().__init__(fmt_string, *args)
+        self.fmt_string = fmt_string
+        self.args = args
+        self.kwargs = kwargs
+
+    @staticmethod
+    def restore(details: tuple[Any, ...], payload: Sequence[Any]) -> FailedCheckError:
+        fmt_string, tree = details
+        args, kwargs = tree.unflatten(payload)
+        return FailedCheckError(fmt_string, *args, **kwargs)
+
+    def __str__(self) -> str:
+        where = f" at {self.where}" if self.where is not None else ""
+        return f"{self.fmt_string.format(*self.args, **self.kwargs)} (`check` failed{where})"
+
+
+user_checks: Categories = frozenset({FailedCheckError})
+
+
+def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callable[..., tuple[Error, Any]]:
+    """A function that returns ``(error, f(…))`` instead of raising when a check in `f` fails.
+
+    Args:
+      f: function of trees of arrays.
+      errors: which checks are made: `user_checks` are calls of `check`; `nan_checks`, `div_checks` and `index_checks`
+        look at operations; they are joined by ``|``.
+
+    ``error.get()`` is the message of the first check that failed, or None, and ``error.throw()`` raises it. The
+    function may be transformed and compiled, and so may `f` be, or functions that it calls.
+
+    >>> from phlox.experimental import checkify
+    >>> def f(x):
+    ...     checkify.check(x > 0, "{} is not positive", x)
+    ...     return jnp.log(x)
+    >>> error, out = phlox.jit(checkify.checkify(f))(-1.0)
+    >>> error.get()
+    '-1.0 is not positive (`check` failed at ...)'
+    """
+    arguments.check_callable("checkify", f)
+    enabled = frozenset(errors)
+
+    @wraps(f)
+    @user_call
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        trees: list[PyTreeDef] = []
+
+        def flat() -> list[Any]:  # the arguments are constants: as far as they are known, they stay so
+            out = f(*args, **kwargs)
+            leaves, tree = flatten(out)
+            arguments.check_outputs(f, out, leaves)
+            trees.append(tree)
+            return leaves
+
+        jaxpr, consts = stage(flat, [], name=arguments.fun_name(f))
+        error, outs = run_checked(jaxpr, consts, enabled, init_error, [])
+        return error, trees[0].unflatten(outs)
+
+    return checked
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Raises `JaxRuntimeError` when `pred` is False; in a function that is compiled, `checkify` that function first.
+
+    Args:
+      pred: one truth value.
+      msg: the message, in which ``{}`` and ``{name}`` stand for the further arguments, as in `str.format`.
+      debug: do nothing unless `checkify` is applied.
+      fmt_args, fmt_kwargs: arrays or trees of them.
+
+    >>> from phlox.experimental import checkify
+    >>> checkify.check(jnp.array(1) > 2, "{x} is not above 2", x=jnp.array(1))
+    Traceback (most recent call last):
+    phlox.experimental.checkify.JaxRuntimeError: 1 is not above 2 (`check` failed at ...)
+    """
+    function = "debug_check" if debug else "check"
+    if not _is_truth_value(pred):
+        what = f"{function} takes one truth value, got {pred!r}"
+        raise ArgumentError(what, instead="phlox.numpy.all(…)", argument="pred")
+    payload, tree = flatten((fmt_args, fmt_kwargs))
+    for x in payload:
+        if not isinstance(x, ArrayLike | np.ndarray):
+            raise ArgumentError(
+                f"{function}: what is put into the message must be arrays, got {x!r} of type {type(x).__name__}",
+                instead="an f-string for what is known while tracing",
+            )
+    report = Report(FailedCheckError, (msg, tree), user_location())
+    raise_failed(init_error.adding(not_(pred), report, payload), debug=debug)
+
+
+def _is_truth_value(pred: Any) -> bool:
+    return isinstance(pred, bool) or (isinstance(pred, ArrayLike) and not pred.shape and pred.dtype == np.bool_)
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """A `check` that is made only where `checkify` is applied, and costs nothing otherwise.
+
+    >>> from phlox.experimental import checkify
+    >>> checkify.debug_check(False, "no")
+    >>> checkify.checkify(lambda: checkify.debug_check(False, "no"))()[0].get()
+    'no (`check` failed at ...)'
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raises what `error` says, as `error.throw()`. Inside of `checkify` it becomes an error of that function.
+
+    >>> from phlox.experimental import checkify
+    >>> checkify.check_error(checkify.init_error)
+    """
+    if not isinstance(error, Error):
+        raise ArgumentError(f"check_error takes an Error, got {error!r}", argument="error")
+    raise_failed(error)

@@ -1,0 +1,122 @@
+"""Runs a recorded program with checks: an error goes from operation to operation, and into the programs within.
+
+`Checks` is what the rules `requires` and `checked` of primitives are handed: it makes the checks that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.source import Replay, replays
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
+from ..._ops.host.check import Categories, Error
+from ..._trace.axes import axis_env
+from ..._trace.trace import typeof
+from ..._transform.jaxprs import restage
+from .operations import DivisionByZeroError, NaNError, OOBError, with_nan, with_outside, with_zero
+
+
+class Checks:
+    """The error so far of a program that runs with checks, which checks are made, and the primitive that runs."""
+
+    __slots__ = ("enabled", "error", "primitive")
+
+    def __init__(self, enabled: Categories, error: Error):
+        self.enabled = enabled
+        self.error = error
+        self.primitive = ""
+
+    # -- for the rule `requires`
+
+    def nonzero(self, y: Any) -> None:
+        """No element of a divisor is zero."""
+        if DivisionByZeroError in self.enabled:
+            self.error = with_zero(self.error, y)
+
+    def inside(self, shape: tuple[int, ...], find: Callable[[], tuple[Any, Sequence[int], Sequence[int]]]) -> None:
+        """`find` gives indices into an array of this shape (vectors along the last axis), the axes that their elements
+        speak of, and how large these may be."""
+        if OOBError in self.enabled:
+            indices, axes, limits = find()
+            self.error = with_outside(self.error, self.primitive, shape, indices, axes, limits)
+
+    # -- for the rule `checked`
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The arrays of the error."""
+        return flatten(self.error)[0]
+
+    def program(self, closed: ClosedJaxpr, avals: Sequence[Any], before: int = 0) -> tuple[ClosedJaxpr, PyTreeDef]:
+        """A program with checks as a program: `before` inputs, `leaves`, the other inputs -> leaves, outputs.
+
+        `avals` are the types of its inputs without those of the leaves. Also returns the structure of the error that
+        comes out.
+        """
+        leaves, tree = flatten(self.error)
+        given = (*avals[:before], *(typeof(x) for x in leaves), *avals[before:])
+        enabled, width = self.enabled, len(leaves)
+
+        def make() -> tuple[ClosedJaxpr, PyTreeDef]:
+            trees: list[PyTreeDef] = []
+
+            def fun(*xs: Any) -> list[Any]:
+                error = tree.unflatten(xs[before : before + width])
+                args = [*xs[:before], *xs[before + width :]]
+                error, outs = run_checked(closed.jaxpr, closed.consts, enabled, error, args)
+                after, out_tree = flatten(error)
+                trees.append(out_tree)
+                return [*after, *outs]
+
+            return restage(fun, given, closed.jaxpr), trees[0]
+
+        return memoized(closed.jaxpr, ("checkify", enabled, tree, given, before, axis_env.get()), make)
+
+    def make_room(self, *trees: PyTreeDef) -> None:
+        """Gives the error a place for all kinds of errors that come out of programs, so that it goes in like that."""
+        for tree in trees:
+            self.error = self.error.with_places(tree.unflatten([None] * tree.num_leaves).kinds)
+
+    def results(self, outs: Sequence[Any], *trees: PyTreeDef) -> list[Any]:
+        """Takes the error out of what a program returned (or one of several), and leaves the results."""
+        width = trees[0].num_leaves
+        first, *others = (tree.unflatten(outs[:width]) for tree in trees)
+        self.error = first.with_reports(*others)
+        return list(outs[width:])
+
+    def happened(self, error: Error) -> None:
+        """Another error happened, as far as its kinds are asked for."""
+        self.error = self.error.joined(error, self.enabled)
+
+    # -- for any operation
+
+    def run(self, eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
+        """The results of an operation, with its checks."""
+        primitive, params = eqn.primitive, eqn.params
+        self.primitive = primitive.name
+        if primitive.checked is not None:
+            return primitive.checked(self, *values, **params)
+        if primitive.requires is not None:
+            primitive.requires(self, *values, **params)
+        out = primitive.bind(*values, **params)
+        outs = out if primitive.multiple_results else [out]
+        if primitive.nan_checked and NaNError in self.enabled:
+            self.error = with_nan(self.error, primitive.name, outs)
+        return outs
+
+
+@replays
+def run_checked(
+    jaxpr: Jaxpr, consts: Sequence[Any], enabled: Categories, error: Error, args: Sequence[Any]
+) -> tuple[Error, list[Any]]:
+    """Runs a program with checks; the error comes in and goes out."""
+    env: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    checks = Checks(enabled, error)
+    with Replay() as replay:
+        for eqn in jaxpr.eqns:
+            values = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
+            replay.enter(eqn.source_info)
+            env.update(zip(eqn.outvars, checks.run(eqn, values), strict=True))
+    return checks.error, [v.val if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]

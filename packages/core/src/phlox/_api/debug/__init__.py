@@ -1,0 +1,1 @@
+"""Looking into programs while they run, and calls of Python and of foreign functions from them."""

@@ -1,0 +1,242 @@
+"""`debug.breakpoint`: stopping in a compiled program, with the user's variables as they are there.
+
+While the program is traced, the local variables of the user's functions are noted; those that hold arrays become
+arguments of a callback, and when the program comes by, a small prompt opens on them.
+"""
+
+from __future__ import annotations
+
+import cmd
+import linecache
+import pprint
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple
+
+from ..._base.errors import OptionError
+from ..._base.pytree import flatten, tree_map
+from ..._base.source import is_internal
+from ..._ops.elementwise.arithmetic import stop_gradient
+from ..._ops.host import callbacks as ops
+from ..._trace.trace import typeof
+from ..jit.programs import ShapeDtypeStruct
+from .callbacks import pure_callback, split_leaves
+
+_one_at_a_time = threading.Lock()
+
+
+class Frame(NamedTuple):
+    """One function on the user's stack: where it stood, and its variables."""
+
+    file: str
+    line: int
+    function: str
+    variables: dict[str, Any]
+    globals: dict[str, Any]
+
+
+class Debugger(cmd.Cmd):
+    """The prompt. A line that is no command is evaluated, as Python, with the variables of the frame."""
+
+    prompt = "(phlox) "
+
+    def __init__(self, frames: list[Frame], stdin: Any = None, stdout: Any = None):
+        super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
+        self.use_rawinput = stdin is None
+        self.frames = frames
+        self.at = 0
+
+    def say(self, text: str) -> None:
+        self.stdout.write(text + "\n")
+
+    def where(self, i: int) -> str:
+        frame = self.frames[i]
+        mark = ">" if i == self.at else " "
+        source = linecache.getline(frame.file, frame.line).strip()
+        return f"{mark} {frame.file}({frame.line}) {frame.function}\n-> {source}"
+
+    def value(self, expression: str) -> tuple[bool, Any]:
+        frame = self.frames[self.at]
+        try:
+            return True, eval(expression, frame.globals, frame.variables)
+        except Exception as error:
+            self.say(f"{type(error).__name__}: {error}")
+            return False, None
+
+    def preloop(self) -> None:
+        self.say(self.where(self.at))
+
+    def emptyline(self) -> bool:
+        return False
+
+    def default(self, line: str) -> bool | None:  # type: ignore[override]
+        if line == "EOF":
+            return True
+        self.do_p(line)
+        return None
+
+    def do_p(self, expression: str) -> None:
+        """p EXPRESSION: prints its value."""
+        ok, value = self.value(expression)
+        if ok:
+            self.say(repr(value))
+
+    def do_pp(self, expression: str) -> None:
+        """pp EXPRESSION: prints its value on several lines."""
+        ok, value = self.value(expression)
+        if ok:
+            self.say(pprint.pformat(value))
+
+    def do_where(self, _: str) -> None:
+        """where (w, bt): the functions on the stack."""
+        for i in reversed(range(len(self.frames))):
+            self.say(self.where(i))
+
+    def do_list(self, _: str) -> None:
+        """list (l): the source around the current line."""
+        frame = self.frames[self.at]
+        for line in range(max(1, frame.line - 5), frame.line + 6):
+            text = linecache.getline(frame.file, line)
+            if text:
+                self.say(f"{line:4} {'->' if line == frame.line else '  '} {text.rstrip()}")
+
+    def do_locals(self, _: str) -> None:
+        """locals: the variables of this function."""
+        for name, value in self.frames[self.at].variables.items():
+            self.say(f"{name} = {value!r}")
+
+    def _move(self, step: int, end: str) -> None:
+        if 0 <= self.at + step < len(self.frames):
+            self.at += step
+            self.say(self.where(self.at))
+        else:
+            self.say(f"this is the {end} function")
+
+    def do_up(self, _: str) -> None:
+        """up (u): to the function that called this one."""
+        self._move(1, "outermost")
+
+    def do_down(self, _: str) -> None:
+        """down (d): back to the function that was called."""
+        self._move(-1, "innermost")
+
+    def do_continue(self, _: str) -> bool:
+        """continue (c): lets the program go on."""
+        return True
+
+    def do_quit(self, _: str) -> bool:
+        """quit (q): ends the program with an error."""
+        raise RuntimeError("the user quit at a breakpoint")
+
+    do_w = do_bt = do_where
+    do_l, do_u, do_d, do_c, do_q = do_list, do_up, do_down, do_continue, do_quit
+
+
+def _frames(filter_frames: bool, num_frames: int | None) -> list[Frame]:
+    found: list[Frame] = []
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and (num_frames is None or len(found) < num_frames):
+        code = frame.f_code
+        if not (filter_frames and is_internal(code.co_filename)):
+            variables = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+            found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
+        frame = frame.f_back
+    return found
+
+
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Stops the program when it comes here and opens a prompt in the terminal, with the user's variables.
+
+    At the prompt: an expression is evaluated and shown; ``up`` and ``down`` walk the stack, ``list`` shows the source,
+    ``continue`` goes on, ``quit`` ends the program, ``help`` says the rest.
+
+    Args:
+      backend: ``None`` or ``'cli'``, the prompt in the terminal.
+      filter_frames: leave out functions of phlox itself.
+      num_frames: how many functions of the stack to keep.
+      ordered: whether breakpoints and prints that are ordered happen in the order of the program.
+      token: a tree of arrays that is returned as it is; the program stops where they are computed, and only if what
+        is returned is used.
+      kwargs: `stdin` and `stdout`, files to talk to instead of the terminal.
+
+    >>> import io
+    >>> answers = io.StringIO()
+    >>> def f(x):
+    ...     y = 2 * x
+    ...     phlox.debug.breakpoint(stdin=io.StringIO("y\\ncontinue\\n"), stdout=answers)
+    ...     return y
+    >>> phlox.jit(f)(3)
+    Array(6, dtype=int32, weak_type=True)
+    >>> "Array(6, dtype=int32" in answers.getvalue()
+    True
+    """
+    if backend not in (None, "cli"):
+        raise OptionError(f"debug.breakpoint: no debugger {backend!r}", instead="None or 'cli'")
+    if token is not None and ordered:
+        raise OptionError("debug.breakpoint: ordered and token exclude one another", instead="one of them")
+    frames = _frames(filter_frames, num_frames)
+    leaves, rebuild = _variables([frame.variables for frame in frames])
+
+    def stop(*values: Any) -> None:
+        seen = [frame._replace(variables=v) for frame, v in zip(frames, rebuild(values), strict=True)]
+        with _one_at_a_time:
+            Debugger(seen, **kwargs).cmdloop()
+
+    if token is None:
+        _, in_tree = flatten((tuple(leaves), {}))
+        ops.debug_callback.bind(*leaves, callback=ops.Callback(stop, in_tree), ordered=ordered, partitioned=False)
+        return None
+
+    def stop_and_return(token: Any, *values: Any) -> Any:
+        stop(*values)
+        return token
+
+    types = tree_map(lambda x: ShapeDtypeStruct(typeof(x).shape, typeof(x).dtype), token)
+    token, leaves = tree_map(stop_gradient, (token, leaves))
+    return pure_callback(stop_and_return, types, token, *leaves)
+
+
+def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any], list[dict[str, Any]]]]:
+    """The arrays among the variables, and how to make the variables again with other values for these."""
+    arrays: list[Any] = []
+    plans: list[dict[str, Any]] = []
+    for scope in scopes:
+        plan: dict[str, Any] = {}
+        for name, value in scope.items():
+            try:
+                leaves, tree = flatten(value)
+                dynamic, fixed = split_leaves(leaves)
+            except Exception:  # keys that cannot be sorted, a class that fails when it is flattened or looked at
+                plan[name] = (None, value)
+                continue
+            plan[name] = (tree, (len(arrays), len(dynamic), fixed)) if dynamic else (None, value)
+            arrays += dynamic
+        plans.append(plan)
+
+    def rebuild(values: Any) -> list[dict[str, Any]]:
+        made = []
+        for plan in plans:
+            scope = {}
+            for name, (tree, what) in plan.items():
+                if tree is None:
+                    scope[name] = what
+                    continue
+                start, count, fixed = what
+                leaves = list(values[start : start + count])
+                for position, x in fixed:
+                    leaves.insert(position, x)
+                scope[name] = tree.unflatten(leaves)
+            made.append(scope)
+        return made
+
+    return arrays, rebuild

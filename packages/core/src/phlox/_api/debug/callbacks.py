@@ -1,0 +1,150 @@
+"""Python functions inside of programs: pure_callback and io_callback."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.errors import ArgumentError, DtypeError, OptionError, UnsupportedError
+from ..._base.pytree import PyTreeDef, flatten, tree_structure
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._ops.host import callbacks as ops
+from ..jit import arguments
+
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
+
+
+def result_types(function: str, tree: Any) -> tuple[tuple[ShapedArray, ...], PyTreeDef]:
+    """The types that a user promised as a tree of things with shape and dtype, and its structure."""
+    leaves, treedef = flatten(tree)
+    avals = []
+    for x in leaves:
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise ArgumentError(
+                f"{function}: result_shape_dtypes has a leaf {x!r} without shape and dtype",
+                instead="phlox.ShapeDtypeStruct(shape, dtype) for each result",
+                argument="result_shape_dtypes",
+                value=x,
+            )
+        dtype = dtypes.as_dtype(x.dtype)
+        if dtypes.canonical(dtype) != dtype:
+            raise DtypeError(
+                f"{function}: result_shape_dtypes asks for {dtype.name} while 64-bit types are disabled",
+                instead=f"{dtypes.canonical(dtype).name}, or phlox.config.update('enable_x64', True)",
+                dtype=dtype,
+            )
+        avals.append(shaped(tuple(x.shape), dtype))
+    return tuple(avals), treedef
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function from inside of a program, for what it returns.
+
+    Args:
+      callback: function of arrays, which returns arrays or NumPy arrays. It should do nothing else: the program may
+        call it more than once, or not at all when its result is not needed.
+      result_shape_dtypes: tree of things with `shape` and `dtype` (`phlox.ShapeDtypeStruct`): what it returns.
+      args, kwargs: its arguments, trees of arrays.
+      vmap_method: what vmap does. ``'sequential'``: one call for each example. ``'sequential_unrolled'``: so too, in
+        a row. ``'expand_dims'``: one call with the batch as first axis, of size one where an argument has none.
+        ``'broadcast_all'``: so too, with all arguments repeated. None: vmap raises `MissingRuleError`.
+
+    Raises `CallbackError` when it returns other types than promised; what it raises itself is the cause of a
+    `JaxRuntimeError`. Derivatives need custom_jvp or custom_vjp around it.
+
+    >>> import numpy as np
+    >>> phlox.jit(lambda x: pure_callback(lambda a: np.sort(a), phlox.ShapeDtypeStruct((3,), "int32"), x))(
+    ...     jnp.array([3, 1, 2])
+    ... )
+    Array([1, 2, 3], dtype=int32)
+    """
+    _check(callback, "pure_callback", sharding)
+    if vmap_method not in VMAP_METHODS:
+        raise OptionError(
+            f"pure_callback: vmap_method is {vmap_method!r}", instead=f"one of {', '.join(map(repr, VMAP_METHODS))}"
+        )
+    avals, out_tree = result_types("pure_callback", result_shape_dtypes)
+    leaves, in_tree = _operands("pure_callback", callback, args, kwargs)
+    outs = ops.pure_callback.bind(
+        *leaves, callback=ops.Callback(callback, in_tree), result_avals=avals, vmap_method=vmap_method
+    )
+    return out_tree.unflatten(outs)
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function that acts on the outside world, exactly as often as the program says.
+
+    Args:
+      callback, result_shape_dtypes, args, kwargs: as for `phlox.pure_callback`; for a function without results
+        `result_shape_dtypes` is None.
+      ordered: whether calls happen in the order of the program. Such a call cannot be mapped by vmap, nor run on
+        several devices.
+
+    >>> from phlox.experimental import io_callback
+    >>> seen = []
+    >>> phlox.jit(lambda x: io_callback(lambda a: seen.append(int(a)), None, x, ordered=True))(5)
+    >>> phlox.effects_barrier()
+    >>> seen
+    [5]
+    """
+    _check(callback, "io_callback", sharding)
+    avals, out_tree = result_types("io_callback", result_shape_dtypes)
+    leaves, in_tree = _operands("io_callback", callback, args, kwargs)
+    called = ops.Callback(callback, in_tree)
+    if out_tree == _NOTHING:  # such a function may return what it likes, as None does not tell
+        called = dataclasses.replace(called, fun=_silent(callback))
+    outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, ordered=ordered)
+    return out_tree.unflatten(outs)
+
+
+_NOTHING = tree_structure(None)
+
+
+def _silent(callback: Callable[..., Any]) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> None:
+        callback(*args, **kwargs)
+
+    return called
+
+
+def _check(callback: Any, function: str, sharding: Any) -> None:
+    if not callable(callback):
+        raise ArgumentError(f"{function} takes a function first, got {callback!r}", argument="callback", value=callback)
+    if sharding is not None:
+        raise UnsupportedError(
+            f"{function}(sharding=...): the first device calls, or each one inside of shard_map and pmap",
+            instead="no sharding",
+        )
+
+
+def _operands(function: str, fun: Any, args: Any, kwargs: Any) -> tuple[list[Any], PyTreeDef]:
+    leaves, in_tree = flatten((args, kwargs))
+    arguments.check_arrays(function, fun, args, kwargs, leaves)
+    return leaves, in_tree
+
+
+def split_leaves(leaves: Sequence[Any]) -> tuple[list[Any], tuple[tuple[int, Any], ...]]:
+    """The leaves that are arrays or numbers, and the others with their positions."""
+    arrays, fixed = [], []
+    for i, x in enumerate(leaves):
+        if typeof_value(x) is None:
+            fixed.append((i, x))
+        else:
+            arrays.append(x)
+    return arrays, tuple(fixed)

@@ -1,0 +1,49 @@
+"""What a report of a bug should say of the machine and the versions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+import numpy as np
+
+from ..._xla import devices
+
+
+def _version(package: str) -> str:
+    from importlib import metadata  # slow to import, like those below
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Prints versions, devices, platform and the environment variables that matter, or returns that as a text.
+
+    >>> "numpy:" in print_environment_info(return_string=True)
+    True
+    """
+    import platform
+    import subprocess
+
+    there = devices.devices()
+    lines = [
+        f"phlox:  {_version('phlox')}",
+        f"jaxlib: {_version('jaxlib')}",
+        f"numpy:  {np.__version__}",
+        f"python: {' '.join(sys.version.split())}",
+        f"device info: {there[0].device_kind}-{len(there)}, {devices.local_device_count()} local devices",
+        f"process_count: {devices.process_count()}",
+        f"platform: {platform.uname()}",
+    ]
+    lines += [f"{name}={value}" for name, value in os.environ.items() if name.startswith(("PHLOX_", "JAX_", "XLA_"))]
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        lines += ["", "$ nvidia-smi", subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=True).stdout]
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    print(text)
+    return None

@@ -1,0 +1,50 @@
+"""Names for parts of a program: `named_scope` and `named_call`. They change what is shown, never what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ..._base.errors import ArgumentError
+from ..._base.source import within
+from ..._base.wrapping import wraps
+from ..jit import arguments
+
+
+def named_scope(name: str) -> AbstractContextManager[None]:
+    """Gives what is traced inside of a ``with`` block (or of a function that it decorates) a name.
+
+    Scopes nest. They appear where programs are shown to people, with the transformations that the operations went
+    through: in profiles, ``jit(f).lower(x).as_text(debug_info=True)``, ``jit(f).lower(x).compile().as_text()`` and
+    ``make_jaxpr(f)(x).pretty_print(name_stack=True)``. Programs that differ only in names are one program: the cache on
+    disk gives the one that was compiled first, with its names.
+
+    Raises `ArgumentError` when `name` is no string.
+
+    >>> def layer(x):
+    ...     with named_scope("layer"):
+    ...         return x * 2.0
+    >>> print(phlox.make_jaxpr(layer)(1.0).pretty_print(name_stack=True))
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] # [layer] in (b,) }
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"named_scope takes a name, got {name!r}", instead="a string", argument="name", value=name)
+    return within(name)
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """`fun` with its operations in a `named_scope`, by default of the function's own name.
+
+    >>> named_call(lambda x: x + 1, name="step")(1)
+    2
+    """
+    arguments.check_callable("named_call", fun)
+    label = arguments.fun_name(fun) if name is None else name
+
+    @wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(label):
+            return fun(*args, **kwargs)
+
+    return named

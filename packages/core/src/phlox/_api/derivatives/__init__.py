@@ -1,0 +1,1 @@
+"""Derivatives of functions of pytrees: grad, jvp, vjp, custom rules, and `checkpoint`."""

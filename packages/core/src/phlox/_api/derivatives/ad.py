@@ -1,0 +1,52 @@
+"""``phlox.ad``: what is to become of the gradient of each argument, said to ``pullback.with_refs`` of `phlox.vjp`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._base.errors import RefError
+from ..._base.pytree import register_static
+from ..._ir.primitive import current_trace
+from ..._ops.elementwise.arithmetic import add_any
+from ..._trace.refs import Ref
+from ..._trace.trace import typeof
+
+
+@dataclass(frozen=True, slots=True)
+class GradValue:
+    """Return the gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class DontWant:
+    """Leave the gradient out."""
+
+
+@register_static
+@dataclass(frozen=True, slots=True)
+class GradRef:
+    """Stands in the result for a gradient that was added to a reference."""
+
+
+@register_static
+@dataclass(frozen=True, slots=True)
+class DidntWant:
+    """Stands in the result for a gradient that nobody asked for."""
+
+
+def deliver(gradients: Sequence[Any], wishes: Sequence[Any]) -> list[Any]:
+    """The gradients as wished: those with a reference are added to it."""
+    trace = current_trace.get()
+    out: list[Any] = []
+    for gradient, wish in zip(gradients, wishes, strict=True):
+        if isinstance(wish, Ref):
+            aval, inner = typeof(gradient), wish.aval.inner_aval
+            if (aval.shape, aval.dtype) != (inner.shape, inner.dtype):
+                raise RefError(f"with_refs: a gradient of type {aval.short} for a reference of type {wish.aval}")
+            wish.write(trace, add_any(wish.read(trace), gradient))
+            out.append(GradRef())
+        else:
+            out.append(DidntWant() if isinstance(wish, DontWant) else gradient)
+    return out

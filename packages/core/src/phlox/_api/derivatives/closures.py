@@ -1,0 +1,199 @@
+"""Functions taken apart: what they close over, their transpose, and derivatives written where the value is computed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import DerivativeError, PhloxError
+from ..._base.partial import Partial
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.wrapping import wraps
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._ops.control.linear_call import linear_call as linear_call_p
+from ..._ops.structure.shape import own
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import Tracer, typeof
+from ..._transform.transpose import Linear, backward_pass
+from ..._transform.words import instantiate
+from ..jit.bodies import Staged, operands_of
+from ..jit.programs import as_struct
+from ..jit.user_functions import user_call
+from .custom import custom_vjp
+from .differentiate import refuse_reduce_axes
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """`fun` with the traced floats that it closes over as further arguments, and those.
+
+    For rules of `custom_vjp` that take functions: what such a function closes over must come in as an argument to have
+    a derivative. ``converted(*args, *values)`` computes what ``fun(*args)`` does.
+
+    >>> converted, values = closure_convert(lambda x: 2 * x, 1.0)
+    >>> converted(3.0, *values)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    leaves, tree = operands_of("closure_convert", fun, example_args)
+    program = Staged("closure_convert", "fun", fun, tree, [typeof(x) for x in leaves])
+    moving = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in program.consts]
+    hoisted = [c for c, moves in zip(program.consts, moving, strict=True) if moves]
+    fixed = [c for c, moves in zip(program.consts, moving, strict=True) if not moves]
+
+    def converted(*args: Any) -> Any:
+        count = len(args) - len(hoisted)
+        flat, given = flatten(tuple(args[:count]))
+        pytree.check_same(
+            tree,
+            given,
+            "The inputs to the closure produced by closure_convert must have the structure of the example arguments",
+        )
+        first, second = iter(args[count:]), iter(fixed)
+        consts = [next(first) if moves else next(second) for moves in moving]
+        return program.out_tree.unflatten(eval_jaxpr(program.closed.jaxpr, [], *consts, *flat))
+
+    return converted, hoisted
+
+
+class _Rule:
+    """A reverse rule as a program; as the fixed part of a `Partial`, it travels among residuals."""
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any):
+        self.closed = closed
+        self.out_tree = out_tree
+
+    def __call__(self, *consts_and_cotangents: Any) -> Any:
+        return self.out_tree.unflatten(eval_jaxpr(self.closed.jaxpr, [], *consts_and_cotangents))
+
+
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for functions that return (value, rule): the rule maps a cotangent of the value to those of arguments.
+
+    For one argument the rule returns its cotangent, for several a tuple. See `custom_vjp` for two separate rules.
+
+    >>> f = custom_gradient(lambda x: (x**2, lambda ct: 3 * ct))
+    >>> phlox.grad(f)(1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    @custom_vjp
+    def wrapped(*args: Any) -> Any:
+        return fun(*args)[0]
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        out, rule = fun(*args)
+        leaves, tree = operands_of("custom_gradient", fun, (out,))
+        program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
+        return out, Partial(_Rule(program.closed, program.out_tree), *program.consts)
+
+    def backward(rule: Any, cotangent: Any) -> Any:
+        found = rule(*pytree.tree_leaves(cotangent))
+        return found if isinstance(found, tuple) else (found,)
+
+    wrapped.defvjp(forward, backward)
+    return wraps(fun)(wrapped)
+
+
+def linear_call(
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
+) -> Any:
+    """``fun(residual_args, linear_args)``, whose transpose you write yourself.
+
+    Args:
+      fun: linear in its second argument.
+      fun_transpose: ``fun_transpose(residual_args, cotangent)`` returns a cotangent of `linear_args`.
+      residual_args: values that both read and neither is linear in; nothing is differentiated with respect to them.
+      linear_args: the argument that `fun` is linear in.
+
+    >>> third = lambda x: linear_call(lambda r, x: x / r, lambda r, ct: 100 * ct, 3.0, x)
+    >>> third(6.0), phlox.grad(third)(6.0)
+    (Array(2., dtype=float32, weak_type=True), Array(100., dtype=float32, weak_type=True))
+    """
+    leaves, tree = operands_of("linear_call", fun, (residual_args, linear_args))
+    res, linear_tree = pytree.tree_leaves(residual_args), pytree.tree_structure(linear_args)
+    program = Staged("linear_call", "fun", fun, tree, [typeof(x) for x in leaves])
+    wanted = [typeof(x) for x in leaves[len(res) :]]
+
+    @functools.cache
+    def transposed() -> tuple[ClosedJaxpr, list[Any]]:
+        in_tree = pytree.treedef_tuple((pytree.tree_structure(residual_args), program.out_tree))
+        avals = [*(typeof(x) for x in leaves[: len(res)]), *program.out_avals]
+        back = Staged("linear_call", "fun_transpose", fun_transpose, in_tree, avals)
+        what = f"linear_call: {back.name} returns something unlike the argument that {program.name} is linear in"
+        pytree.check_same(linear_tree, back.out_tree, what)
+        for have, want in zip(back.out_avals, wanted, strict=True):
+            if have.shape != want.shape or have.dtype != want.dtype:
+                raise DerivativeError(f"{what}: {have.short} for {want.short}", instead=f"a value of type {want.short}")
+        return back.closed, back.consts
+
+    outs = linear_call_p.bind(
+        *program.consts,
+        *leaves,
+        callee=program.closed,
+        transposed=transposed,
+        num_consts=len(program.consts),
+        num_res=len(res),
+    )
+    return program.out_tree.unflatten([own(x) for x in outs])
+
+
+@user_call
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+    """The transpose of a linear function: of ``x -> A x``, the function ``ct -> (Aᵀ ct,)``.
+
+    Args:
+      fun: a function that is linear in its arguments.
+      primals: examples of arguments; their types alone matter, so `ShapeDtypeStruct` will do.
+
+    Raises `DerivativeError` when `fun` uses an operation that is not linear.
+
+    >>> linear_transpose(lambda x: 2 * x, 1.0)(3.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    refuse_reduce_axes("linear_transpose", reduce_axes)
+    leaves, tree = operands_of("linear_transpose", fun, tuple(pytree.tree_map(as_struct, primals)))
+    avals = [typeof(x) for x in leaves]
+    program = Staged("linear_transpose", "fun", fun, tree, avals)
+    kinds = [dtypes.kind(a.dtype) for a in [*avals, *program.closed.out_avals]]
+    if not (all(k in "fc" for k in kinds) or all(k in "iu" for k in kinds)):
+        types = ", ".join(a.short for a in avals), ", ".join(a.short for a in program.closed.out_avals)
+        raise DerivativeError(
+            "linear_transpose only supports functions of floats and complex numbers to the same, and of integers to "
+            f"integers, but {program.name} maps ({types[0]}) to ({types[1]})",
+            instead="x.astype(float) for integers that are to be multiplied by floats",
+        )
+
+    @user_call
+    def transposed(consts: Any, cotangent: Any) -> Any:
+        return _transposed(program, tree, avals, consts, cotangent)
+
+    # The constants of the program are leaves of a tree, so that what is returned passes through `jit`.
+    return Partial(transposed, program.consts)
+
+
+def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], consts: Any, cotangent: Any) -> Any:
+    given, ct_tree = flatten(cotangent)
+    pytree.check_same(
+        program.out_tree, ct_tree, f"linear_transpose: the cotangent tree does not match the output of {program.name}"
+    )
+    for i, (ct, aval) in enumerate(zip(given, program.closed.out_avals, strict=True)):
+        have = typeof(ct)
+        if have.shape != aval.shape or have.dtype != aval.dtype:
+            raise DerivativeError(
+                f"linear_transpose: a cotangent type does not match the output of {program.name}: leaf {i} has type "
+                f"{have.short}, and the output {aval.short}",
+                instead=f"a cotangent of type {aval.short}",
+            )
+    linear = [Linear(a) for a in avals]
+    try:
+        found = backward_pass(program.closed.jaxpr, [], [*consts, *linear], given)
+    except (TypeError, AttributeError) as error:  # a rule met a placeholder where it needs a value
+        if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
+            raise
+        raise DerivativeError(
+            f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
+        ) from error
+    return tree.unflatten([own(instantiate(ct)) for ct in found[len(consts) :]])

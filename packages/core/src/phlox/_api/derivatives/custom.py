@@ -1,0 +1,430 @@
+"""Functions with derivatives of their own: custom_jvp and custom_vjp."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._base import pytree
+from ..._base.errors import DerivativeError, TreeError, UnexpectedTracerError, UnsupportedError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.wrapping import P, R
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
+from ..._ir.primitive import Primitive, current_trace
+from ..._ops.control.custom import Rule, closes_over, custom_jvp_call, custom_vjp_call, custom_vjp_forward
+from ..._ops.control.remat_opt import remat_opt
+from ..._ops.elementwise.arithmetic import stop_gradient
+from ..._trace.folding import runs_at_once
+from ..._trace.staging import stage
+from ..._trace.trace import Tracer, typeof
+from ..._transform.batch import BatchTrace, in_batch_of
+from ..._transform.jvp import JVPTrace, by_rule
+from ..._transform.linearize import LinearizeTrace, TangentTrace
+from ..._transform.words import Zero, instantiate
+from ..jit import arguments
+from .decorated import Decorated, no_rule, positional
+from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
+from .symbolic import CustomVJPPrimal, shown
+
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec, Self, TypeVar, overload
+
+    Q = ParamSpec("Q")
+    S = TypeVar("S")
+
+#: traces that do at once what does not touch their values
+_PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
+
+
+def _concerned(leaves: Sequence[Any]) -> Any:
+    """The innermost trace that does more than hand an operation on these values to the trace around it."""
+    trace = current_trace.get()
+    while type(trace) in _PASSING and not any(isinstance(x, Tracer) and x.owner is trace for x in leaves):
+        trace = trace.parent
+    return trace
+
+
+class _Custom(Decorated[P, R]):
+    """What both kinds share: the function, and which of its arguments are not differentiated."""
+
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+        super().__init__(fun)
+        names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
+        numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
+        self.nondiff_argnums = tuple(sorted(arguments.complete(fun, numbers, names, "nondiff")[0]))
+
+    def _chosen(self, args: Sequence[Any]) -> set[int]:
+        """Positions of the arguments that are not differentiated."""
+        return {n % len(args) for n in self.nondiff_argnums} if args else set()
+
+    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """(arguments that are not differentiated, the others)."""
+        chosen = self._chosen(args)
+        fixed = [args[n % len(args)] for n in self.nondiff_argnums]
+        return fixed, [x for i, x in enumerate(args) if i not in chosen]
+
+    def _filled(self, args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """`args` with the differentiated ones replaced by `given`."""
+        chosen, values = self._chosen(args), iter(given)
+        return [x if i in chosen else next(values) for i, x in enumerate(args)]
+
+    def _stage(
+        self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any]
+    ) -> tuple[ClosedJaxpr, list[Any], PyTreeDef]:
+        trees: list[PyTreeDef] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            out = self.fun(*self._filled(args, in_tree.unflatten(xs)))
+            outs, tree = flatten(out)
+            arguments.check_outputs(self.fun, out, outs)
+            trees.append(tree)
+            return outs
+
+        jaxpr, consts = stage(flat, [typeof(x) for x in leaves], name=arguments.fun_name(self.fun))
+        return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
+
+    def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result where nothing is traced."""
+        args = positional(self.fun, args, kwargs, self.kind)
+        _, given = self._split(args)
+        return arguments.owned(self.fun(*self._filled(args, arguments.owned(given))))
+
+    #: "custom_jvp" or "custom_vjp"
+    kind: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        outer = current_trace.get()
+        if runs_at_once(outer, args, kwargs):
+            return self._at_once(args, kwargs)
+        args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
+        leaves, in_tree = flatten(tuple(self._split(args)[1]))
+        trace = _concerned(leaves)
+        if trace is not outer or isinstance(trace, JVPTrace):
+            token = current_trace.set(trace)
+            try:
+                if not isinstance(trace, JVPTrace):
+                    return self(*args)  # type: ignore[call-arg]
+                if self._skips_the_function():
+                    return self._differentiated(args, leaves, in_tree)
+            except UnexpectedTracerError as error:
+                if getattr(error, "live", False):  # it belongs to a trace that is no longer current
+                    raise closes_over(self.kind, arguments.fun_name(self.fun)) from error
+                raise
+            finally:
+                current_trace.reset(token)
+        closed, consts, out_tree = self._stage(args, in_tree, leaves)
+        outs = self._bind(args, leaves, in_tree, closed, consts, Result(out_tree, closed.out_avals))
+        return out_tree.unflatten(outs)
+
+    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, of which those that are not differentiated carry no derivative."""
+        raise NotImplementedError
+
+    def _skips_the_function(self) -> bool:
+        """Whether a derivative is the business of the rules alone."""
+        return True
+
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+        """The result under a trace that differentiates: what the rules say, without a trace of the function."""
+        raise NotImplementedError
+
+    def _bind(
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
+    ) -> list[Any]:
+        """The flat result of the call as one operation, of the function's trace."""
+        raise NotImplementedError
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self: _Custom[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts: int, **rules: Rule) -> list[Any]:
+    """The call of a function with rules. Rules may close over what vmap maps, also where no argument is mapped."""
+    trace = current_trace.get()
+    if type(trace) is not BatchTrace:
+        return primitive.bind(*args, call_jaxpr=closed, num_consts=num_consts, **rules)
+    at_home = {name: rule._replace(call=in_batch_of(trace, rule.call)) for name, rule in rules.items()}
+    params = {"call_jaxpr": closed, "num_consts": num_consts, **at_home}
+    return trace.by_rule(primitive, [trace.split(x) for x in args], params)
+
+
+class custom_jvp(_Custom[P, R]):
+    """A function whose forward derivative you write yourself.
+
+    Args:
+      fun: the function.
+      nondiff_argnums: positional arguments that are not differentiated; the rule receives them first.
+      nondiff_argnames: the same by name.
+
+    The rule, given by `defjvp`, takes (primals, tangents) and returns (out, tangent of out), and must be linear in the
+    tangents. Reverse mode follows from it.
+
+    >>> import phlox, phlox.numpy as jnp
+    >>> @phlox.custom_jvp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), 10 * t
+    >>> phlox.grad(f)(0.0)
+    Array(10., dtype=float32, weak_type=True)
+    """
+
+    kind = "custom_jvp"
+    jvp: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Sets the derivative rule; returns it, so this is a decorator.
+
+        With `symbolic_zeros` the rule is given a `SymbolicZero` for each tangent that is known to be zero, and may
+        return some.
+        """
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Sets one rule for each argument: ``rule(tangent, out, *primals)``, or None where the derivative is zero."""
+        if self.nondiff_argnums:
+            raise DerivativeError("defjvps: rules for single arguments, but some of them are not differentiated")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            out = self(*primals)  # type: ignore[call-arg]
+            parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            if not parts:
+                return out, pytree.tree_map(lambda x: instantiate(Zero(typeof(x).tangent())), out)
+            return out, functools.reduce(lambda a, b: pytree.tree_map(lambda x, y: x + y, a, b), parts)
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.jvp is None:
+            raise no_rule(self.fun, self.kind, "JVP", "defjvp(rule)")
+        return super().__call__(*args, **kwargs)
+
+    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        chosen = self._chosen(args)
+        return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
+
+    def _rule(self, args: Sequence[Any], in_tree: PyTreeDef, result: Result) -> Rule:
+        assert self.jvp is not None
+        rule = self._flat_rule(self._split(args)[0], in_tree, result)
+        return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
+
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+        result = Result()
+        rule = self._rule(args, in_tree, result)
+        outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
+        assert result.tree is not None
+        return result.tree.unflatten(outs)
+
+    def _bind(
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
+    ) -> list[Any]:
+        rule = self._rule(args, in_tree, result)
+        return _bind(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
+
+    def _flat_rule(self, fixed: list[Any], in_tree: PyTreeDef, known: Result) -> Callable[..., Any]:
+        jvp = self.jvp
+        assert jvp is not None
+        names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            result = jvp(*fixed, in_tree.unflatten(map(shown, primals)), in_tree.unflatten(map(shown, tangents)))
+            primal_out, tangent_out = pair_of(result, names)
+            outs, tree = flatten(primal_out)
+            out_tangents, tangent_tree = flatten(tangent_out)
+            pytree.check_same(
+                tree,
+                tangent_tree,
+                f"{names} must produce primal and tangent outputs with equal container (pytree) structures, but got "
+                f"{tree} and {tangent_tree} respectively.",
+            )
+            arguments.check_outputs(jvp, result, [*outs, *out_tangents])
+            known.check(outs, tree, names)
+            return outs, checked_tangents(out_tangents, outs, tree, names)
+
+        return rule
+
+
+def _without_derivative(tree: Any) -> Any:
+    """The same values, of which nothing is differentiated."""
+    return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
+
+
+class custom_vjp(_Custom[P, R]):
+    """A function whose reverse derivative you write yourself.
+
+    Args:
+      fun: the function.
+      nondiff_argnums: positional arguments that are not differentiated; `bwd` receives them first, `fwd` in place.
+      nondiff_argnames: the same by name.
+
+    `defvjp(fwd, bwd)` sets the rules: ``fwd(*args) -> (out, residuals)`` keeps what the way back needs,
+    ``bwd(residuals, cotangent) -> cotangents`` returns a tuple with one for each differentiated argument (None: zero).
+
+    >>> import phlox, phlox.numpy as jnp
+    >>> @phlox.custom_vjp
+    ... def clipped(x):
+    ...     return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (jnp.clip(ct, -1, 1),))
+    >>> phlox.grad(lambda x: 5 * clipped(x))(2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    kind = "custom_vjp"
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
+    optimize_remat: bool = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Sets the forward and the backward rule.
+
+        Args:
+          fwd, bwd: the rules.
+          symbolic_zeros: `fwd` gets a `CustomVJPPrimal` for each array among the arguments, which says whether anything
+            is differentiated with respect to it, and `bwd` a `SymbolicZero` for each cotangent known to be zero.
+          optimize_remat: under `checkpoint`, run the function and not `fwd` where only the result is needed; for rules
+            that run as one piece, such as a call of foreign code.
+        """
+        if symbolic_zeros and optimize_remat:
+            raise UnsupportedError("defvjp: optimize_remat and symbolic_zeros do not go together")
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.fwd is None or self.bwd is None:
+            raise no_rule(self.fun, self.kind, "VJP", "defvjp(fwd, bwd)")
+        return super().__call__(*args, **kwargs)
+
+    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if any(isinstance(x, Tracer) for x in pytree.tree_leaves(self._split(args)[0])):
+            raise UnexpectedTracerError(
+                f"an argument of the custom_vjp function {arguments.fun_name(self.fun)} that nondiff_argnums excludes "
+                "from differentiation is a traced array",
+                instead="an ordinary argument, and None for its cotangent; nondiff_argnums is for functions",
+            )
+        return args
+
+    def _skips_the_function(self) -> bool:
+        return not self.optimize_remat
+
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, result: Result) -> list[Rule]:
+        residual_trees: list[PyTreeDef] = []
+        in_avals = [typeof(x) for x in leaves]
+        fwd = self._flat_fwd(args, in_tree, result, residual_trees)
+        bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
+        names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
+        return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
+
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+        result = Result()
+        fwd, bwd = self._rules(args, leaves, in_tree, result)
+        outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
+        assert result.tree is not None
+        return result.tree.unflatten(outs)
+
+    def _bind(
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
+    ) -> list[Any]:
+        fwd, bwd = self._rules(args, leaves, in_tree, result)
+        if self.optimize_remat:
+            fwd = fwd._replace(call=_optimized(fwd.call, closed, consts))
+        return _bind(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
+
+    def _flat_fwd(
+        self,
+        args: Sequence[Any],
+        in_tree: PyTreeDef,
+        known: Result,
+        residual_trees: list[PyTreeDef],
+    ) -> Callable[..., Any]:
+        fwd, symbolic = self.fwd, self.symbolic_zeros
+        assert fwd is not None
+        names = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
+        chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
+        # The rule lives as long as the program that it is in; the values of one call must not.
+        args = [x if i in chosen else None for i, x in enumerate(args)]
+
+        def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+            given = [shown(x) for x in primals]
+            leaves = list(map(CustomVJPPrimal, given, perturbed)) if symbolic else given
+            result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
+            primal_out, saved = pair_of(result, names)
+            outs, tree = flatten(primal_out)
+            residuals, residual_tree = flatten(saved)
+            arguments.check_outputs(fwd, result, [*outs, *residuals])
+            known.check(outs, tree, names)
+            residual_trees[:] = [residual_tree]
+            return outs, residuals
+
+        return run
+
+    def _flat_bwd(
+        self,
+        fixed: list[Any],
+        in_tree: PyTreeDef,
+        in_avals: Sequence[ShapedArray],
+        known: Result,
+        residual_trees: list[PyTreeDef],
+    ) -> Callable[..., Any]:
+        bwd, name = self.bwd, arguments.fun_name(self.fun)
+        assert bwd is not None
+
+        def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            assert known.tree is not None
+            given = known.tree.unflatten(map(shown, cotangents))
+            result = bwd(*fixed, residual_trees[0].unflatten(map(shown, residuals)), given)
+            example = in_tree.unflatten([0] * in_tree.num_leaves)
+            if not isinstance(result, tuple | list) or len(result) != len(example):
+                raise TreeError(
+                    f"Custom VJP bwd rule of {name} must produce a tuple with a cotangent for each of the "
+                    f"{len(example)} arguments, got {type(result).__name__}",
+                    path=(),
+                    expected=f"a tuple of {len(example)}",
+                    got=type(result).__name__,
+                )
+            return flat_cotangents(name, tuple(result), tuple(example), in_avals)
+
+        return run
+
+
+def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequence[Any]) -> Callable[..., Any]:
+    """The forward rule as one operation, which is `fun` where nothing needs the residuals."""
+
+    def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        def flat(*xs: Any) -> list[Any]:
+            return [x for part in forward(xs, perturbed) for x in part]
+
+        jaxpr, consts = stage(flat, [typeof(x) for x in primals], name=fun.jaxpr.name)
+        results = remat_opt.bind(
+            *fun_consts,
+            *consts,
+            *primals,
+            fwd_jaxpr=ClosedJaxpr(hoist_consts(jaxpr)),
+            fun_jaxpr=fun,
+            num_fun_consts=len(fun_consts),
+            num_consts=len(consts),
+        )
+        count = len(fun.out_avals)
+        return results[:count], results[count:]
+
+    return run

@@ -1,0 +1,78 @@
+"""What `custom_jvp`, `custom_vjp` and `custom_vmap` have in common: a function around which rules are stated."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic
+
+from ..._base.errors import ArgumentError, DerivativeError, UndefinedRuleError
+from ..._base.wrapping import P, R, wraps
+from ..jit import arguments
+
+
+class Decorated(Generic[P, R]):
+    """A function with rules of its own.
+
+    Decorators may stand on one another; a method by which a rule is stated (`defjvp`, `def_vmap` and so on) is also
+    that of the function inside.
+    """
+
+    fun: Callable[..., Any]
+
+    def __init__(self, fun: Callable[P, R]):
+        wraps(fun)(self)
+        self.fun = fun
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("def") and isinstance(fun := vars(self).get("fun"), Decorated):
+            return getattr(fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def no_rule(fun: Callable[..., Any], decorator: str, rule: str, how: str) -> UndefinedRuleError:
+    """The error for a function that is called before it has its rule, called `rule`, which `how` would state."""
+    name = arguments.fun_name(fun)
+    return UndefinedRuleError(
+        f"No {rule} defined for {decorator} function {name} using {how.partition('(')[0]}.",
+        instead=f"{name}.{how}, before {name} is called",
+        function=fun,
+        rule=rule,
+    )
+
+
+def positional(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], decorator: str
+) -> tuple[Any, ...]:
+    """All arguments by position, defaults filled in: rules take no names."""
+    signature = None if isinstance(fun, functools.partial) else arguments.signature_of(fun)
+    if signature is None:
+        if not kwargs:
+            return args
+        unresolved = kwargs
+    else:
+        if not kwargs and len(args) == len(signature.parameters):
+            return args
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{_unresolved(fun, decorator)}\n{error}") from error
+        bound.apply_defaults()
+        if not bound.kwargs:
+            return bound.args
+        unresolved = bound.kwargs
+    raise DerivativeError(
+        f"{_unresolved(fun, decorator)}\nThe following keyword arguments could not be resolved to positions: "
+        f"{', '.join(sorted(unresolved))}",
+        instead="positional arguments: a rule takes no others",
+    )
+
+
+def _unresolved(fun: Callable[..., Any], decorator: str) -> str:
+    return (
+        f"The input arguments to the {decorator}-decorated function {arguments.fun_name(fun)} could not be resolved to "
+        "positional-only arguments. Binding failed with the error:"
+    )

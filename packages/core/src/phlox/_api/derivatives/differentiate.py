@@ -1,0 +1,405 @@
+"""jvp, linearize and vjp: derivatives of functions of pytrees, as maps of tangents and cotangents."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from ..._base.partial import Partial
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.source import Wrapper, within
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
+from ..._ir.jaxpr import Jaxpr
+from ..._ops.structure.shape import own
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.leaks import no_leaks
+from ..._trace.trace import typeof
+from ..._transform.jvp import jvp as jvp_flat
+from ..._transform.linearize import linearize as linearize_flat
+from ..._transform.transpose import Linear, Unwanted, backward_pass
+from ..._transform.words import Zero, instantiate
+from ..jit import arguments
+from ..jit.user_functions import FlatFunction
+
+_JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
+
+
+def _named(flat: FlatFunction) -> Callable[..., list[Any]]:
+    """The function with its operations, and those of its derivative, marked as such: ``jvp(layer)``."""
+
+    def run(*leaves: Any) -> list[Any]:
+        with within(_JVP):
+            return flat(*leaves)
+
+    return run
+
+
+def _check_args(
+    function: str, fun: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any]
+) -> list[ShapedArray]:
+    return arguments.check_arrays(function, fun, args, {}, leaves)
+
+
+class _Given(NamedTuple):
+    """How errors speak of tangents that users give: what they are, of what, and how an error about one begins."""
+
+    what: str
+    of: str
+    other_shape: str
+    other_dtype: str
+
+
+_OF_JVP = _Given(
+    "tangent",
+    "primal",
+    "jvp called with different primal and tangent shapes",
+    "primal and tangent arguments to jvp do not match",
+)
+_INCONSISTENT = "linearized function called on tangent values inconsistent with the original primal values"
+_OF_LINEARIZED = _Given("tangent", "primal", _INCONSISTENT, _INCONSISTENT)
+_OF_PULLBACK = _Given("cotangent", "result", "unexpected JAX type", "unexpected JAX type")
+
+
+def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
+    """A user's tangent (or cotangent) for a value of type `aval`, checked; zeros of float0 become `Zero`.
+
+    The cotangent of an integer may be any array of its shape, such as the result itself: nothing is read of it.
+    """
+    what, of = given.what, given.of
+    wanted = aval.tangent()
+    have = typeof_value(x)
+    if have is None:
+        raise ArgumentError(f"{what} {name} is {x!r}, which is no array", argument=name)
+    if have.shape != wanted.shape:
+        raise ShapeError(
+            f"{given.other_shape}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            instead=f"a {what} of type {wanted.short}",
+            shapes=[have.shape, wanted.shape],
+        )
+    if wanted.dtype == dtypes.float0:
+        if have.dtype != dtypes.float0 and what == "tangent":
+            raise DtypeError(
+                f"{given.other_dtype}: {what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have "
+                "type float0",
+                instead="numpy.zeros(x.shape, phlox.dtypes.float0)",
+            )
+        return Zero(wanted)
+    if have.dtype != wanted.dtype:
+        raise DtypeError(
+            f"{given.other_dtype}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            instead=f"a {what} of dtype {wanted.dtype.name}",
+        )
+    return x
+
+
+def _result(x: Any, aval: ShapedArray) -> Any:
+    """A tangent or cotangent of a value of type `aval` as users see it: an array, also where it is zero."""
+    x = instantiate(x)
+    return x if typeof(x).dtype == dtypes.float0 else own(x)
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The value of `fun` and its derivative in one direction (forward mode).
+
+    Args:
+      fun: function of arrays and pytrees of them.
+      primals: tuple of arguments at which to differentiate.
+      tangents: tuple of directions, of the same structure, shapes and dtypes (float0 for integers).
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+
+    Returns: (out, tangent of out), and aux if asked for.
+
+    >>> import phlox.numpy as jnp
+    >>> jvp(jnp.sin, (0.0,), (2.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise ArgumentError(
+            "primal and tangent arguments to jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}."
+        )
+    arguments.check_callable("jvp", fun)
+    leaves, in_tree = flatten(tuple(primals))
+    given = pytree.tree_leaves(tangents)
+    structures = pytree.tree_structure(primals), pytree.tree_structure(tangents)
+    pytree.check_same(*structures, "primal and tangent arguments to jvp must have the same tree structure")
+    avals = _check_args("jvp", fun, primals, leaves)
+    names = arguments.leaf_names(fun, primals, {})
+    checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(given, avals, names, strict=True)]
+    flat = FlatFunction(fun, in_tree, has_aux)
+    with no_leaks(arguments.fun_name(fun)):
+        outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
+    out, aux = flat.split(outs)
+    out_tree = flat.out_tree
+    given_out = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
+    result = out_tree.unflatten(out), out_tree.unflatten(given_out)
+    return (*result, aux) if has_aux else result
+
+
+class _Form(NamedTuple):
+    """What is fixed of a linearized function: structures and types of its arguments and results."""
+
+    name: str
+    nonzero: tuple[bool, ...]
+    trees: tuple[PyTreeDef, PyTreeDef]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+
+
+def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: Any) -> Any:
+    """Maps tangents of the arguments of a linearized function to tangents of its result."""
+    in_tree, out_tree = form.trees
+    given, tree = flatten(tangents)
+    pytree.check_same(in_tree, tree, f"the linear function of {form.name} got tangents of another structure")
+    checked = [
+        _as_tangent(t, a, f"number {i}", _OF_LINEARIZED)
+        for i, (t, a) in enumerate(zip(given, form.in_avals, strict=True))
+    ]
+    present = [t for t in checked if type(t) is not Zero]
+    outs = iter(eval_jaxpr(jaxpr, residuals, *present))
+    tangents_out = [
+        _result(next(outs) if has else Zero(a.tangent()), a)
+        for has, a in zip(form.nonzero, form.out_avals, strict=True)
+    ]
+    return out_tree.unflatten(tangents_out)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of `fun` at `primals`, and its derivative there as a function of tangents.
+
+    The function is evaluated once; the linear function may be called for many directions, and is a pytree (`Partial`)
+    whose leaves are the saved values.
+
+    >>> import phlox.numpy as jnp
+    >>> out, f_lin = linearize(jnp.sin, 0.0)
+    >>> f_lin(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    leaves, in_tree = flatten(primals)
+    arguments.check_callable("linearize", fun)
+    avals = _check_args("linearize", fun, primals, leaves)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    with no_leaks(arguments.fun_name(fun)):
+        made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
+    out, aux = flat.split(made.outputs)
+    count = len(out)
+    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
+    form = _Form(
+        arguments.fun_name(fun),
+        tuple(made.nonzero[:count]),
+        (in_tree, flat.out_tree),
+        tuple(avals),
+        tuple(typeof(x) for x in out),
+    )
+    linear = Partial(functools.partial(_apply_linear, jaxpr, form), made.residuals)
+    result = flat.out_tree.unflatten(out), linear
+    return (*result, aux) if has_aux else result
+
+
+@pytree.register_pytree_node_class
+class NotNeeded:
+    """What stands in `Pullback.args_res` for an argument whose value the derivative does not ask for."""
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, fixed: Any, children: Any) -> NotNeeded:
+        return cls()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NotNeeded)
+
+    def __hash__(self) -> int:
+        return hash(NotNeeded)
+
+    def __repr__(self) -> str:
+        return "NotNeeded()"
+
+
+class Pullback:
+    """The map from cotangents of a function's result to cotangents of its arguments, made by `vjp`.
+
+    What it saves of the function is in two lists, which may be changed: `args_res`, with the arguments that are saved
+    as they are (`NotNeeded()` in place of the others), and `opaque_residuals`, with values computed on the way. So a
+    large argument can be let go and put in again later.
+
+    >>> import phlox.numpy as jnp
+    >>> x, w = jnp.ones(3), jnp.ones((3, 3))
+    >>> out, pullback = vjp(jnp.matmul, x, w)
+    >>> pullback.args_res[1] = None
+    >>> pullback.args_res[1] = w
+    >>> pullback(out)[0]
+    Array([9., 9., 9.], dtype=float32)
+    """
+
+    def __init__(self, form: _Form, jaxpr: Jaxpr, places: tuple[int | None, ...], args_res: Any, opaque: Any):
+        self.form = form
+        self.jaxpr = jaxpr
+        self.places = places  # for each residual, which leaf of the arguments it is; None for the opaque ones
+        self.args_res = args_res
+        self.opaque_residuals = opaque
+
+    name = property(lambda self: self.form.name)
+    in_tree = property(lambda self: self.form.trees[0])
+    out_tree = property(lambda self: self.form.trees[1])
+    in_avals = property(lambda self: self.form.in_avals)
+    out_avals = property(lambda self: self.form.out_avals)
+
+    @property
+    def residuals(self) -> list[Any]:
+        """The saved values, in the order in which the derivative takes them."""
+        if not any(place is not None for place in self.places):
+            return list(self.opaque_residuals)
+        leaves = pytree.tree_leaves(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))
+        if len(leaves) != len(self.in_avals):
+            raise ArgumentError(
+                f"args_res of the vjp of {self.name} has {len(leaves)} leaves, and its arguments have "
+                f"{len(self.in_avals)}",
+                instead="the arguments that were taken out of args_res, put in again",
+                argument="args_res",
+            )
+        opaque = iter(self.opaque_residuals)
+        return [next(opaque) if place is None else leaves[place] for place in self.places]
+
+    def __call__(self, cotangent: Any, *more: Any) -> Any:
+        """A tuple with the cotangent of each argument."""
+        if more:
+            raise ArgumentError(
+                f"The function returned by `phlox.vjp` applied to {self.name} was called with {len(more) + 1} "
+                "arguments, but functions returned by `phlox.vjp` must be called with a single argument corresponding "
+                f"to the single value returned by {self.name} (even if that returned value is a tuple or other "
+                "container)",
+                instead="one cotangent with the structure of the result: f_vjp((ct_1, ct_2)) for a tuple",
+                argument="cotangent",
+            )
+        return self.in_tree.unflatten(self.flat(self._checked(cotangent)))
+
+    def _checked(self, cotangent: Any) -> list[Any]:
+        """The leaves of a cotangent, which must have the structure and types of the result."""
+        given, tree = flatten(cotangent)
+        pytree.check_same(
+            self.out_tree,
+            tree,
+            f"unexpected tree structure: the argument of the function that vjp returned must have the structure of the "
+            f"result of {self.name}",
+            instead=f"a cotangent of structure {self.out_tree}, got {tree}",
+        )
+        return [
+            _as_tangent(ct, a, f"number {i}", _OF_PULLBACK)
+            for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
+        ]
+
+    def with_refs(self, *wishes: Any) -> Callable[[Any], Any]:
+        """The same map, with a wish for each leaf of the arguments (see `phlox.ad`).
+
+        A reference gets the gradient added to it, `DontWant()` leaves it out, anything else returns it.
+
+        >>> _, pullback = phlox.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> total = phlox.new_ref(jnp.float32(10))
+        >>> pullback.with_refs(total, phlox.ad.GradValue())(1.0)
+        (GradRef(), Array(2., dtype=float32, weak_type=True))
+        >>> total[...]
+        Array(13., dtype=float32)
+        """
+        places, tree = flatten(wishes)
+        pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
+
+        def deliver_all(cotangent: Any) -> Any:
+            from .ad import DontWant, deliver
+
+            wanted = [not isinstance(place, DontWant) for place in places]
+            return self.in_tree.unflatten(deliver(self.flat(self._checked(cotangent), wanted), places))
+
+        return deliver_all
+
+    def flat(self, cotangents: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
+        """Cotangents of the leaves of the arguments; None for those that are not wanted."""
+        present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
+        wishes = [True] * len(self.in_avals) if wanted is None else wanted
+        has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
+        asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
+        args = [Linear(v.aval) if wish else Unwanted(v.aval) for wish, v in zip(asked, self.jaxpr.invars, strict=True)]
+        with within(_TRANSPOSE):
+            found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
+        leaves = zip(self.in_avals, has_derivative, wishes, strict=True)
+        per_leaf = [(next(found) if has else Zero(a.tangent()), a, wish) for a, has, wish in leaves]
+        return [_result(ct, a) if wish else None for ct, a, wish in per_leaf]
+
+    def __repr__(self) -> str:
+        return f"<vjp of {self.name}>"
+
+
+def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:
+    return (p.args_res, p.opaque_residuals), (p.form, p.jaxpr, p.places)
+
+
+def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
+    return Pullback(*fixed, *children)
+
+
+pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
+
+
+def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
+    """(flat outputs, pullback, aux): what vjp and grad have in common."""
+    arguments.check_callable(function, fun)
+    leaves, in_tree = flatten(tuple(primals))
+    avals = _check_args(function, fun, primals, leaves)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    with no_leaks(arguments.fun_name(fun)):
+        made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
+    out, aux = flat.split(made.outputs)
+    nonzero = made.nonzero[: len(out)]
+    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(nonzero)])  # tangents of aux do not take part
+    form = _Form(
+        arguments.fun_name(fun), tuple(nonzero), (in_tree, flat.out_tree), tuple(avals), tuple(typeof(x) for x in out)
+    )
+    at = {id(x): i for i, x in enumerate(leaves)}
+    places = tuple(at.get(id(x)) for x in made.residuals)
+    kept = set(places)
+    arguments_kept = in_tree.unflatten([x if i in kept else NotNeeded() for i, x in enumerate(leaves)])
+    opaque = [x for x, place in zip(made.residuals, places, strict=True) if place is None]
+    pullback = Pullback(form, jaxpr, places, list(arguments_kept), opaque)
+    return out, pullback, aux
+
+
+def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
+    """Raises `UnsupportedError` unless empty: JAX had this option once, and only the name is left of it."""
+    if reduce_axes:
+        raise UnsupportedError(
+            f"{function}: reduce_axes={reduce_axes!r}", instead="phlox.lax.psum of the result over these axes"
+        )
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """The value of `fun` at `primals`, and the function that maps cotangents back (reverse mode).
+
+    Returns: (out, vjp_fun), and aux if asked for. ``vjp_fun(ct)`` takes a cotangent of the structure of `out` and
+    returns a tuple of cotangents, one for each argument (float0 for integers). It may be called many times, and
+    is a pytree whose leaves are the saved values.
+
+    >>> import phlox.numpy as jnp
+    >>> out, vjp_fun = vjp(jnp.multiply, 2.0, 3.0)
+    >>> vjp_fun(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    refuse_reduce_axes("vjp", reduce_axes)
+    out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
+    result = pullback.out_tree.unflatten(out), pullback
+    return (*result, aux) if has_aux else result
+
+
+def ones_like_output(aval: ShapedArray) -> Any:
+    """The cotangent 1 of a scalar result."""
+    return 1.0 if aval == scalar_aval(float) else np.ones((), aval.dtype)[()]

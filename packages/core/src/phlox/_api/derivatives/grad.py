@@ -1,0 +1,359 @@
+"""grad and its relatives: derivatives of functions as functions of the same arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, DerivativeError
+from ..._base.pytree import flatten
+from ..._base.wrapping import P, R, wraps
+from ..._ir import dtypes
+from ..._ir.avals import typeof_value
+from ..._ops.structure.shape import converted, reshape
+from ..._trace.trace import typeof
+from ..batching.vmap import vmap
+from ..jit import arguments
+from ..jit.jit import jit
+from ..jit.user_functions import user_call
+from .differentiate import jvp, ones_like_output, pull_back, refuse_reduce_axes, vjp
+
+Argnums = int | Sequence[int]
+
+
+def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: Any) -> tuple[Any, list[Any]]:
+    """`fun` as a function of the chosen arguments alone, and those arguments."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(-len(args) <= n < len(args) for n in numbers):
+        needed = max(n + 1 if n >= 0 else -n for n in numbers)
+        raise ArgumentError(
+            f"differentiating with respect to argnums={argnums} requires at least {needed} positional arguments to be "
+            f"passed by the caller, but got only {len(args)} positional arguments (of {arguments.fun_name(fun)})",
+            instead="positional arguments for everything that is differentiated",
+        )
+    numbers = tuple(n % len(args) for n in numbers)
+    if len(set(numbers)) < len(numbers):
+        raise ArgumentError(f"argnums={argnums} names an argument of {arguments.fun_name(fun)} twice")
+
+    @wraps(fun)
+    def partial(*chosen: Any) -> Any:
+        filled = list(args)
+        for n, x in zip(numbers, chosen, strict=True):
+            filled[n] = x
+        return fun(*filled, **kwargs)
+
+    return partial, [args[n] for n in numbers]
+
+
+def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> list[str]:
+    """Paths of the leaves of the chosen arguments."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    widths = [pytree.tree_structure(a).num_leaves for a in args]
+    starts = np.cumsum([0, *widths])
+    names = arguments.leaf_names(fun, args, {})
+    return [
+        name for n in numbers for name in names[starts[n % len(args)] : starts[n % len(args)] + widths[n % len(args)]]
+    ]
+
+
+def _check_inputs(
+    function: str, names: Callable[[], Sequence[str]], chosen: Any, holomorphic: bool, allow_int: bool
+) -> None:
+    """`names` are asked for when there is something to say."""
+    for i, x in enumerate(pytree.tree_leaves(chosen)):
+        aval = typeof_value(x)
+        if aval is None:
+            continue  # reported where arguments are checked
+        kind = dtypes.kind(aval.dtype)
+        if holomorphic and kind != "c":
+            raise DerivativeError(
+                f"{function} with holomorphic=True requires inputs with complex dtype, but got {aval.dtype} for "
+                f"argument {names()[i]} of type {aval.short}",
+                instead="x.astype(complex)",
+            )
+        if function == "jacfwd" and kind == "c" and not holomorphic:
+            raise DerivativeError(
+                f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
+                f"{aval.dtype} for argument {names()[i]} of type {aval.short}",
+                instead="holomorphic=True for a holomorphic function; else jacrev, or jvp",
+                argument=names()[i],
+                aval=aval,
+            )
+        if kind in "biuk" and not allow_int and not holomorphic:
+            raise DerivativeError(
+                f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
+                f"but got {aval.dtype} for argument {names()[i]} of type {aval.short}",
+                instead="pass a float (1.0 for 1), choose other argnums, or allow_int=True",
+                argument=names()[i],
+                aval=aval,
+            )
+
+
+def _check_output(function: str, fun: Any, avals: Sequence[Any], holomorphic: bool) -> None:
+    for aval in avals:
+        kind = dtypes.kind(aval.dtype)
+        if holomorphic and kind != "c":
+            raise DerivativeError(
+                f"{function} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name} "
+                f"from {arguments.fun_name(fun)}, which returned {aval.short}"
+            )
+        if not holomorphic and kind != "f":
+            raise DerivativeError(
+                f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+                f"{aval.dtype.name} from {arguments.fun_name(fun)}, which returned {aval.short}",
+                instead="holomorphic=True for a holomorphic function; else a real loss such as abs(z) ** 2"
+                if kind == "c"
+                else "a loss of floats, for example with .astype(float); or vjp, which takes any output",
+            )
+
+
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, tuple[R, Any]]:
+    """Like `grad`, but the function returned gives (value, gradient) in one evaluation.
+
+    With `has_aux`: ((value, aux), gradient).
+
+    >>> value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    refuse_reduce_axes("value_and_grad", reduce_axes)
+    return _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+
+
+def _value_and_grad(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, function: str
+) -> Callable[..., Any]:
+    arguments.check_callable(function, fun)
+
+    @wraps(fun)
+    @user_call
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        out, pullback, aux = pull_back(partial, chosen, has_aux, function)
+        if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
+            got = pullback.out_avals[0].short if len(out) == 1 else str(pullback.out_tree)
+            raise DerivativeError(
+                f"Gradient only defined for scalar-output functions. {arguments.fun_name(fun)}, given to {function}, "
+                f"returned {got}",
+                instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
+            )
+        _check_output(function, fun, pullback.out_avals, holomorphic)
+        seed = [ones_like_output(pullback.out_avals[0])] if pullback.form.nonzero[0] else [None]
+        gradients = pullback.in_tree.unflatten(pullback.flat(seed))
+        gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        return ((out[0], aux), gradient) if has_aux else (out[0], gradient)
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, Any]:
+    """The gradient of `fun`, as a function of the same arguments (reverse mode).
+
+    Args:
+      fun: function with a scalar floating-point result.
+      argnums: which positional arguments to differentiate; for several numbers a tuple of gradients comes back.
+      has_aux: `fun` returns (value, aux); then the result is (gradient, aux).
+      holomorphic: differentiate a complex function as a holomorphic one.
+      allow_int: take integer arguments; their gradients have dtype float0.
+
+    The gradient has the structure, shapes and dtypes of the arguments. Raises `DerivativeError` when the result is
+    not a scalar or an argument is an integer.
+
+    >>> grad(lambda x: x**3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    refuse_reduce_axes("grad", reduce_axes)
+    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
+
+    @wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, result = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return gradient
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`vjp` as two functions, each compiled once and used many times.
+
+    Args:
+      fun: function of trees of arrays.
+      argnums: which positional arguments to differentiate.
+      has_aux: `fun` returns (out, aux).
+      jitted: compile both.
+
+    Returns: (fwd, bwd). ``fwd(*args)`` returns (out, residuals), and aux if asked for. ``bwd(residuals, cotangent)``
+    returns the cotangent of the argument, or a tuple of them when `argnums` are several.
+
+    >>> fwd, bwd = fwd_and_bwd(jnp.multiply, argnums=0)
+    >>> out, residuals = fwd(2.0, 3.0)
+    >>> bwd(residuals, 1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    arguments.check_callable("fwd_and_bwd", fun)
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        return vjp(partial, *chosen, has_aux=has_aux)
+
+    def bwd(residuals: Any, cotangent: Any) -> Any:
+        found = residuals(cotangent)
+        return found[0] if isinstance(argnums, int) else found
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
+
+
+# --- Jacobians ------------------------------------------------------------------------------------------
+
+
+def _basis(leaves: Sequence[Any]) -> list[Any]:
+    """All unit vectors of the space of `leaves` together: for each leaf an array with the vectors stacked in front."""
+    avals = [typeof_value(x) for x in leaves]
+    total = sum(a.size for a in avals if a is not None)
+    result, start = [], 0
+    for aval in avals:
+        assert aval is not None
+        block = np.zeros((total, aval.size), aval.dtype)
+        block[start : start + aval.size] = np.eye(aval.size, dtype=np.int8).astype(aval.dtype)
+        vectors = block.reshape(total, *aval.shape)
+        result.append(converted(vectors, aval.dtype, True) if aval.weak_type else vectors)
+        start += aval.size
+    return result
+
+
+def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
+    """Cuts the stacked axis of `x` (in front or at the end) into the shapes of `leaves`; `x` is weakly typed as the
+    value `of` that it is the derivative of, or with respect to.
+    """
+    from ..._ops.structure.slicing import along
+
+    whole, weak_type = typeof(x), typeof(of).weak_type
+    if whole.weak_type != weak_type:
+        x = converted(x, whole.dtype, weak_type)
+    shape = whole.shape
+    at = axis % len(shape)
+    result, start = [], 0
+    for leaf in leaves:
+        aval = typeof_value(leaf)
+        assert aval is not None
+        part = along(x, at, start, start + aval.size)
+        sizes = (*shape[:at], *aval.shape, *shape[at + 1 :])
+        result.append(reshape(part, new_sizes=sizes, dimensions=None))
+        start += aval.size
+    return result
+
+
+def jacfwd(
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
+    """The Jacobian of `fun`, column by column (forward mode): good for few inputs and many outputs.
+
+    For a result of shape s and an argument of shape t the Jacobian has shape s + t; pytrees give a tree of results
+    with a tree of arguments in each leaf.
+
+    >>> import phlox.numpy as jnp
+    >>> jacfwd(jnp.sin)(jnp.zeros(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    arguments.check_callable("jacfwd", fun)
+
+    @wraps(fun)
+    @user_call
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        _check_inputs("jacfwd", lambda: _names(fun, argnums, args), chosen, holomorphic, False)
+        leaves, tree = flatten(tuple(chosen))
+
+        def push(*tangents: Any) -> Any:
+            found = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
+            return found if has_aux else (*found, None)
+
+        out, columns, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
+        if holomorphic:
+            _check_output("jacfwd", fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
+
+        def rows(x: Any, of: Any) -> Any:
+            blocks = tree.unflatten(_split(x, leaves, -1, of))
+            return blocks[0] if isinstance(argnums, int) else blocks
+
+        result = pytree.tree_map(rows, columns, out)
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """The Jacobian of `fun`, row by row (reverse mode): good for many inputs and few outputs.
+
+    Shapes as for `jacfwd`.
+
+    >>> import phlox.numpy as jnp
+    >>> jacrev(lambda x: jnp.stack([x.sum(), x[0]]))(jnp.ones(3))
+    Array([[1., 1., 1.],
+           [1., 0., 0.]], dtype=float32)
+    """
+    arguments.check_callable("jacrev", fun)
+
+    @wraps(fun)
+    @user_call
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _choose(fun, argnums, args, kwargs)
+        _check_inputs("jacrev", lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        found = vjp(partial, *chosen, has_aux=has_aux)
+        leaves, tree = flatten(found[0])
+        pullback = found[1]
+        _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
+        stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
+        inputs, chosen_tree = flatten(tuple(chosen))
+        blocks = [_split(x, leaves, 0, of) for x, of in zip(pytree.tree_leaves(stacked), inputs, strict=True)]
+        result = tree.unflatten(
+            [
+                b[0] if isinstance(argnums, int) else b
+                for b in (chosen_tree.unflatten([block[i] for block in blocks]) for i in range(len(leaves)))
+            ]
+        )
+        return (result, found[2]) if has_aux else result
+
+    return jacobian
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
+    """The matrix of second derivatives of `fun`: the Jacobian (forward) of the Jacobian (reverse).
+
+    >>> import phlox.numpy as jnp
+    >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

@@ -1,0 +1,262 @@
+"""`checkpoint` (or `remat`): derivatives that compute again instead of keeping, and policies of what they keep."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, OptionError
+from ..._base.pytree import flatten
+from ..._base.wrapping import P, R, wraps
+from ..._ir.avals import typeof_value
+from ..._ir.jaxpr import Var, only
+from ..._ir.primitive import Primitive, current_trace
+from ..._ops.control.call import without_calls
+from ..._ops.control.division import Offloadable, Policy, Recompute, Saveable
+from ..._ops.control.remat import checkpoint as checkpoint_p, described, name_p
+from ..._ops.linalg.dot import dot_general
+from ..._ops.structure.shape import own
+from ..._trace.refs import Ref, lifted, threading, values, write_all
+from ..._trace.trace import typeof
+from ..jit import arguments
+from ..jit.bodies import operands_of, staged
+from ..jit.caches import bounded
+from ..jit.programs import make_jaxpr
+from ..jit.reference_arguments import closed_over
+from ..jit.user_functions import user_call
+from .differentiate import vjp
+
+
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool | Sequence[Any] = True,
+    policy: Policy | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[P, R]:
+    """`fun`, but its derivative keeps the arguments alone and computes the values between again when it needs them.
+
+    Less memory for more time: apply it to the layers of a deep network.
+
+    Args:
+      fun: function of trees of arrays.
+      prevent_cse: keep the compiler from finding out that it computes things twice. In a `scan` it does not, and
+        False saves some time. A tuple says it for each argument; a tree in it, for parts of the argument.
+      policy: says of which operations the results are kept all the same; see `checkpoint_policies`. It is asked of
+        operations inside of branches and loop bodies, too.
+      static_argnums, static_argnames: arguments that are Python values.
+
+    The function is traced, also where it is not differentiated, and once for arguments of the same types.
+
+    >>> phlox.grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(1.0)
+    Array(0.36003..., dtype=float32, weak_type=True)
+    """
+    arguments.check_callable("checkpoint", fun)
+    statics, static_names = arguments.complete(
+        fun,
+        arguments.as_ints(static_argnums, "static_argnums"),
+        arguments.as_names(static_argnames, "static_argnames"),
+        "static",
+    )
+    if not isinstance(prevent_cse, bool | tuple | list):
+        raise ArgumentError(
+            f"prevent_cse must be a bool or tuple of bools, got {prevent_cse!r} of type {type(prevent_cse).__name__}",
+            instead="True or False, or a tuple of them, one for each argument",
+            argument="prevent_cse",
+        )
+    filled: dict[Any, Callable[..., Any]] = {}
+
+    def with_statics(fixed: dict[int, Any], known: dict[str, Any], count: int, names: list[str]) -> Callable[..., Any]:
+        """The function of the dynamic arguments alone; equal static values share one, which is traced once."""
+        called = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
+        called.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
+        values = [*fixed.items(), *known.items()]
+        try:
+            # 1, 1.0 and True are equal as keys.
+            key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
+            return bounded(filled).setdefault(key, called)
+        except TypeError:  # a static argument that is not hashable
+            return called
+
+    @wraps(fun)
+    @user_call
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        places = {n if n >= 0 else n + len(args) for n in statics}
+        if current_trace.get() is None:  # NumPy arrays become arrays, as they would if it were traced
+            args = tuple(x if i in places else pytree.tree_map(_given, x) for i, x in enumerate(args))
+            kwargs = {k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()}
+        fixed = {n: args[n] for n in places if n < len(args)}
+        known = {name: x for name, x in kwargs.items() if name in static_names}
+        names = sorted(kwargs.keys() - known.keys())
+        # Without statics and names the function itself is what is traced.
+        called = with_statics(fixed, known, len(args), names) if fixed or kwargs else fun
+        by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
+        apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
+        (called,), given = closed_over([called], (*by_place, *by_name.values()))
+
+        def labels(refs: int) -> list[str]:
+            """What to call the operands in errors."""
+            every = arguments.leaf_names(fun, by_place, by_name, fixed)
+            arrays = [not isinstance(x, Ref) for x in flatten((tuple(by_place), by_name))[0]]
+            return ["a reference"] * refs + only(every, arrays)
+
+        def run(refs: Sequence[Ref]) -> Any:
+            pure, operands = (lifted(called, refs), (values(refs), *given)) if refs else (called, given)
+            leaves, tree = operands_of("checkpoint", fun, operands)
+            role, avals = arguments.fun_name(fun), [typeof(x) for x in leaves]
+            program = staged("checkpoint", role, pure, tree, avals, functools.partial(labels, len(refs)))
+            hidden = len(program.consts) + len(leaves) - (0 if isinstance(apart, bool) else len(apart))
+            outs = checkpoint_p.bind(
+                *program.consts,
+                *leaves,
+                jaxpr=program.closed,
+                prevent_cse=apart if isinstance(apart, bool) else (False,) * hidden + apart,
+                differentiated=False,
+                policy=policy,
+            )
+            result = program.out_tree.unflatten(outs)
+            if not refs:
+                return result
+            write_all(refs, result[1])
+            return result[0]
+
+        return threading(run)
+
+    return checkpointed
+
+
+def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
+    """What `prevent_cse` says of each array among the arguments."""
+    given = (tuple(args), kwargs) if kwargs else tuple(args)
+    flags = pytree.broadcast_prefix(tuple(prevent_cse), given)
+    return tuple(bool(f) for f, x in zip(flags, flatten(given)[0], strict=True) if not isinstance(x, Ref))
+
+
+def _given(x: Any) -> Any:
+    """A leaf of the arguments as the function sees it."""
+    return x if isinstance(x, Ref) or typeof_value(x) is None else own(x)
+
+
+def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *given: Any) -> Any:
+    """Calls `fun` with static arguments in their places, the others around them, and the last ones by name."""
+    positional = iter(given[: len(given) - len(names)])
+    args = [fixed[i] if i in fixed else next(positional) for i in range(count)]
+    return fun(*args, **dict(zip(names, given[len(given) - len(names) :], strict=True)))
+
+
+#: the name that it had first
+remat = checkpoint
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x` (a tree) under a name by which policies of `checkpoint` speak of it.
+
+    >>> checkpoint_name(jnp.ones(2), "activation")
+    Array([1., 1.], dtype=float32)
+    """
+    return pytree.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Prints what the derivative of `f` in reverse would keep: each value's type, and where it comes from.
+
+    >>> print_saved_residuals(jnp.sin, 1.0)
+    f32[] output of cos ...
+    """
+    closed = make_jaxpr(lambda *xs: pytree.tree_leaves(vjp(functools.partial(f, **kwargs), *xs)[1]))(*args)
+    names = arguments.leaf_names(f, args, {})
+    jaxpr = without_calls(closed).jaxpr
+    for v in dict.fromkeys(v for v in jaxpr.outvars if type(v) is Var):
+        if v in jaxpr.invars:
+            print(f"{v.aval.short} from the argument {names[jaxpr.invars.index(v)]}")
+        else:
+            print(*described(jaxpr, [v]) or [f"{v.aval.short} from a constant"])
+
+
+# --- policies -------------------------------------------------------------------------------------------
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keeps all results, as without `checkpoint`."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keeps nothing but the arguments: the default."""
+    return False
+
+
+def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
+    """Keeps the results of matrix products, which cost most to compute again."""
+    return prim is dot_general
+
+
+def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
+    """Keeps the results of matrix products without batch dimensions: weights times activations."""
+    return prim is dot_general and not params["dimension_numbers"][1][0]
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keeps all results but those under these names (see `checkpoint_name`)."""
+    return lambda prim, *_, **params: not (prim is name_p and params["name"] in names_not_to_save)
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keeps all results that have a name, but those under these."""
+    return lambda prim, *_, **params: prim is name_p and params["name"] not in names_not_to_save
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keeps the results under these names and nothing else."""
+    return lambda prim, *_, **params: prim is name_p and params["name"] in names_which_can_be_saved
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keeps what either policy keeps. Both must answer True or False."""
+
+    def policy(prim: Primitive, *avals: Any, **params: Any) -> bool:
+        answers = policy_1(prim, *avals, **params), policy_2(prim, *avals, **params)
+        if not all(isinstance(answer, bool) for answer in answers):
+            raise ArgumentError(
+                f"save_from_both_policies: the policies answered {answers[0]!r} and {answers[1]!r} about {prim}",
+                instead="policies that answer True or False; or one function that knows both",
+            )
+        return any(answers)
+
+    return policy
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Iterable[str],
+    names_which_can_be_offloaded: Iterable[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keeps the results under the first names, and those under the second in another memory; see `Offloadable`."""
+    saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise OptionError(
+            f"save_and_offload_only_these_names: {sorted(saved & offloaded)} shall be saved and offloaded"
+        )
+
+    def policy(prim: Primitive, *_: Any, **params: Any) -> Any:
+        name = params["name"] if prim is name_p else None
+        if name in saved:
+            return Saveable
+        return Offloadable(offload_src, offload_dst) if name in offloaded else Recompute
+
+    return policy
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keeps what `dots_with_no_batch_dims_saveable` keeps, in another memory; see `Offloadable`."""
+
+    def policy(prim: Primitive, *args: Any, **params: Any) -> Any:
+        kept = dots_with_no_batch_dims_saveable(prim, *args, **params)
+        return Offloadable(offload_src, offload_dst) if kept else Recompute
+
+    return policy

@@ -1,0 +1,173 @@
+"""What the rules of custom_jvp and custom_vjp return, compared with what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..._base import pytree
+from ..._base.errors import DerivativeError, TreeError
+from ..._base.pytree import PyTreeDef
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, typeof_value
+from ..._trace.trace import typeof
+from ..._transform.words import Zero
+from .symbolic import hidden
+
+
+class _Kind(NamedTuple):
+    """A kind of rule in words."""
+
+    decorator: str
+    title: str
+    #: what it returns, and what the first element of it has to be
+    pair: str
+    first: str
+    #: what more is known of the first element, where structures and where types differ
+    same_tree: str
+    same_types: str
+
+
+_KINDS = {
+    "jvp": _Kind(
+        "custom_jvp",
+        "JVP rule",
+        "representing primal and tangent outputs",
+        "(equal in value to the output of the custom_jvp-decorated function {function}, and in particular {detail})",
+        "of the same container/pytree structure",
+        "with leaves of the same shape/dtype",
+    ),
+    "fwd": _Kind(
+        "custom_vjp",
+        "fwd rule",
+        "representing the primal output and the residuals",
+        "(equal to the output of the custom_vjp-decorated function {function}) and the second element represents "
+        "residuals (i.e. values stored from the forward pass for use on the backward pass)",
+        "",
+        "",
+    ),
+}
+
+
+class RuleName(NamedTuple):
+    """A user's rule, in messages: its kind, ``"jvp"`` or ``"fwd"``, its name, and that of its function."""
+
+    kind: str
+    name: str
+    function: str
+
+    def __str__(self) -> str:
+        kind = "JVP" if self.kind == "jvp" else "VJP fwd"
+        return f"Custom {kind} rule {self.name} for function {self.function}"
+
+
+def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
+    """What a rule returned, which has to be a pair."""
+    if isinstance(result, tuple | list) and len(result) == 2:
+        return result[0], result[1]
+    raise TreeError(
+        f"{rule} must produce a pair (list or tuple of length two) {_KINDS[rule.kind].pair}, but got {result!r}",
+        path=(),
+        expected="a tuple of 2",
+        got=type(result).__name__,
+    )
+
+
+class Result:
+    """Structure and types of a function's result: from its trace, or else from the first result of a rule."""
+
+    def __init__(self, tree: PyTreeDef | None = None, avals: Sequence[ShapedArray] | None = None):
+        self.tree, self.avals = tree, avals
+
+    def check(self, outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> None:
+        """Raises unless what a rule returned has this form."""
+        if self.tree is None:
+            self.tree, self.avals = tree, [typeof(out) for out in outs]
+            return
+        assert self.avals is not None
+        got = [typeof(out) for out in outs]
+        if tree != self.tree:
+            detail = _KINDS[rule.kind].same_tree
+            pytree.check_same(
+                self.tree, tree, self._differs(rule, detail, "container/pytree structure", got, tree) + "."
+            )
+        for i, (have, wanted) in enumerate(zip(got, self.avals, strict=True)):
+            if have.shape != wanted.shape or have.dtype != wanted.dtype:
+                path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(len(outs))))[i]
+                what = self._differs(rule, _KINDS[rule.kind].same_types, "shapes/dtypes of", got, tree)
+                raise DerivativeError(
+                    f"{what}\nIt is the {rule.kind} rule of {rule.function} returned {have.short} for "
+                    f"result{pytree.keystr(path)}, where {rule.function} itself returns {wanted.short}",
+                    instead=f"a value of type {wanted.short}",
+                    expected=wanted,
+                    got=have,
+                )
+
+    def _differs(self, rule: RuleName, detail: str, what: str, got: Sequence[ShapedArray], tree: PyTreeDef) -> str:
+        assert self.tree is not None and self.avals is not None
+        kind = _KINDS[rule.kind]
+        first = kind.first.format(function=rule.function, detail=detail)
+        title = kind.title
+        return (
+            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal "
+            f"output {first}, but instead the {title} output's first element had {what}:\n    {_types(tree, got)}\n"
+            f"while the {kind.decorator}-decorated function {rule.function} had output {what}:\n"
+            f"    {_types(self.tree, self.avals)}"
+        )
+
+
+def _types(tree: PyTreeDef, avals: Iterable[ShapedArray]) -> str:
+    """A tree with the types of its leaves: ``{a: float32[3]}``."""
+    return str(tree.unflatten(aval.str_short(False) for aval in avals)).replace("'", "")
+
+
+def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> list[Any]:
+    """What a rule returned as the tangents of `outs`, which have this structure."""
+    found = []
+    for i, (t, out) in enumerate(zip(map(hidden, tangents), outs, strict=True)):
+        aval, have = typeof(out), typeof(t)
+        wanted = aval.tangent()
+        if have.shape != wanted.shape or have.dtype != wanted.dtype:
+            path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(len(outs))))[i]
+            raise DerivativeError(
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+                f"Expected {wanted.str_short(False)} (tangent type of {aval.str_short(False)}) but got "
+                f"{have.str_short(False)}. This the {rule.kind} rule of {rule.function} returned as tangent of "
+                f"result{pytree.keystr(path)}",
+                instead=f"a tangent of type {wanted.short}",
+                expected=wanted,
+                got=have,
+            )
+        found.append(t)
+    return found
+
+
+def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
+    """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves."""
+    try:
+        given = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
+    except TreeError as error:
+        raise pytree.tree_error(
+            f"the bwd rule of {name} returns a cotangent unlike its argument",
+            error.differences,  # type: ignore[attr-defined]
+        ) from None
+    found: list[Any] = []
+    for i, (ct, aval) in enumerate(zip(given, in_avals, strict=True)):
+        wanted = aval.tangent()
+        if ct is None or wanted.dtype == dtypes.float0:
+            found.append(Zero(wanted))
+            continue
+        ct = hidden(ct)
+        have = typeof_value(ct)
+        if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
+            path, _ = pytree.tree_leaves_with_path(like)[i]
+            got = repr(ct) if have is None else have.short
+            raise DerivativeError(
+                f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}: a cotangent of the "
+                f"argument of {name} of type {aval.short}",
+                instead=f"a cotangent of type {wanted.short}. Consider just returning a None here for zeros",
+                expected=wanted,
+                got=have,
+            )
+        found.append(ct)
+    return found

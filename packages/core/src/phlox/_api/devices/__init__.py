@@ -1,0 +1,1 @@
+"""Arrays on devices and meshes: transfers, sharding, pmap and shard_map."""

@@ -1,0 +1,234 @@
+"""Arrays made of parts that are on devices already, or that a function supplies for each device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, DeviceError, DtypeError, ShapeError, UnexpectedTracerError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._trace.trace import Tracer, typeof
+from ..._xla import transfer
+from ..._xla.array import Array, put, wrap
+from ..._xla.devices import Device, process_count
+from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.placement import key_for
+from ..._xla.sharding import NamedSharding, Sharding, single_device
+from .meshes import named
+from .transfers import device_put
+
+
+def _types(function: str, parts: Sequence[Any], dtype: Any) -> ShapedArray:
+    """The one type of all parts, without weakness."""
+    if any(isinstance(x, Tracer) for x in parts):
+        raise UnexpectedTracerError(f"{function}: a traced value has no elements to put on devices")
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, function)
+    if not parts:
+        if wanted is None:
+            raise ArgumentError(f"{function}: this process holds no part, so the dtype is unknown", instead="dtype=...")
+        return shaped((), wanted)
+    avals = [typeof(x) for x in parts]
+    found = {a.dtype for a in avals}
+    if len(found) > 1 or (wanted is not None and wanted not in found):
+        named_types = ", ".join(sorted(str(d) for d in found))
+        raise DtypeError(f"{function}: parts of dtype {named_types}" + (f", and dtype={wanted}" if wanted else ""))
+    return avals[0].strong()
+
+
+def _check_shapes(function: str, shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Any]) -> tuple[int, ...]:
+    each = sharding.shard_shape(shape)
+    for part in parts:
+        if typeof(part).shape != each:
+            raise ShapeError(
+                f"{function}: a part of type {typeof(part).short}, where {sharding} cuts {list(shape)} into parts of "
+                f"shape {list(each)}",
+                expected=each,
+                got=typeof(part).shape,
+            )
+    return each
+
+
+def _local(sharding: Sharding) -> list[Device]:
+    return [d for d in sharding.devices if d in sharding.addressable_devices]
+
+
+def _assemble(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:
+    """`parts` lie where they belong, in the order of the devices."""
+    aval = shaped(shape, dtype)
+    if len(sharding.devices) == 1:
+        return wrap(parts[0]._buf, aval, key_for(aval, sharding, True))
+    buf = transfer.assemble(aval.physical, sharding, [x._buf for x in parts])
+    return wrap(buf, aval, key_for(aval, sharding, True))
+
+
+def make_array_from_callback(
+    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
+) -> Array:
+    """An array whose parts a function supplies: ``data_callback(index)`` for each device of this process.
+
+    Args:
+      shape: shape of the whole array.
+      sharding: how it lies.
+      data_callback: gets the index (a tuple of slices) of a part of the whole array and returns that part.
+      dtype: checked against that of the parts; needed when this process holds none.
+
+    Raises `ShapeError` and `DtypeError` for parts that do not fit.
+
+    >>> import phlox
+    >>> place = phlox.device_put(0).sharding
+    >>> make_array_from_callback((3,), place, lambda index: np.arange(3.0)[index])
+    Array([0., 1., 2.], dtype=float32)
+    """
+    function = "make_array_from_callback"
+    if not isinstance(sharding, Sharding):
+        raise ArgumentError(f"{function}: {sharding!r} is no Sharding", instead="NamedSharding(mesh, spec)")
+    whole = tuple(shape)
+    where = sharding.devices_indices_map(whole)
+    devices = _local(sharding)
+    if sharding.is_fully_replicated:
+        parts = [data_callback((slice(None),) * len(whole))] * len(devices) if devices else []
+    else:
+        parts = [data_callback(where[d]) for d in devices]
+    aval = _types(function, parts, dtype)
+    _check_shapes(function, whole, sharding, parts)
+    placed = [device_put(x, d) for x, d in zip(parts, devices, strict=True)]
+    return _assemble(whole, sharding, placed, aval.dtype)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: Any = None
+) -> Array:
+    """One array of arrays that each lie on one device, which are its parts.
+
+    Args:
+      shape: shape of the whole array.
+      sharding: how it lies.
+      arrays: the parts, one on each device of this process, in any order.
+      dtype: checked against that of the parts; needed when this process holds none.
+
+    >>> import phlox
+    >>> x = phlox.device_put(np.ones(2, np.float32), phlox.devices()[0])
+    >>> make_array_from_single_device_arrays((2,), x.sharding, [x])
+    Array([1., 1.], dtype=float32)
+    """
+    function = "make_array_from_single_device_arrays"
+    if not isinstance(arrays, list | tuple) or not all(isinstance(x, Array) for x in arrays):
+        raise ArgumentError(f"{function}: arrays={arrays!r} is no list of arrays", instead="arrays from device_put")
+    aval = _types(function, arrays, dtype)
+    devices = _local(sharding)
+    if len(arrays) != len(devices):
+        raise DeviceError(f"{function}: {len(arrays)} parts for the {len(devices)} devices of {sharding}")
+    whole = tuple(shape)
+    _check_shapes(function, whole, sharding, arrays)
+    by_device = {}
+    for part in arrays:
+        if len(part.sharding.devices) != 1:
+            raise DeviceError(f"{function}: a part of type {part.aval.short} lies on {len(part.devices())} devices")
+        by_device[part.sharding.devices[0]] = part
+    if set(by_device) != set(devices):
+        raise DeviceError(f"{function}: parts on {list(by_device)}, where {sharding} has {devices}")
+    return _assemble(whole, sharding, [by_device[d] for d in devices], aval.dtype)
+
+
+def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
+    """Arrays whose data is spread over processes, each of which passes what its own devices hold.
+
+    Args:
+      sharding: how the whole arrays lie: a `Sharding`, a `PartitionSpec` of the mesh of the context, or a tree of those
+        that is a prefix of `local_data`.
+      local_data: NumPy arrays, a tree: the parts of this process, put together in the order of their places.
+      global_shape: shapes of the whole arrays (a tuple, or a tree of tuples). Along an axis where it is that of the
+        local data, every process holds the whole axis. By default the processes' data stands side by side.
+
+    With one process this is `device_put`. Raises `ShapeError` when local data fits no global shape.
+
+    >>> import phlox
+    >>> make_array_from_process_local_data(phlox.device_put(0).sharding, np.ones(2, np.float32))
+    Array([1., 1.], dtype=float32)
+    """
+    function = "make_array_from_process_local_data"
+    leaves, tree = pytree.flatten(local_data)
+    places = [named(function, s) for s in pytree.broadcast_prefix(sharding, local_data)]
+
+    def is_shape(x: Any) -> bool:
+        return x is None or isinstance(x, tuple)
+
+    shapes = pytree.broadcast_prefix(global_shape, local_data, is_leaf=is_shape)
+    return tree.unflatten([_from_local(function, *each) for each in zip(leaves, places, shapes, strict=True)])
+
+
+def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, ...] | None) -> Array:
+    local = typeof(data).shape
+    if process_count() == 1:
+        if shape is not None and tuple(shape) != local:
+            raise ShapeError(f"{function}: global_shape={shape} for data of shape {local}, with one process")
+        return device_put(data, sharding)
+    # Along each axis the places of this process's parts, in order, and what all processes' parts would add up to.
+    counts = sharding.tiles(len(local))
+    numbers = {d: sharding._tile_of(i, len(local)) for i, d in enumerate(sharding.devices)}
+    devices = _local(sharding)
+    mine = [sorted({numbers[d][axis] for d in devices}) for axis in range(len(local))]
+    side_by_side = tuple(n * count // len(held) for n, count, held in zip(local, counts, mine, strict=True))
+    whole = side_by_side if shape is None else tuple(shape)
+    each = sharding.shard_shape(whole)
+    parts = []
+    for device in devices:
+        index = []
+        for axis, (size, n) in enumerate(zip(whole, local, strict=True)):
+            if size not in (n, side_by_side[axis]):
+                raise ShapeError(
+                    f"{function}: axis {axis} of global_shape={whole} is neither that of the local data, {n}, "
+                    f"nor that of all processes together, {side_by_side[axis]}"
+                )
+            at = numbers[device][axis]
+            at = at if size == n else mine[axis].index(at)
+            index.append(slice(at * each[axis], (at + 1) * each[axis]))
+        parts.append(_on(device, np.asarray(data)[tuple(index)]))
+    return _assemble(whole, sharding, parts, parts[0].dtype)
+
+
+def _on(device: Device, data: np.ndarray) -> Array:
+    aval = typeof(data)
+    return put(data.astype(aval.dtype), aval, single_device(device), committed=True)
+
+
+def _over(devices: Sequence[Device]) -> NamedSharding:
+    """A first axis with one element for each device."""
+    if not devices:
+        raise ArgumentError("no devices to put arrays on", argument="devices", value=devices)
+    return NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec("devices"))
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+    """Trees of arrays of equal types, one for each device, as one tree with a new first axis over the devices.
+
+    JAX had this function until 0.9; code that feeds `pmap` has it still.
+
+    >>> device_put_sharded([jnp.zeros(2)], phlox.devices()[:1]).shape
+    (1, 2)
+    """
+    if len(shards) != len(devices):
+        raise ArgumentError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices", argument="shards")
+    where = _over(devices)
+
+    def joined(*parts: Any) -> Array:
+        rows = [np.asarray(part)[None] for part in parts]
+        each = [device_put(row, device) for row, device in zip(rows, devices, strict=True)]
+        return make_array_from_single_device_arrays((len(rows), *rows[0].shape[1:]), where, each)
+
+    return pytree.tree_map(joined, *shards)
+
+
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
+    """A tree of arrays with a new first axis, along which each device holds a copy.
+
+    JAX had this function until 0.9; code that feeds `pmap` has it still.
+
+    >>> device_put_replicated(jnp.arange(2), phlox.devices()[:1])
+    Array([[0, 1]], dtype=int32)
+    """
+    return device_put_sharded([x] * len(devices), devices)

@@ -1,0 +1,115 @@
+"""What JAX says in types of arrays and phlox does not: which function sees which axes of a mesh as explicit.
+
+Here the compiler splits arrays along all axes, so these functions only lay out arguments and results as they are told.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..._base.errors import ArgumentError, OptionError
+from ..._base.wrapping import wraps
+from ..jit import arguments
+from .meshes import get_mesh, reshard
+
+
+@dataclass(frozen=True)
+class AbstractDevice:
+    """The kind of a device, without the device."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManualAxisType:
+    """How a value in a mapped function differs from device to device: by which axes of the mesh it varies.
+
+    >>> ManualAxisType(varying=frozenset("i")).update(reduced=frozenset("j")).varying
+    frozenset({'i'})
+    """
+
+    varying: frozenset[Any] = frozenset()
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("varying", "unreduced", "reduced"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        if self.varying & (self.unreduced | self.reduced):
+            raise OptionError(f"{self}: an axis that varies is neither reduced nor unreduced")
+
+    @property
+    def empty(self) -> bool:
+        """True when the value is the same on all devices."""
+        return not (self.varying or self.unreduced or self.reduced)
+
+    def update(self, **changes: Any) -> ManualAxisType:
+        """A copy with some of the sets replaced."""
+        now = {"varying": self.varying, "unreduced": self.unreduced, "reduced": self.reduced}
+        return ManualAxisType(**{**now, **changes})
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
+) -> Any:
+    """`f`, inside of which the compiler decides how arrays lie; its result lies as `out_sharding` says.
+
+    Args:
+      f: function; without it a decorator is returned. If `out_sharding` is not given here, calls have it as an option.
+      axes: accepted as in JAX; the compiler decides along all axes here.
+      out_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the result.
+
+    >>> import phlox
+    >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
+    ...     auto_axes(lambda x: x + 1, out_sharding=phlox.P("i"))(jnp.zeros(2))
+    Array([1., 1.], dtype=float32)
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    arguments.check_callable("auto_axes", f)
+
+    @wraps(f)
+    def automatic(*args: Any, **kwargs: Any) -> Any:
+        where = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
+        if where is None:
+            raise ArgumentError("auto_axes: out_sharding is not given")
+        out = f(*args, **kwargs)
+        return out if get_mesh().empty else reshard(out, where)
+
+    return automatic
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
+) -> Any:
+    """`f`, whose arguments are first laid out as `in_sharding` says.
+
+    Args:
+      f: function; without it a decorator is returned. If `in_sharding` is not given here, calls have it as an option.
+      axes: accepted as in JAX; see `auto_axes`.
+      in_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the arguments.
+
+    Raises `OptionError` without a mesh in the context.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    arguments.check_callable("explicit_axes", f)
+
+    @wraps(f)
+    def explicit(*args: Any, **kwargs: Any) -> Any:
+        where = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
+        if where is None:
+            raise ArgumentError("explicit_axes: in_sharding is not given")
+        if get_mesh().empty:
+            raise OptionError("explicit_axes: no mesh in the context", instead="with phlox.set_mesh(mesh): ...")
+        return f(*reshard(args, where), **kwargs)
+
+    return explicit

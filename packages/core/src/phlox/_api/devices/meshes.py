@@ -1,0 +1,196 @@
+"""Meshes as users make and set them: `make_mesh`, `set_mesh` and what asks for the mesh of the context, `reshard`.
+
+The mesh of the context is the flag `mesh`. Programs are cached by it, like by all flags that tracing depends on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ..._base import config, pytree
+from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
+from ..._ir.primitive import current_trace
+from ..._ops.spmd.reshard import reshard_p
+from ..._trace.trace import Tracer, typeof
+from ..._xla.array import ArrayImpl, move
+from ..._xla.devices import Device, devices as all_devices
+from ..._xla.hosts import as_array
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
+from ..._xla.sharding import NamedSharding, interned
+
+_NO_ABSTRACT_MESH = AbstractMesh((), ())
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    axis_types: tuple[AxisType, ...] | None = None,
+    *,
+    devices: Sequence[Device] | None = None,
+) -> Mesh:
+    """A mesh of the first devices there are, with axes of these lengths and names.
+
+    Args:
+      axis_shapes: length of each axis.
+      axis_names: name of each axis.
+      axis_types: type of each axis; `Explicit` by default, as in JAX. See `AxisType` for what that means here.
+      devices: what to take devices from, in order; by default all of the default platform.
+
+    Raises `DeviceError` when there are too few devices.
+
+    >>> make_mesh((1, 1), ("data", "model")).shape_tuple
+    (('data', 1), ('model', 1))
+    """
+    try:
+        shape = tuple(int(n) for n in axis_shapes)
+    except TypeError:
+        raise ArgumentError(f"make_mesh: axis_shapes={axis_shapes!r} is no sequence of integers") from None
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    there = list(all_devices() if devices is None else devices)
+    wanted = math.prod(shape)
+    if wanted > len(there):
+        raise DeviceError(
+            f"make_mesh: a mesh of shape {shape} takes {wanted} devices, and there are {len(there)}",
+            instead="fewer; or virtual CPU devices by the flag num_cpu_devices, set before the first array",
+            wanted=wanted,
+            available=len(there),
+        )
+    kinds = (AxisType.Explicit,) * len(shape) if axis_types is None else axis_types
+    return Mesh(np.array(there[:wanted], dtype=object).reshape(shape), names, kinds)
+
+
+class set_mesh:
+    """Makes `mesh` the mesh of the context: for good when it is called, for a block as ``with set_mesh(mesh):``.
+
+    `shard_map` without a mesh is mapped over it, and where a sharding is expected a `PartitionSpec` is enough. None
+    says that there is none. Raises `OptionError` for anything else, and inside of traced functions.
+
+    >>> import phlox
+    >>> with set_mesh(make_mesh((1,), ("data",))):
+    ...     phlox.device_put(np.ones(2, np.float32), phlox.P("data")).sharding.spec
+    P('data',)
+    """
+
+    __slots__ = ("prev_mesh",)
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise OptionError(f"set_mesh: {mesh!r} is no Mesh", instead="phlox.make_mesh(shape, names)")
+        if current_trace.get() is not None:
+            raise OptionError("set_mesh: inside of a traced function", instead="around the call of the function")
+        self.prev_mesh = current_mesh()
+        config.override(mesh=mesh)
+
+    @property
+    def prev_abstract_mesh(self) -> AbstractMesh:
+        """The axes of the mesh that was set before."""
+        return _NO_ABSTRACT_MESH if self.prev_mesh is None else self.prev_mesh.abstract_mesh
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        config.override(mesh=self.prev_mesh)
+
+
+def current_mesh() -> Mesh | None:
+    """The mesh of the context."""
+    return config.current().mesh
+
+
+def get_mesh() -> Mesh:
+    """The mesh of the context; one without axes when none is set.
+
+    >>> with set_mesh(make_mesh((1,), ("data",))):
+    ...     get_mesh().axis_names
+    ('data',)
+    """
+    mesh = current_mesh()
+    return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
+
+
+_abstract: ContextVar[AbstractMesh | None] = ContextVar("phlox_abstract_mesh", default=None)
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh of the context; without any when none is set.
+
+    >>> get_abstract_mesh().empty
+    True
+    """
+    found = _abstract.get()
+    if found is not None:
+        return found
+    mesh = current_mesh()
+    return _NO_ABSTRACT_MESH if mesh is None else mesh.abstract_mesh
+
+
+@contextlib.contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
+    """Makes `get_abstract_mesh` answer `mesh` inside of a ``with`` block.
+
+    >>> with use_abstract_mesh(AbstractMesh((2,), ("data",))):
+    ...     get_abstract_mesh().shape_tuple
+    (('data', 2),)
+    """
+    token = _abstract.set(mesh)
+    try:
+        yield
+    finally:
+        _abstract.reset(token)
+
+
+def named(function: str, sharding: Any) -> Any:
+    """`sharding`, a PartitionSpec completed with the mesh of the context."""
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    mesh = current_mesh()
+    if mesh is None:
+        raise DeviceError(
+            f"{function}: {sharding} alone names no devices",
+            instead="NamedSharding(mesh, spec), or with phlox.set_mesh(mesh): ... around the call",
+        )
+    return interned(NamedSharding(mesh, sharding))
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The same arrays, laid out over a mesh as said; inside of traced functions too.
+
+    Args:
+      xs: arrays, a tree.
+      out_shardings: a `NamedSharding` or a `PartitionSpec` (of the mesh of the context), or a tree of those that is a
+        prefix of `xs`.
+
+    >>> mesh = make_mesh((1,), ("data",))
+    >>> import phlox
+    >>> reshard(np.ones(2, np.float32), phlox.NamedSharding(mesh, phlox.P("data")))
+    Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = pytree.flatten(xs)
+    return tree.unflatten(
+        [
+            _reshard(x, named("reshard", s))
+            for x, s in zip(leaves, pytree.broadcast_prefix(out_shardings, xs, is_leaf=_is_spec), strict=True)
+        ]
+    )
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _reshard(x: Any, sharding: Any) -> Any:
+    if not isinstance(sharding, NamedSharding):
+        raise OptionError(f"reshard: {sharding!r} is neither a NamedSharding nor a PartitionSpec")
+    aval = typeof(x)
+    if len(sharding.spec) > aval.ndim:
+        raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)
+    if isinstance(x, Tracer) or current_trace.get() is not None:
+        return reshard_p.bind(x, mesh=sharding.mesh, spec=sharding.spec)
+    return move(x if type(x) is ArrayImpl else as_array(x), sharding)

@@ -1,0 +1,102 @@
+"""`out_sharding`, the option of many functions that says how their result lies over a mesh: one meaning for all.
+
+A function gets it in one of two ways: the decorator `takes_out_sharding` adds the keyword, or its body, where it has
+the parameter already, ends with `lay_out`. Either way it computes first, then does what `phlox.reshard` does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from ..._base.errors import ArgumentError, OptionError
+from ..._base.wrapping import wraps
+from ..._trace.trace import typeof
+from ..._xla.mesh import AxisType, PartitionSpec, axes_of
+from ..._xla.sharding import NamedSharding
+from .meshes import current_mesh, named, reshard
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: what functions take as `out_sharding`
+OutSharding = NamedSharding | PartitionSpec | None
+
+
+def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | None:
+    """What a user gave as `out_sharding`, with its mesh; None for nothing and for a mesh without axes.
+
+    Raises `ArgumentError` for other objects; `DeviceError` for a spec without a mesh in the context; `OptionError` for
+    another mesh than that of the context, and for axes that are not explicit.
+    """
+    if out_sharding is None:
+        return None
+    if not isinstance(out_sharding, NamedSharding | PartitionSpec):
+        raise ArgumentError(
+            f"{function}: out_sharding={out_sharding!r} is neither a NamedSharding nor a PartitionSpec",
+            instead="phlox.NamedSharding(mesh, phlox.P('x'))",
+        )
+    where: NamedSharding = named(function, out_sharding)
+    if where.mesh.empty:
+        return None
+    context = current_mesh()
+    loose = where.mesh.abstract_mesh.are_all_axes_auto
+    if context is not None and context != where.mesh and not (loose and context.abstract_mesh.are_all_axes_auto):
+        raise OptionError(
+            f"{function}: out_sharding is of {where.mesh}, and the mesh of the context is {context}",
+            instead="a PartitionSpec alone, for the mesh of the context",
+            sharding=where,
+        )
+    kinds = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
+    hidden = [axis for entry in where.spec for axis in axes_of(entry) if kinds[axis] is not AxisType.Explicit]
+    if hidden:
+        raise OptionError(
+            f"{function}: out_sharding={where.spec} names axes that are not explicit: {hidden}",
+            instead="a mesh by phlox.make_mesh(shape, names), or phlox.lax.with_sharding_constraint of the result",
+            sharding=where,
+        )
+    return where
+
+
+def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
+    """`x`, an array, laid out as `out_sharding` says; as it is for None. `function` names the caller in errors.
+
+    Raises what `checked_out_sharding` does, and `ShapeError` where an axis does not divide.
+
+    >>> import phlox
+    >>> mesh = phlox.make_mesh((1,), ("x",))
+    >>> lay_out("zeros", jnp.zeros(2), phlox.NamedSharding(mesh, phlox.P("x"))).sharding.spec
+    P('x',)
+    """
+    where = checked_out_sharding(function, out_sharding)
+    if where is None:
+        return x
+    where.shard_shape(typeof(x).shape)
+    return reshard(x, where)
+
+
+_ENTRY = (
+    "  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid\n"
+    "    out; None leaves the choice to the operands and the compiler."
+)
+
+
+def takes_out_sharding(function: F) -> F:
+    """`function`, which states a keyword `out_sharding` and does not read it, with that keyword obeyed. See `lay_out`.
+
+    >>> mesh = phlox.make_mesh((1,), ("x",))
+    >>> twice = takes_out_sharding(lambda x, *, out_sharding=None: 2 * x)
+    >>> twice(jnp.ones(2), out_sharding=phlox.NamedSharding(mesh, phlox.P("x"))).sharding.spec
+    P('x',)
+    """
+
+    @wraps(function)
+    def laid_out(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        if out_sharding is None:
+            return function(*args, **kwargs)
+        # Before the work is done: a mistake should not cost the time of the computation.
+        where = checked_out_sharding(function.__name__, out_sharding)
+        return lay_out(function.__name__, function(*args, **kwargs), where)
+
+    # The entry goes to the end of `Args:`, which `Returns:` follows.
+    laid_out.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
+    return cast(F, laid_out)

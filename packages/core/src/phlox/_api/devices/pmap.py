@@ -1,0 +1,249 @@
+"""`pmap`: one function run by several devices, each on its own slice of the arguments.
+
+It is `shard_map` over a mesh of one axis, jitted with arguments that lie where their device is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionError
+from ..._base.pytree import flatten
+from ..._base.wrapping import P, R, wraps
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
+from ..._ops.control.call import axes_used
+from ..._ops.spmd import shard_map as spmd
+from ..._ops.structure.shape import broadcast_in_dim, squeeze
+from ..._trace.axes import AxisName, axis_env, only_axes
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.batch import check_sizes
+from ..._xla.devices import Device, local_devices
+from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.sharding import NamedSharding, interned
+from ..batching.vmap import check_axes, flat_axes
+from ..jit import arguments
+from ..jit.calling import function_of
+from ..jit.jit import JitFunction
+from ..jit.options import Options, Prefix
+from ..jit.user_functions import FlatFunction, user_call
+
+if TYPE_CHECKING:
+    from ..jit.stages import Wrapped
+
+_NO_NAME = "pmap"  # the axis of a pmap that no collective refers to
+
+
+def pmap(
+    fun: Callable[P, R],
+    axis_name: AxisName | None = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Device] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Iterable[int] = (),
+) -> Wrapped[P, R]:
+    """Runs `fun` on several devices at once, on slices of its arguments along their mapped axis.
+
+    Args:
+      fun: function of arrays and pytrees of them. It sees one slice, without the mapped axis.
+      axis_name: a name by which collectives such as `lax.psum` refer to the devices.
+      in_axes: which axis of each argument is mapped, as for `vmap`; None gives the whole argument to every device.
+      out_axes: where the mapped axis appears in results; None for results that are the same on all devices.
+      static_broadcasted_argnums: arguments that are Python values.
+      devices: the devices, as many as the mapped axis is long; by default the first ones there are.
+      backend: the platform to take devices from.
+      axis_size: the length of the mapped axis, if no argument has it.
+      donate_argnums: arguments whose memory may be reused for results.
+
+    Raises `AxisSizeError` when mapped arguments disagree on the length and `DeviceError` when there are fewer devices.
+    Virtual CPU devices are made by the flag `num_cpu_devices`.
+
+    >>> import phlox, phlox.numpy as jnp
+    >>> phlox.pmap(lambda x: x / phlox.lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
+    Array([1.], dtype=float32)
+    """
+    arguments.check_callable("pmap", fun)
+    statics = arguments.as_ints(static_broadcasted_argnums, "static_broadcasted_argnums")
+    donated = arguments.as_ints(donate_argnums, "donate_argnums")
+    given = None if devices is None else tuple(devices)
+    if given == ():
+        raise DeviceError("pmap: 'devices' argument to pmap must be non-empty, or None.")
+    name = _NO_NAME if axis_name is None else axis_name
+    axes_in = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    check_axes("pmap", in_axes, out_axes)
+    if any(a < 0 for a in pytree.tree_leaves(axes_in)):
+        raise OptionError(f"pmap: in_axes={in_axes!r} counts from the end", instead="axes counted from the front")
+    compiled: dict[int, Any] = {}
+
+    def dynamic(args: Sequence[Any]) -> tuple[Any, ...]:
+        chosen = {n % len(args) for n in statics} if args else set()
+        return tuple(x for i, x in enumerate(args) if i not in chosen)
+
+    def dynamic_axes(args: Sequence[Any]) -> Any:
+        if not isinstance(axes_in, tuple) or len(axes_in) != len(args):
+            return axes_in
+        chosen = {n % len(args) for n in statics} if args else set()
+        return tuple(a for i, a in enumerate(axes_in) if i not in chosen)
+
+    def size_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        positional = dynamic(args)
+        leaves = flatten((positional, kwargs))[0]
+        axes = _axes(dynamic_axes(args), positional, kwargs)
+        for x, axis in zip(leaves, axes, strict=True):  # the common case, without words
+            if axis is not None and not hasattr(x, "shape"):
+                break
+        else:
+            lengths = {x.shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None and a < len(x.shape)}
+            if len(lengths) == 1 and (axis_size is None or axis_size in lengths):
+                return lengths.pop()
+        return _explained_size(fun, positional, kwargs, axes, axis_size)
+
+    def make(size: int, args: tuple[Any, ...]) -> Any:
+        mesh = Mesh(np.array(_devices(size, given, backend)), (name,))
+
+        @wraps(fun)
+        def over_devices(*args: Any, **kwargs: Any) -> Any:
+            return _map(fun, args, kwargs, mesh, name, statics, dynamic, dynamic_axes, out_axes)
+
+        def place(axis: int | None) -> Any:
+            return interned(NamedSharding(mesh, _spec(axis, name)))
+
+        axes = dynamic_axes(args)
+        shardings = pytree.tree_map(place, axes, is_leaf=pytree.is_none)
+        options = Options(static_argnums=statics, donate_argnums=donated, in_shardings=Prefix.of((shardings, place(0))))
+        return function_of(JitFunction(over_devices, options))
+
+    def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if statics and max(statics) >= len(args):
+            raise ArgumentError(
+                f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
+                f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
+                "positionally.",
+                instead="the static arguments by position",
+            )
+        size = size_of(args, kwargs)
+        run = compiled.get(size)
+        if run is None:
+            run = compiled[size] = make(size, args)
+        return run
+
+    @wraps(fun)
+    @user_call
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        return jitted(args, kwargs)(*args, **kwargs)
+
+    mapped.trace = lambda *args, **kwargs: jitted(args, kwargs).trace(*args, **kwargs)  # type: ignore[attr-defined]
+    mapped.lower = lambda *args, **kwargs: jitted(args, kwargs).lower(*args, **kwargs)  # type: ignore[attr-defined]
+    return mapped  # type: ignore[return-value]
+
+
+def _axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
+    """The mapped axis of each leaf; keyword arguments are mapped along axis 0."""
+    named = pytree.tree_structure(kwargs).num_leaves
+    return [*flat_axes("pmap in_axes", in_axes, args), *[0] * named]
+
+
+def _explained_size(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], axes: Sequence[Any], axis_size: int | None
+) -> int:
+    """The length of the mapped axis, found with all checks and their messages."""
+    leaves = flatten((args, kwargs))[0]
+    avals = arguments.check_arrays("pmap", fun, args, kwargs, leaves)
+    names = arguments.leaf_names(fun, args, {"kwargs": kwargs})
+    described = [(n, a, aval) for n, a, aval in zip(names, axes, avals, strict=True) if a is not None]
+    if not described:
+        if axis_size is None:
+            raise AxisSizeError(
+                "pmap requires at least one argument with a mapped axis.", instead="axis_size=...", sizes=[]
+            )
+        return axis_size
+    size = check_sizes(described, "pmap")
+    if axis_size is not None and size != axis_size:
+        raise AxisSizeError(f"pmap: axis_size is {axis_size}, but mapped axes have length {size}", sizes=described)
+    return size
+
+
+def _devices(size: int, given: tuple[Device, ...] | None, backend: str | None) -> list[Device]:
+    if given is not None:
+        if len(given) != size:
+            raise DeviceError(f"pmap: the mapped axis has length {size}, but {len(given)} devices were given")
+        return list(given)
+    there = local_devices(backend=backend)
+    if size > len(there):
+        raise DeviceError(
+            f"pmap: the mapped axis has length {size}, but there are only {len(there)} devices",
+            instead=(
+                f"a mapped axis of at most {len(there)}; or, for virtual CPU devices, "
+                f"phlox.config.update('num_cpu_devices', {size}) or PHLOX_NUM_CPU_DEVICES={size} before the first array"
+            ),
+            wanted=size,
+            available=len(there),
+        )
+    return there[:size]
+
+
+def _spec(axis: int | None, name: AxisName) -> PartitionSpec:
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+def _map(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    mesh: Mesh,
+    name: AxisName,
+    statics: tuple[int, ...],
+    dynamic: Callable[..., Any],
+    dynamic_axes: Callable[..., Any],
+    out_axes: Any,
+) -> Any:
+    """Stages `fun` on one slice and binds it to the devices of the mesh."""
+    positional = dynamic(args)
+    leaves, in_tree = flatten((positional, kwargs))
+    axes = _axes(dynamic_axes(args), positional, kwargs)
+    chosen = {n % len(args): args[n % len(args)] for n in statics} if args else {}
+
+    def with_statics(rest: Sequence[Any], named: dict[str, Any]) -> Any:
+        values = iter(rest)
+        return fun(*[chosen[i] if i in chosen else next(values) for i in range(len(args))], **named)
+
+    flat = FlatFunction(with_statics, in_tree)
+    out_dims: list[int | None] = []
+
+    def on_slice(*parts: Any) -> list[Any]:
+        outs = flat(*[x if a is None else squeeze(x, dimensions=(a,)) for x, a in zip(parts, axes, strict=True)])
+        out_dims[:] = flat_axes("pmap out_axes", out_axes, flat.out_tree)
+        return [x if d is None else _with_axis(x, d) for x, d in zip(outs, out_dims, strict=True)]
+
+    in_specs = tuple(_spec(a, name) for a in axes)
+    avals = [spmd.part_aval(typeof(x), mesh, spec) for x, spec in zip(leaves, in_specs, strict=True)]
+    with only_axes((*axis_env.get(), (name, mesh.size))):
+        names = functools.partial(arguments.leaf_names, fun, positional, kwargs)
+        jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
+    closed = ClosedJaxpr(hoist_consts(jaxpr))
+    shadowed = name != _NO_NAME and any(known == name for known, _ in axis_env.get())
+    if shadowed and name in axes_used(closed):  # transformations would take one for the other
+        raise OptionError(
+            f"pmap: collectives over axis name {name!r}, which is already in use by an outer vmap or pmap",
+            instead="another axis_name for one of them",
+        )
+    specs = (*[PartitionSpec()] * len(consts), *in_specs)
+    out_specs = tuple(_spec(d, name) for d in out_dims)
+    outs = spmd.bind(closed, [*consts, *leaves], mesh, specs, out_specs, (name,))
+    return flat.out_tree.unflatten(outs)
+
+
+def _with_axis(x: Any, at: int) -> Any:
+    shape = typeof(x).shape
+    at = at % (len(shape) + 1)
+    kept = tuple(i for i in range(len(shape) + 1) if i != at)
+    return broadcast_in_dim(x, shape=(*shape[:at], 1, *shape[at:]), broadcast_dimensions=kept)

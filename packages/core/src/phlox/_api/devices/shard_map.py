@@ -1,0 +1,286 @@
+"""`shard_map`: a function mapped over the parts that the devices of a mesh hold; `smap`, the same along one axis.
+
+The function is staged on one part and bound to the primitive of `_ops.spmd`. Outside of other traced functions the
+whole is jitted, so that a second call finds the compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set as AbstractSet
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, TreeError, UnsupportedError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.wrapping import wraps
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
+from ..._ops.spmd import shard_map as spmd
+from ..._trace.staging import stage
+from ..._trace.trace import Tracer, typeof
+from ..._xla.mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
+from ..._xla.sharding import NamedSharding
+from ..jit import arguments
+from ..jit.calling import function_of
+from ..jit.jit import JitFunction
+from ..jit.options import Options
+from ..jit.user_functions import FlatFunction, user_call
+from .meshes import current_mesh
+
+
+class InferFromArgs:
+    """The class of `Infer`: specs that are those of the arguments."""
+
+    def __repr__(self) -> str:
+        return "phlox.sharding.Infer"
+
+    def __reduce__(self) -> str:
+        return "Infer"
+
+
+Infer = InferFromArgs()
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: AbstractSet[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Runs `f` on every device of a mesh, each on its own part of the arguments.
+
+    Args:
+      f: function of arrays and trees of them. It sees the parts, and collectives in it name axes of the mesh. Without
+        it a decorator is returned.
+      out_specs: for each result a `PartitionSpec` that says how the devices' results are put together, a tree that is a
+        prefix of the result. Along axes that a spec does not name, all devices must have the same result.
+      in_specs: for each argument how it is cut into parts, a prefix of the tuple of arguments; None for arguments that
+        are Python values. By default an argument is cut as it lies, which must be on this mesh.
+      mesh: the devices; by default the mesh of the context, see `set_mesh`.
+      axis_names: the axes that `f` is mapped over; all of them by default. Along the others the compiler may split.
+      check_vma: accepted as in JAX. That results which no spec splits are the same everywhere is not checked.
+
+    Raises `TreeError` when specs do not fit the arguments, `ShapeError` when an axis does not divide or a spec is too
+    long, `DeviceError` without a mesh.
+
+    >>> import phlox
+    >>> mesh = phlox.make_mesh((1,), ("i",))
+    >>> total = phlox.shard_map(lambda x: phlox.lax.psum(x, "i"), mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P())
+    >>> total(np.ones(2, np.float32))
+    Array([1., 1.], dtype=float32)
+    """
+    if f is None:
+        return lambda g: _mapped("shard_map", g, mesh, in_specs, out_specs, frozenset(axis_names))
+    return _mapped("shard_map", f, mesh, in_specs, out_specs, frozenset(axis_names))
+
+
+def smap(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: int | InferFromArgs | tuple[Any, ...] | None = Infer,
+    out_axes: Any,
+    axis_name: Any,
+) -> Any:
+    """`shard_map` along one axis of the mesh of the context, with axes of arrays in place of specs, as for `vmap`.
+
+    Args:
+      f: function that sees one device's part. Without it a decorator is returned.
+      in_axes: which axis of each argument is cut (None: none), an integer for all or a tuple.
+      out_axes: along which axis results are put together; a tree that is a prefix of the result.
+      axis_name: the axis of the mesh.
+
+    >>> import phlox
+    >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
+    ...     smap(lambda x: x + phlox.lax.axis_index("i"), in_axes=0, out_axes=0, axis_name="i")(np.arange(2))
+    Array([0, 1], dtype=int32)
+    """
+    if isinstance(axis_name, list | tuple):
+        raise ArgumentError(f"smap: axis_name={axis_name!r} is not one name", instead="one smap inside of another")
+    if in_axes is not Infer and not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise ArgumentError(f"smap: in_axes={in_axes!r} is neither an integer, nor None, nor a tuple of those")
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if axes is not Infer and not all(isinstance(a, int) for a in pytree.tree_leaves(axes)):
+            raise ArgumentError(f"smap: {what}={axes!r} holds something that is neither an integer nor None")
+
+    def spec(axis: int | None) -> PartitionSpec:
+        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+    def specs(axes: Any) -> Any:
+        return axes if axes is Infer else pytree.tree_map(spec, axes, is_leaf=pytree.is_none)
+
+    if f is None:
+        return lambda g: _mapped("smap", g, None, specs(in_axes), specs(out_axes), frozenset([axis_name]))
+    return _mapped("smap", f, None, specs(in_axes), specs(out_axes), frozenset([axis_name]))
+
+
+def _mapped(
+    function: str, f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, names: frozenset[Any]
+) -> Callable[..., Any]:
+    arguments.check_callable(function, f)
+    compiled: dict[Any, Callable[..., Any]] = {}
+
+    @wraps(f)
+    @user_call
+    def mapped(*args: Any) -> Any:
+        where = _mesh(function, mesh, names)
+        leaves, in_tree = flatten(args)
+        specs = _in_specs(function, where, in_specs, args, leaves, names)
+        dynamic = tuple(s is not None for s in specs)
+        fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
+        key: Any = (where, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
+        try:
+            run = compiled.get(key)
+        except TypeError:  # a fixed argument that is not hashable
+            key, run = None, None
+        if run is None:
+            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names)
+            run = function_of(JitFunction(program, Options(inline=True)))
+            if key is not None:
+                compiled[key] = run
+        return run(*[x for x, moves in zip(leaves, dynamic, strict=True) if moves])
+
+    return mapped
+
+
+def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
+    context = current_mesh()
+    if mesh is None or isinstance(mesh, AbstractMesh):
+        if context is None:
+            raise DeviceError(f"{function}: no mesh", instead="mesh=..., or with phlox.set_mesh(mesh): ...")
+        if mesh is not None and mesh.shape_tuple != context.shape_tuple:
+            raise DeviceError(f"{function}: {mesh} is not the mesh of the context, {context}", mesh=mesh)
+        mesh = context
+    unknown = names - set(mesh.axis_names)
+    if unknown:
+        raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")
+    return mesh
+
+
+def _check(function: str, what: str, mesh: Mesh, spec: Any, names: frozenset[Any]) -> PartitionSpec:
+    if not isinstance(spec, PartitionSpec):
+        raise ArgumentError(f"{function}: {what} has {spec!r}, which is no PartitionSpec", instead="phlox.P(...)")
+    check_spec(mesh, spec)
+    outside = [axis for entry in spec for axis in axes_of(entry) if names and axis not in names]
+    if outside:
+        raise OptionError(f"{function}: {what} names axis {outside[0]!r}, which axis_names={set(names)} has not")
+    return spec
+
+
+def _in_specs(
+    function: str, mesh: Mesh, in_specs: Any, args: tuple[Any, ...], leaves: Sequence[Any], names: frozenset[Any]
+) -> list[PartitionSpec | None]:
+    """For each leaf of the arguments its spec, or None for Python values. All that can be wrong is found here."""
+    if in_specs is Infer:
+        return [_spec_of(function, mesh, x, names) for x in leaves]
+    try:
+        specs = pytree.broadcast_prefix(in_specs, args, is_leaf=pytree.is_none)
+    except TreeError as error:
+        raise pytree.tree_error(
+            f"{function}: in_specs {in_specs!r} does not fit the arguments",
+            error.differences,  # type: ignore[attr-defined]
+            instead="a tuple with one spec for each argument, or trees that stop above the leaves",
+        ) from None
+    paths = [path for path, _ in pytree.tree_leaves_with_path(args)]
+    for path, x, spec in zip(paths, leaves, specs, strict=True):
+        if spec is not None:
+            _check_part(
+                function, f"args{pytree.keystr(path)}", mesh, _check(function, "in_specs", mesh, spec, names), x
+            )
+    return specs
+
+
+def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: Any) -> None:
+    aval = typeof(x)
+    if len(spec) > aval.ndim:
+        raise ShapeError(f"{function}: {spec} has more entries than {name} ({aval.short}) has axes", spec=spec)
+    for axis, (size, count) in enumerate(zip(aval.shape, tiles(mesh, spec, aval.ndim), strict=True)):
+        if size % count:
+            raise ShapeError(
+                f"{function}: axis {axis} of {name} ({aval.short}) cannot be split evenly into {count} parts",
+                instead=f"a length that is a multiple of {count}",
+                spec=spec,
+            )
+
+
+def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> PartitionSpec:
+    """How an argument lies on the mesh."""
+    for name in names or mesh.axis_names:
+        if name not in mesh.explicit_axes:
+            raise ArgumentError(
+                f"{function}: without in_specs, and axis {name!r} of {mesh} is not Explicit", instead="in_specs=..."
+            )
+    if isinstance(x, Tracer):
+        raise UnsupportedError(
+            f"{function}: without in_specs inside of a traced function, where it is not known how arguments lie",
+            instead="in_specs=...",
+        )
+    sharding = getattr(x, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.lies_like(mesh):
+        return PartitionSpec()
+    if not names:
+        return sharding.spec
+    kept = [tuple(a for a in axes_of(entry) if a in names) or None for entry in sharding.spec]
+    return PartitionSpec(*kept)
+
+
+class _Program:
+    """The function of whole arrays that is compiled: stages `f` on parts and binds it to the mesh."""
+
+    def __init__(
+        self,
+        function: str,
+        f: Callable[..., Any],
+        mesh: Mesh,
+        in_tree: PyTreeDef,
+        specs: tuple[PartitionSpec | None, ...],
+        fixed: tuple[Any, ...],
+        out_specs: Any,
+        names: frozenset[Any],
+    ):
+        self.function, self.f, self.mesh, self.in_tree = function, f, mesh, in_tree
+        self.specs, self.fixed, self.out_specs, self.names = specs, fixed, out_specs, names
+        self.__name__ = arguments.fun_name(f)
+
+    def __call__(self, *arrays: Any) -> Any:
+        given = [s for s in self.specs if s is not None]
+        manual = tuple(axis for axis in self.mesh.axis_names if not self.names or axis in self.names)
+        flat = FlatFunction(self.f, self.in_tree)
+        out_specs: list[PartitionSpec] = []
+
+        def on_parts(*parts: Any) -> list[Any]:
+            moving, still = iter(parts), iter(self.fixed)
+            outs = flat(*[next(still) if s is None else next(moving) for s in self.specs])
+            out_specs[:] = self._out_specs(flat.out_tree, outs)
+            return outs
+
+        avals = [spmd.part_aval(typeof(x), self.mesh, spec) for x, spec in zip(arrays, given, strict=True)]
+        with spmd.inside(self.mesh, manual):
+            jaxpr, consts = stage(on_parts, avals, name=self.__name__)
+        in_specs = (*[PartitionSpec()] * len(consts), *given)
+        closed = ClosedJaxpr(hoist_consts(jaxpr))
+        outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual)
+        return flat.out_tree.unflatten(outs)
+
+    def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
+        blank = tree.unflatten([0] * tree.num_leaves)
+        try:
+            specs = pytree.broadcast_prefix(self.out_specs, blank, is_leaf=pytree.is_none)
+        except TreeError as error:
+            raise pytree.tree_error(
+                f"{self.function}: out_specs {self.out_specs!r} does not fit the result of {self.__name__}",
+                error.differences,  # type: ignore[attr-defined]
+                instead="specs in the structure of the result, or a tree that stops above the leaves",
+            ) from None
+        for spec, out in zip(specs, outs, strict=True):
+            _check(self.function, "out_specs", self.mesh, spec, self.names)
+            if len(spec) > typeof(out).ndim:
+                raise ShapeError(
+                    f"{self.function}: {spec} in out_specs has more entries than a result of type "
+                    f"{typeof(out).short} has axes",
+                    spec=spec,
+                )
+        return specs

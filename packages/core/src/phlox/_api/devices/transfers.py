@@ -1,0 +1,162 @@
+"""Putting arrays on devices and taking them off: device_put, device_get, block_until_ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, OptionError
+from ..._ir.avals import typeof_value
+from ..._ops.structure.shape import copy
+from ..._trace.trace import Tracer, not_an_array
+from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
+from ..._xla.devices import Device
+from ..._xla.mesh import PartitionSpec
+from ..._xla.permission import asked
+from ..._xla.sharding import NamedSharding, Sharding, single_device
+from .memory import Space
+from .meshes import named, reshard as _reshard
+
+
+def _sharding(device: Any) -> Sharding | None:
+    device = named("device_put", device)
+    if device is None or isinstance(device, Sharding):
+        return device
+    if type(device) is Device:
+        return single_device(device)
+    if isinstance(device, Space):
+        return None  # devices have one kind of memory here
+    raise ArgumentError(
+        f"device_put: Received invalid value {device!r}, which is neither a device nor a sharding",
+        instead="phlox.devices()[0]",
+    )
+
+
+def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
+    if isinstance(x, Tracer):
+        return _reshard(x, sharding) if isinstance(sharding, NamedSharding) else copy(x)
+    if type(x) is ArrayImpl:
+        there = x if sharding is None else move(x, sharding)
+        return there.__deepcopy__({}) if fresh else there
+    aval = typeof_value(x)
+    if aval is None:
+        if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
+            return _put(np.asarray(x), sharding, fresh)
+        raise not_an_array(x, "a leaf given to device_put")
+    return put(np.asarray(x, aval.dtype), aval, sharding, committed=sharding is not None)
+
+
+def _is_place(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+    """Copies a tree of arrays to a device, or lays it out over several.
+
+    Args:
+      x: array, number, or a tree of those.
+      device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), or a tree of
+        those that is a prefix of `x`. Without one, arrays stay where they are and everything else goes to the default
+        device.
+      src: where `x` is; arrays know it themselves.
+      donate: True (or a tree of truth values) where `x` is not used afterwards, so that its memory could be reused.
+        No platform of today does; the arrays stay.
+      may_alias: False (or a tree) where the result must have memory of its own even if it is where `x` is.
+
+    The result is committed: computations with it run where it lies. Raises `OptionError` for leaves with both `donate`
+    and `may_alias`.
+
+    >>> import phlox
+    >>> device_put(np.ones(2, np.float32), phlox.devices()[0])
+    Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = pytree.flatten(x)
+
+    def spread(what: str, prefix: Any) -> list[Any]:
+        return pytree.spread(f"device_put {what}", prefix, x, _is_place, "one for all leaves, or a tree of them like x")
+
+    if device is None or type(device) is Device or isinstance(device, Sharding):
+        places = [_sharding(device)] * len(leaves)
+    else:
+        places = [_sharding(d) for d in spread("device", device)]
+    given, shared = spread("donate", donate), spread("may_alias", may_alias)
+    if any(d and a for d, a in zip(given, shared, strict=True)):
+        raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
+    fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]
+    with asked():
+        return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, strict=True)])
+
+
+def device_get(x: Any) -> Any:
+    """A tree of arrays, and of what else has ``__array__``, as NumPy arrays; other leaves stay as they are.
+
+    >>> import phlox.numpy as jnp
+    >>> device_get({"a": jnp.arange(2)})
+    {'a': array([0, 1], dtype=int32)}
+    """
+
+    def get(leaf: Any) -> Any:
+        if type(leaf) is ArrayImpl:
+            return np.asarray(physical(leaf))
+        return np.asarray(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tracer) else leaf
+
+    with asked():
+        return pytree.tree_map(get, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Waits until all arrays of a tree are computed, and other leaves that can wait are ready; returns the tree.
+
+    Errors of the computations are raised here.
+
+    >>> import phlox.numpy as jnp
+    >>> block_until_ready(jnp.ones(1))
+    Array([1.], dtype=float32)
+    """
+    arrays: list[Array] = []
+    for leaf in pytree.tree_leaves(x):
+        if type(leaf) is ArrayImpl:
+            arrays.append(leaf)
+        elif not isinstance(leaf, Tracer):
+            _ask(leaf, "block_until_ready")
+    if arrays:
+        wait(arrays)
+    return x
+
+
+def _ask(x: Any, method: str) -> None:
+    """Calls a method of an object of whatever class, if it has it."""
+    called = getattr(x, method, None)
+    if called is not None:
+        called()
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Starts copying all arrays of a tree, and other leaves that have the method, to the host; returns the tree.
+
+    >>> copy_to_host_async([1.0])
+    [1.0]
+    """
+    for leaf in pytree.tree_leaves(x):
+        if not isinstance(leaf, Tracer):
+            _ask(leaf, "copy_to_host_async")
+    return x
+
+
+def place(device: Any) -> Sharding | None:
+    """The sharding that a user's ``device=`` asks for."""
+    if device is None or isinstance(device, Sharding):
+        return device
+    if type(device) is Device:
+        return single_device(device)
+    raise ArgumentError(f"{device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
+
+
+def placed(x: Any, device: Any) -> Any:
+    """`x` where a user's ``device=`` asks for it."""
+    where = place(device)
+    if where is None:
+        return x
+    return move(x, where) if type(x) is ArrayImpl else device_put(x, where)

@@ -1,0 +1,1 @@
+"""`export`: compiled functions as files, with symbolic dimensions."""

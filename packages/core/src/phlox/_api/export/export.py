@@ -1,0 +1,340 @@
+"""`export`: a jitted function, lowered, as something that can be written to a file and called by other processes.
+
+The program is kept in StableHLO's portable form, which jaxlibs of other versions read. What closes over arrays has
+them inside. The format of the file stands in `exported_format.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import DeviceError, ExportError, OptionError, UnsupportedError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._ir.avals import ShapedArray
+from ..._ir.effects import Effects
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, prune, with_literals
+from ..._ops.control.exported import ExportedProgram, call_exported
+from ..._ops.host.ffi import FfiEffect
+from ..._xla import devices, inspection
+from ..._xla.array import physical
+from ..._xla.bindings import parse
+from ..._xla.embed import targets
+from ..._xla.hosts import as_array
+from ..._xla.mesh import Mesh
+from ..._xla.program import lower
+from ..derivatives.custom import custom_vjp
+from ..derivatives.differentiate import vjp
+from ..jit.jit import jit
+from ..jit.programs import struct_of
+from ..jit.stages import Traced, Wrapped
+from .dimensions import refuse_symbolic
+
+minimum_supported_calling_convention_version = 1
+maximum_supported_calling_convention_version = 1
+
+#: Foreign functions whose meaning does not change from one jaxlib to the next.
+_STABLE = ("lapack_", "cusolver_", "hipsolver_", "cublas_", "cu_", "hip_", "cpu_csr_sparse_dense_ffi")
+
+
+@dataclasses.dataclass(frozen=True)
+class DisabledSafetyCheck:
+    """A check that `export` or the call of an exported function leaves out; made by `platform` and `custom_call`."""
+
+    _impl: str
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """Lets an exported function run on other platforms than those it was exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """Lets a function be exported that calls this foreign function, about whose stability nothing is known."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The foreign function that is allowed, if that is what this says."""
+        kind, _, target = self._impl.partition(":")
+        return target if kind == "custom_call" else None
+
+    def __str__(self) -> str:
+        return self._impl
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Exported:
+    """A function that was lowered for arguments of certain types, free of the process it was made in.
+
+    Attributes:
+      fun_name: the name of the function.
+      in_tree, in_avals: the structure of (args, kwargs), and the types of its leaves.
+      out_tree, out_avals: the same for the result.
+      platforms: where it may run.
+      nr_devices: how many devices it was lowered for.
+      mlir_module_serialized: the program, in StableHLO's portable form.
+      module_kept_var_idx: numbers of the leaves that the program reads.
+      calling_convention_version: how the program is called; see `phlox.export`.
+      disabled_safety_checks: checks that were left out.
+      ordered_effects: always empty, because functions with such effects cannot be exported.
+      unordered_effects: that of foreign functions with side effects, or nothing.
+      uses_global_constants: always False.
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+    platforms: tuple[str, ...]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
+    mlir_module_serialized: bytes
+    module_kept_var_idx: tuple[int, ...]
+    _get_vjp: Callable[[Exported], Exported] | None
+    nr_devices: int = 1
+    calling_convention_version: int = maximum_supported_calling_convention_version
+    ordered_effects: tuple[Any, ...] = ()
+    unordered_effects: tuple[Any, ...] = ()
+    uses_global_constants: bool = False
+
+    @property
+    def in_shardings_hlo(self) -> tuple[None, ...]:
+        """None for each argument: exported functions run on one device."""
+        return (None,) * len(self.in_avals)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[None, ...]:
+        """None for each result: exported functions run on one device."""
+        return (None,) * len(self.out_avals)
+
+    def in_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
+        """How arguments must lie on `mesh`: None for each, because exported functions run on one device."""
+        return self.in_shardings_hlo
+
+    def out_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
+        """How results lie on `mesh`: None for each, because exported functions run on one device."""
+        return self.out_shardings_hlo
+
+    def mlir_module(self, serialized: bool = True) -> Any:
+        """The program as StableHLO text, or with ``serialized=False`` as an object of MLIR's Python bindings."""
+        text = inspection.from_portable(self.mlir_module_serialized)
+        return text if serialized else parse(text)
+
+    def has_vjp(self) -> bool:
+        """Whether the derivative is there: always where `export` was called, else as far as it was serialized."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The exported derivative, in reverse mode.
+
+        It takes the leaves of the arguments and then a cotangent for each leaf of the result, as positional arguments,
+        and returns a tuple with a cotangent for each leaf of the arguments. Those of integers and booleans, which have
+        no derivative, are of dtype float0.
+
+        Raises `ExportError` when it is not there.
+        """
+        if self._get_vjp is None:
+            raise ExportError(
+                f"the exported function {self.fun_name} has no derivative",
+                instead="exported.serialize(vjp_order=1), where it was serialized",
+            )
+        return self._get_vjp(self)
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The function as bytes, for `deserialize`; with `vjp_order` derivatives up to this order.
+
+        Raises `ExportError` for containers that `register_pytree_node_serialization` does not know.
+        """
+        from .format import serialize
+
+        return serialize(self, vjp_order)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function, also inside of `jit` and `grad` (reverse mode).
+
+        Raises `TreeError`, `ShapeError` or `DtypeError` for arguments of other structure or types, and `DeviceError`
+        on a platform that it was not exported for.
+        """
+        platform = default_export_platform()
+        if platform not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
+            raise DeviceError(
+                f"the function {self.fun_name} was exported for {', '.join(self.platforms)}, and runs on {platform}",
+                instead=f"export(f, platforms=({', '.join(map(repr, [*self.platforms, platform]))}))",
+            )
+        leaves, tree = flatten((args, kwargs))
+        what = f"the exported function {self.fun_name} got arguments of another structure"
+        pytree.check_same(self.in_tree, tree, what)
+        return self.out_tree.unflatten(self._flat_call(*leaves))
+
+    @functools.cached_property
+    def _flat_call(self) -> Callable[..., Any]:
+        program = ExportedProgram(
+            self.fun_name,
+            self.mlir_module_serialized,
+            self.in_avals,
+            self.out_avals,
+            self.module_kept_var_idx,
+            frozenset(self.unordered_effects),
+        )
+
+        @custom_vjp
+        def flat(*leaves: Any) -> list[Any]:
+            return call_exported.bind(*leaves, exported=program)
+
+        def forward(*leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
+            return flat(*leaves), leaves
+
+        def backward(leaves: tuple[Any, ...], cotangents: list[Any]) -> tuple[Any, ...]:
+            return self.vjp().call(*leaves, *cotangents)
+
+        flat.defvjp(forward, backward)
+        return flat
+
+    def __str__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+
+def default_export_platform() -> str:
+    """The platform that `export` exports for unless told otherwise: 'cpu', 'cuda', 'rocm' or 'tpu'.
+
+    >>> default_export_platform()
+    'cpu'
+    """
+    return _canonical(devices.default_backend())
+
+
+def _canonical(platform: str) -> str:
+    return {"gpu": "cuda"}.get(platform, platform)
+
+
+def export(
+    fun_jit: Wrapped[..., Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: None = None,
+) -> Callable[..., Exported]:
+    """Lowers a jitted function to something that can be saved, and called elsewhere.
+
+    Args:
+      fun_jit: what `jit` returned.
+      platforms: where it may run, such as ``("cpu", "cuda")``; by default the platform of this process.
+      disabled_checks: checks that are left out.
+
+    Returns: a function that takes arguments as `fun_jit` does (arrays or `ShapeDtypeStruct`s) and returns the
+    `Exported` for arguments of these types.
+
+    Raises `OptionError` when `fun_jit` is not jitted, `ExportError` when it calls foreign functions of this process
+    (or others that nothing is known about), and `UnsupportedError` when it runs on several devices, or for symbolic
+    shapes.
+
+    >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
+    >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))
+    >>> phlox.grad(lambda x: again.call(x).sum())(jnp.zeros(3))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    if not isinstance(fun_jit, Wrapped):
+        raise OptionError(f"export takes a jitted function, got {fun_jit!r}", instead="export(phlox.jit(f))")
+    if _override_lowering_rules is not None:
+        raise UnsupportedError("export: _override_lowering_rules", instead="primitives with the lower rules you want")
+    where = (default_export_platform(),) if platforms is None else tuple(map(_canonical, platforms))
+    if not where:
+        raise OptionError("export: platforms is empty", instead="('cpu',)")
+
+    def make(*args: Any, **kwargs: Any) -> Exported:
+        refuse_symbolic("export", (args, kwargs))
+        return _export(fun_jit, args, kwargs, where, tuple(disabled_checks))
+
+    return make
+
+
+def _export(
+    fun_jit: Wrapped[..., Any],
+    args: Any,
+    kwargs: Any,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:
+    traced = fun_jit.trace(*args, **kwargs)
+    program, used = prune(_with_constants(traced.jaxpr))
+    _check_effects(traced.fun_name, program.effects)
+    kept = tuple(i for i, u in enumerate(used) if u)
+    invars = [program.invars[i] for i in kept]
+    lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars])
+    if len(lowering.where.devices) > 1:
+        raise UnsupportedError(
+            f"export of {traced.fun_name}, which runs on {len(lowering.where.devices)} devices",
+            instead="a function without pmap, shard_map and meshes",
+        )
+    _check_targets(traced.fun_name, lowering.text, checks)
+    in_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.invars)
+    out_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.outvars)
+    return Exported(
+        traced.fun_name,
+        traced.in_tree,
+        in_avals,
+        traced.out_tree,
+        out_avals,
+        platforms,
+        checks,
+        inspection.portable(lowering.text),
+        kept,
+        lambda exported: _export_vjp(traced, exported),
+        unordered_effects=tuple(program.effects),
+    )
+
+
+def _export_vjp(traced: Traced, exported: Exported) -> Exported:
+    """The derivative of an exported function, exported."""
+    tree, count = exported.in_tree, len(exported.in_avals)
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = tree.unflatten(leaves)
+        return flatten(traced(*args, **kwargs))[0]
+
+    def backward(*leaves_and_cotangents: Any) -> tuple[Any, ...]:
+        leaves, given = leaves_and_cotangents[:count], leaves_and_cotangents[count:]
+        return vjp(flat, *leaves)[1](list(given))
+
+    backward.__name__ = f"{exported.fun_name}_vjp"
+    structs = [struct_of(a) for a in (*exported.in_avals, *[a.tangent() for a in exported.out_avals])]
+    return _export(jit(backward), structs, {}, exported.platforms, exported.disabled_safety_checks)
+
+
+def _with_constants(closed: ClosedJaxpr) -> Jaxpr:
+    """The program with the arrays that it closes over written out in it."""
+    constants = {
+        v: Literal(np.asarray(physical(as_array(c))), v.aval)
+        for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)
+    }
+    return with_literals(closed.jaxpr, constants).replace(constvars=[])
+
+
+def _check_effects(name: str, effects: Effects) -> None:
+    """Refuses callbacks: another process does not have the Python functions that they call."""
+    strange = [effect for effect in effects if not isinstance(effect, FfiEffect)]
+    if strange:
+        raise ExportError(
+            f"export of {name}, which has effects: {', '.join(map(repr, strange))}",
+            instead="a function without callbacks and prints",
+            effects=effects,
+        )
+
+
+def _check_targets(name: str, text: str, checks: Sequence[DisabledSafetyCheck]) -> None:
+    """Refuses foreign functions that another process may not have, or may have in another form."""
+    allowed = {check.is_custom_call() for check in checks}
+    strange = {t for t in targets(text) if t not in allowed and not t.startswith(_STABLE)}
+    if strange and "ALL" not in allowed:
+        raise ExportError(
+            f"{name} calls foreign functions that other processes may not have: {', '.join(sorted(strange))}",
+            instead=f"disabled_checks=[DisabledSafetyCheck.custom_call({sorted(strange)[0]!r})] if they do",
+            targets=sorted(strange),
+        )

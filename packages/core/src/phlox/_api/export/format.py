@@ -1,0 +1,302 @@
+"""Exported functions as bytes.
+
+    phlox.export 2\\n        what this is, and the version of the format
+    checksum                SHA-256 of all other bytes, 32 bytes
+    {...}\\n                 one line of JSON: {"functions": [f, f's vjp, the vjp of that, …]}
+    programs                the bytes of each function's program, one after the other; "size" says how long each is
+
+A function in JSON has the fields of `Exported` by name. A type is [dtype, shape, weak type]. A structure is "*" for a
+leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [child, ...]]}, and for classes that
+`register_pytree_node_serialization` knows {"node": name, "data": base64 of the class's data, "children": [...]}.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, ExportError, OptionError
+from ..._base.pytree import PyTreeDef
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ops.host.ffi import FfiEffect
+from ..._ops.random.keys import KeyDtype, key_dtype
+from .export import (
+    DisabledSafetyCheck,
+    Exported,
+    maximum_supported_calling_convention_version as newest,
+    minimum_supported_calling_convention_version as oldest,
+)
+
+_MAGIC = b"phlox.export 2\n"
+_START = len(_MAGIC) + 32
+_T = TypeVar("_T", bound=type)
+
+
+class _Node(NamedTuple):
+    """How a class of containers is written."""
+
+    nodetype: type
+    name: str
+    serialize: Callable[[Any], bytes]
+    deserialize: Callable[[bytes], Any]
+    build: Callable[[Any, Sequence[Any]], Any] | None
+
+
+_by_type: dict[type, _Node] = {}
+_by_name: dict[str, _Node] = {}
+
+
+def register_pytree_node_serialization(
+    nodetype: _T,
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes],
+    deserialize_auxdata: Callable[[bytes], Any],
+    from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
+) -> _T:
+    """Says how a class of containers is written into exported functions.
+
+    Args:
+      nodetype: the class; it must be registered with `phlox.tree_util` already.
+      serialized_name: the name that stands for it in files.
+      serialize_auxdata, deserialize_auxdata: from the auxiliary data of the class to bytes, and back.
+      from_children: makes an instance from auxiliary data and children; by default the class's own function does.
+
+    Returns `nodetype`, so that it can be used as a class decorator. Raises `OptionError` when the class or the name is
+    registered already, or the class is no container.
+    """
+    if nodetype in _by_type:
+        raise OptionError(f"{nodetype.__name__} is registered for serialization as {_by_type[nodetype].name!r} already")
+    if serialized_name in _by_name:
+        raise OptionError(
+            f"the name {serialized_name!r} is registered for serialization already",
+            instead=f"another name than that of {_by_name[serialized_name].nodetype.__name__}",
+        )
+    if from_children is None and not pytree.is_tree_node(nodetype):
+        raise OptionError(
+            f"{nodetype.__name__} is no container",
+            instead="phlox.tree_util.register_pytree_node first, or from_children=...",
+        )
+    node = _Node(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
+    _by_type[nodetype] = _by_name[serialized_name] = node
+    return nodetype
+
+
+def register_namedtuple_serialization(nodetype: _T, *, serialized_name: str) -> _T:
+    """Says that named tuples of this class may be written into exported functions, under this name.
+
+    Returns `nodetype`. Raises `OptionError` for other classes, and when the class or the name is registered already.
+
+    >>> import collections
+    >>> Point = collections.namedtuple("Point", ["x", "y"])
+    >>> register_namedtuple_serialization(Point, serialized_name="docs.Point") is Point
+    True
+    """
+    if not (issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
+        raise OptionError(
+            f"{nodetype.__name__} is no class of named tuples", instead="register_pytree_node_serialization"
+        )
+    fields = list(nodetype._fields)
+
+    def build(names: Any, children: Sequence[Any]) -> Any:
+        return nodetype(**dict(zip(names, children, strict=True)))
+
+    return register_pytree_node_serialization(
+        nodetype,
+        serialized_name=serialized_name,
+        serialize_auxdata=lambda _: json.dumps(fields).encode(),
+        deserialize_auxdata=lambda data: json.loads(data),
+        from_children=build,
+    )
+
+
+register_pytree_node_serialization(
+    OrderedDict,
+    serialized_name="collections.OrderedDict",
+    serialize_auxdata=lambda keys: json.dumps(_plain_keys(keys)).encode(),
+    deserialize_auxdata=lambda data: tuple(json.loads(data)),
+)
+
+
+# --- writing
+
+
+def serialize(exported: Exported, vjp_order: int) -> bytearray:
+    """An exported function, with its derivatives up to this order, as bytes."""
+    functions = [exported]
+    for _ in range(vjp_order):
+        functions.append(functions[-1].vjp())
+    header = json.dumps({"functions": [_function_as_json(f) for f in functions]})
+    content = b"".join([header.encode(), b"\n", *[f.mlir_module_serialized for f in functions]])
+    return bytearray(_MAGIC + _checksum(content) + content)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(_MAGIC + content).digest()
+
+
+def _function_as_json(f: Exported) -> dict[str, Any]:
+    return {
+        "fun_name": f.fun_name,
+        "in_tree": _tree_as_json(f.in_tree),
+        "in_avals": [_aval_as_json(a) for a in f.in_avals],
+        "out_tree": _tree_as_json(f.out_tree),
+        "out_avals": [_aval_as_json(a) for a in f.out_avals],
+        "platforms": f.platforms,
+        "disabled_safety_checks": [str(check) for check in f.disabled_safety_checks],
+        "calls_with_effects": bool(f.unordered_effects),
+        "module_kept_var_idx": f.module_kept_var_idx,
+        "calling_convention_version": f.calling_convention_version,
+        "size": len(f.mlir_module_serialized),
+    }
+
+
+def _aval_as_json(aval: ShapedArray) -> list[Any]:
+    dtype = aval.dtype
+    name = f"key<{dtype.impl.name}>" if isinstance(dtype, KeyDtype) else str(dtype)
+    if dtype == dtypes.float0:  # which NumPy does not read back
+        name = "float0"
+    return [name, aval.shape, aval.weak_type]
+
+
+def _tree_as_json(tree: PyTreeDef) -> Any:
+    data = tree.node_data()
+    if data is None:
+        return "*"
+    kind, aux = data
+    children = [_tree_as_json(child) for child in tree.children()]
+    if kind is type(None):
+        return None
+    if kind in (tuple, list):
+        return {kind.__name__: children}
+    if kind is dict:
+        return {"dict": [_plain_keys(aux), children]}
+    node = _by_type.get(kind)
+    if node is None:
+        raise ExportError(
+            f"arguments or results contain a {kind.__name__}, and nothing says how that is written",
+            instead="phlox.export.register_pytree_node_serialization (for named tuples "
+            "register_namedtuple_serialization), where the class is defined",
+            nodetype=kind,
+        )
+    return {"node": node.name, "data": base64.b64encode(node.serialize(aux)).decode(), "children": children}
+
+
+def _plain_keys(keys: Sequence[Any]) -> list[Any]:
+    for key in keys:
+        if not isinstance(key, str | int | float):
+            raise ExportError(f"arguments or results contain a dict with the key {key!r}", instead="a string or number")
+    return list(keys)
+
+
+# --- reading
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """An exported function from the bytes that `Exported.serialize` made, in this process or in another one.
+
+    A checksum finds bytes that were damaged on their way; it does not say who wrote them.
+
+    Raises `ExportError` for other bytes, for other versions of the format, and for classes of containers that are not
+    registered here; `ArgumentError` for what is no bytes.
+    """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ArgumentError(f"deserialize: {type(blob).__name__} is no bytes", instead="file.read_bytes()")
+    data = bytes(blob)
+    if not data.startswith(_MAGIC):
+        what = "of another version" if data.startswith(b"phlox.export ") else "that phlox did not write"
+        raise ExportError(f"deserialize: these are bytes {what}", instead="what Exported.serialize() returned")
+    content = data[_START:]
+    if data[len(_MAGIC) : _START] != _checksum(content):
+        raise ExportError(
+            f"deserialize: these {len(data)} bytes are damaged: their checksum is another",
+            instead="all bytes that Exported.serialize() returned",
+        )
+    try:
+        return _function_from_content(content)
+    except ExportError:
+        raise
+    except Exception as error:  # also of `deserialize_auxdata`, which is the user's
+        raise ExportError(f"deserialize: this is no exported function: {error!r}") from error
+
+
+def _function_from_content(content: bytes) -> Exported:
+    header, _, rest = content.partition(b"\n")
+    written = json.loads(header)["functions"]
+    programs = []
+    for fields in written:
+        programs.append(rest[: fields["size"]])
+        rest = rest[fields["size"] :]
+    if rest or not written:
+        raise ExportError(f"deserialize: {len(written)} functions, and {len(rest)} bytes more")
+    made: Exported | None = None
+    for fields, program in zip(reversed(written), reversed(programs), strict=True):
+        made = _function_from_json(fields, program, made)
+    assert made is not None
+    return made
+
+
+def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Exported | None) -> Exported:
+    version = fields["calling_convention_version"]
+    if not oldest <= version <= newest:
+        raise ExportError(f"deserialize: calling convention {version}, and this phlox knows {oldest} to {newest}")
+    return Exported(
+        fields["fun_name"],
+        _tree_from_json(fields["in_tree"]),
+        tuple(_aval_from_json(a) for a in fields["in_avals"]),
+        _tree_from_json(fields["out_tree"]),
+        tuple(_aval_from_json(a) for a in fields["out_avals"]),
+        tuple(fields["platforms"]),
+        tuple(DisabledSafetyCheck(check) for check in fields["disabled_safety_checks"]),
+        program,
+        tuple(fields["module_kept_var_idx"]),
+        None if derivative is None else lambda _: derivative,
+        calling_convention_version=version,
+        unordered_effects=(FfiEffect(),) if fields["calls_with_effects"] else (),
+    )
+
+
+def _aval_from_json(written: list[Any]) -> ShapedArray:
+    name, shape, weak_type = written
+    if name == "float0":
+        return shaped(tuple(shape), dtypes.float0, weak_type)
+    dtype = key_dtype(name[4:-1]) if name.startswith("key<") else dtypes.as_dtype(name)
+    return shaped(tuple(shape), dtype, weak_type)
+
+
+def _tree_from_json(written: Any) -> PyTreeDef:
+    return pytree.tree_structure(_example(written))
+
+
+def _example(written: Any) -> Any:
+    """A tree of this structure, its leaves 0."""
+    if written == "*":
+        return 0
+    if written is None:
+        return None
+    if "node" not in written:
+        ((kind, inside),) = written.items()
+        if kind == "dict":
+            keys, children = inside
+            return dict(zip(keys, map(_example, children), strict=True))
+        return (tuple if kind == "tuple" else list)(map(_example, inside))
+    node = _by_name.get(written["node"])
+    if node is None:
+        raise ExportError(
+            f"deserialize: containers of the class {written['node']!r} are not known here",
+            instead="phlox.export.register_pytree_node_serialization in this process too, before",
+            name=written["node"],
+        )
+    aux = node.deserialize(base64.b64decode(written["data"]))
+    children = [_example(child) for child in written["children"]]
+    if node.build is not None:
+        return node.build(aux, children)
+    structures = [pytree.tree_structure(child) for child in children]
+    tree = PyTreeDef.from_node_data_and_children(pytree.registry, (node.nodetype, aux), structures)
+    return tree.unflatten([0] * tree.num_leaves)

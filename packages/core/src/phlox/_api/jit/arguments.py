@@ -1,0 +1,305 @@
+"""Arguments of transformed functions: which are static, what they are called, and checking that they are arrays."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import types
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, OptionError, StaticArgumentError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, is_masked, typeof_value
+from ..._ops.structure.shape import own
+from ..._trace.trace import ArrayLike, not_an_array
+
+Ints = tuple[int, ...]
+
+
+def owned(tree: Any) -> Any:
+    """A tree with its numbers made arrays, as compiled functions take and return them."""
+    if isinstance(tree, ArrayLike):
+        return tree
+    return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), tree)
+
+
+def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:
+    """One number or several as a tuple."""
+    if value is None:
+        return ()
+    if isinstance(value, int):
+        return (value,)
+    numbers = tuple(value)
+    if not all(isinstance(n, int) for n in numbers):
+        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}")
+    return numbers
+
+
+def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
+    """One name or several as a tuple."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    names = tuple(value)
+    if not all(isinstance(n, str) for n in names):
+        raise ArgumentError(f"{what} must be a name or a sequence of names, got {value!r}")
+    return names
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of `fun` if Python knows it."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], str, bool] | None:
+    """The names of arguments that can be given by position, and by name; the name of ``*args``; whether there are
+    ``**kwargs``."""
+    if type(fun) is types.FunctionType and not fun.__dict__:  # what a signature would say, without making one
+        code = fun.__code__
+        count, many = code.co_argcount + code.co_kwonlyargcount, code.co_flags
+        names = code.co_varnames[:count]
+        variadic = code.co_varnames[count] if many & inspect.CO_VARARGS else ""
+        takes_any_name = bool(many & inspect.CO_VARKEYWORDS)
+        return names[: code.co_argcount], names[code.co_posonlyargcount :], variadic, takes_any_name
+    signature = signature_of(fun)
+    if signature is None:
+        return None
+    parameters = list(signature.parameters.values())
+    return (
+        [p.name for p in parameters if p.kind in _POSITIONAL],
+        [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)],
+        next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), ""),
+        any(p.kind is p.VAR_KEYWORD for p in parameters),
+    )
+
+
+def complete(
+    fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str, as_given: bool = False
+) -> tuple[Ints, tuple[str, ...]]:
+    """Argument numbers and names that mean the same arguments, each completed by the other unless `as_given`.
+
+    Raises when a number or name does not occur in the signature of `fun`.
+    """
+    if not nums and not names:
+        return nums, names
+    parameters = _parameters(fun)
+    if parameters is None:
+        if names and what == "donate":
+            raise OptionError(
+                f"Getting the signature of function {fun_name(fun)} failed. Pass donate_argnums instead of "
+                "donate_argnames."
+            )
+        return nums, names
+    positional, by_name, variadic, takes_any_name = parameters
+    for n in nums:
+        if not variadic and not -len(positional) <= n < len(positional):
+            raise OptionError(
+                f"{what}_argnums={n}: {fun_name(fun)} has {len(positional)} positional arguments",
+                instead=f"a number from 0 to {len(positional) - 1}",
+            ) from None
+    for name in names:
+        if name == variadic or (name in positional and name not in by_name):
+            raise OptionError(
+                f"{what}_argnames={name!r}: this argument of {fun_name(fun)} is positional-only, and has no name in a "
+                "call",
+                instead=f"{what}_argnums",
+            )
+        if name not in by_name and not takes_any_name:
+            raise OptionError(
+                f"{what}_argnames={name!r}: {fun_name(fun)} has no such argument",
+                instead=f"one of {', '.join(by_name)}",
+            )
+    # Negative numbers count from the end of the arguments of a call when there is *args.
+    numbers = [n if n >= 0 or variadic else n + len(positional) for n in nums]
+    if as_given:
+        return tuple(numbers), names
+    numbers += [positional.index(name) for name in names if name in positional]
+    all_names = [*names, *(positional[n] for n in numbers if 0 <= n < len(positional) and positional[n] in by_name)]
+    return tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(all_names))
+
+
+def check_callable(function: str, fun: Any) -> None:
+    """Raises `ArgumentError` when `fun` is no function: most likely ``grad(f(x))`` was written for ``grad(f)(x)``."""
+    if not callable(fun):
+        raise ArgumentError(
+            f"{function} takes a function. Expected a callable value, got {fun!r}",
+            instead=f"{function}(f)(x), not {function}(f(x))",
+        )
+
+
+def fun_name(fun: Callable[..., Any]) -> str:
+    """What to call `fun` in programs and messages."""
+    while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def _described(fun: Callable[..., Any]) -> str:
+    """The name of `fun` and where it is written: ``f at model.py:12``."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    return fun_name(fun) if code is None else f"{fun_name(fun)} at {code.co_filename}:{code.co_firstlineno}"
+
+
+def leaf_names(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], absent: Collection[int] = ()
+) -> list[str]:
+    """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``.
+
+    Positions that are `absent` belong to arguments that are not among `args`.
+    """
+    signature = signature_of(fun)
+    positional: list[str] = []
+    variadic = None
+    if signature is not None:
+        for p in signature.parameters.values():
+            if p.kind in _POSITIONAL:
+                positional.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                variadic = p.name
+    names: list[str] = []
+    places = (i for i in itertools.count() if i not in absent)
+    for i, arg in zip(places, args, strict=False):
+        if i < len(positional):
+            head = positional[i]
+        elif variadic is not None:
+            head = f"{variadic}[{i - len(positional)}]"
+        else:
+            head = f"args[{i}]"
+        names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(arg)]
+    for name in sorted(kwargs):
+        names += [name + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(kwargs[name])]
+    return names
+
+
+def check_arrays(
+    function: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    leaves: Sequence[Any],
+    absent: Collection[int] = (),
+    values: bool = False,
+) -> list[ShapedArray]:
+    """The types of all leaves. Raises `ArgumentError` naming the argument that cannot be an array.
+
+    Where their `values` are needed, that is also one which only describes an array.
+    """
+    avals = [typeof_value(x) for x in leaves]
+    if values:
+        described = [hasattr(x, "aval") and not isinstance(x, ArrayLike) for x in leaves]
+        avals = [None if only else aval for only, aval in zip(described, avals, strict=True)]
+    for i, aval in enumerate(avals):
+        if aval is None:
+            name = leaf_names(fun, args, kwargs, absent)[i]
+            x = leaves[i]
+            if is_masked(x):
+                raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
+            text = repr(x)
+            text = text if len(text) <= 60 else text[:57] + "..."
+            raise ArgumentError(
+                f"Error interpreting argument to {fun_name(fun)}, given to {function}, as an abstract array. The "
+                f"problematic value is of type {type(x)} and was passed to the function at path {name}: {text} of type "
+                f"{type(x)} is not a valid JAX type" + _reads_itself(x),
+                instead=_instead(function, fun, name, x),
+                argument=name,
+                value=x,
+            )
+    return avals  # type: ignore[return-value]
+
+
+def _reads_itself(x: Any) -> str:
+    if not hasattr(x, "__jax_array__"):
+        return ""
+    return ". Triggering __jax_array__() during abstractification is no longer supported."
+
+
+def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
+    if hasattr(x, "__jax_array__"):
+        return "x.__jax_array__(), or phlox.numpy.asarray(x)"
+    if hasattr(x, "aval"):
+        return "an array; or phlox.eval_shape, which takes types"
+    if hasattr(x, "__dict__") and not isinstance(x, type | types.ModuleType) and not callable(x):
+        # An object of a class of the user's, whose attributes may well be arrays.
+        register = "phlox.tree_util.register_dataclass"
+        return f"{register}({type(x).__name__}, data_fields=[...], meta_fields=[...]), once, if it holds arrays; " + (
+            _static(function, fun, name) or "or what it holds as arguments"
+        )
+    return _static(function, fun, name) or "numbers and arrays, or functools.partial, which binds the argument"
+
+
+def _static(function: str, fun: Callable[..., Any], name: str) -> str:
+    """How the argument is made static, where it can be."""
+    head = name.split("[")[0].split(".")[0]
+    signature = signature_of(fun)
+    names = list(signature.parameters) if signature is not None else []
+    if function == "jit" and head in names:
+        return f"static_argnums={names.index(head)} (or static_argnames={head!r}) if it decides what is computed"
+    if function == "pmap" and head in names:
+        return f"static_broadcasted_argnums={names.index(head)} if it decides what is computed"
+    return ""
+
+
+def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    """Raises `NumberRangeError` for an integer that arrays of integers cannot hold."""
+    dtype = dtypes.python_scalar_dtype(int)
+    limits = np.iinfo(dtype)
+    for x, name in zip(leaves, names, strict=True):
+        if type(x) is int and not limits.min <= x <= limits.max:
+            where = f"parsing an argument to a jitted computation, whose argument path is {name}: "
+            raise dtypes.too_large(x, dtype, f"An overflow was encountered while {where}") from None
+
+
+def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
+    """Raises `StaticArgumentError` for a static argument that is not hashable."""
+    try:
+        hash(value)
+    except TypeError:
+        raise StaticArgumentError(
+            f"Non-hashable static arguments are not supported: argument {name} of {fun_name(fun)} is {value!r} of type "
+            f"{type(value).__name__}, which is not hashable",
+            instead="a tuple for a list, a frozen dataclass for a dict; or do not make the argument static",
+            argument=name,
+            value=value,
+        ) from None
+
+
+def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
+    """The error for `statics`, (place, class, value) each, that could not be compared with those of other calls."""
+    given = ", ".join(f"{where} of type {kind.__name__}" for where, kind, _ in statics)
+    return StaticArgumentError(
+        f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({given}) raised "
+        f"{type(error).__name__} when they were compared with earlier ones: {error}",
+        instead="a class whose __eq__ and __hash__ agree, or a value of Python's own",
+        argument=statics[0][0],
+        value=statics[0][2],
+    )
+
+
+def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> None:
+    """Raises `ArgumentError` naming the part of the result of `fun` that is no array."""
+    for i, leaf in enumerate(leaves):
+        if typeof_value(leaf) is None:
+            path, _ = pytree.tree_leaves_with_path(out)[i]
+            raise ArgumentError(
+                f"function {_described(fun)} returned a value of type {type(leaf)} at output component "
+                f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",
+                instead="return arrays, numbers and containers of them",
+                argument="result" + pytree.keystr(path),
+                value=leaf,
+            )
+
+
+def positions(statics: Any) -> set[int]:
+    """The positions of static arguments."""
+    return {where for where, _, _ in statics if isinstance(where, int)}

@@ -1,0 +1,124 @@
+"""Functions of users that run inside of the program, as branches and loop bodies: traced, and kept as programs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base import config, pytree
+from ..._base.errors import DtypeError, UnsupportedError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
+from ..._ops.structure.shape import convert_element_type
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.leaks import no_leaks
+from ..._trace.staging import stage
+from ..._trace.trace import Tracer, typeof
+from . import arguments
+
+missing: Any = object()
+
+
+class Staged:
+    """A user's function as a program, with the structure of its result."""
+
+    def __init__(
+        self,
+        function: str,
+        role: str,
+        fun: Callable[..., Any],
+        in_tree: PyTreeDef,
+        avals: Sequence[Any],
+        arg_names: Callable[[], Sequence[str]] | None = None,
+    ):
+        arguments.check_callable(f"{function}: {role}", fun)
+        trees: list[PyTreeDef] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            out = fun(*in_tree.unflatten(xs))
+            leaves, tree = flatten(out)
+            arguments.check_outputs(fun, out, leaves)
+            trees.append(tree)
+            return leaves
+
+        self.name = arguments.fun_name(fun)
+        with no_leaks(self.name):
+            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
+        self.closed = ClosedJaxpr(hoist_consts(jaxpr))
+        self.out_tree = trees[0]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.closed.out_avals
+
+
+_known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
+
+
+def staged(
+    function: str,
+    role: str,
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[Any],
+    arg_names: Callable[[], Sequence[str]] | None = None,
+) -> Staged:
+    """`fun` as a program, traced once for types of arguments, as long as `fun` lives.
+
+    `arg_names` is asked for the user's names of the arguments when an error message needs them.
+    """
+    key = (in_tree, tuple(avals), config.current().traced, axis_env.get())
+    try:
+        mine = _known.setdefault(fun, {})
+    except TypeError:  # a callable that cannot be hashed, or not be referred to weakly
+        return Staged(function, role, fun, in_tree, avals, arg_names)
+    found = mine.get(key)
+    if found is None:
+        found = Staged(function, role, fun, in_tree, avals, arg_names)
+        if not any(isinstance(c, Tracer) for c in found.consts):  # those of another call are other values
+            mine[key] = found
+    return found
+
+
+def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
+    """Leaves of the arguments as arrays of the running trace, and their structure."""
+    leaves, tree = flatten(tuple(args))
+    arguments.check_arrays(function, fun, args, {}, leaves)
+    return leaves, tree
+
+
+def paths(tree: PyTreeDef) -> list[Any]:
+    return [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
+
+
+def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
+    """The program with results that are not weak where asked."""
+    if not any(a.weak_type and ask for a, ask in zip(closed.out_avals, strong, strict=True)):
+        return closed
+
+    def make() -> ClosedJaxpr:
+        def fun(*xs: Any) -> list[Any]:
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *xs)
+            return [
+                convert_element_type(x, new_dtype=typeof(x).dtype, weak_type=False) if ask else x
+                for x, ask in zip(outs, strong, strict=True)
+            ]
+
+        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
+
+    return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
+
+
+def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray) -> ClosedJaxpr:
+    """`func` as a program of one element of arrays of this type."""
+    element = aval.update(shape=())
+    program = staged(name, "func", func, flatten((element,))[1], [element])
+    if program.consts:
+        raise UnsupportedError(f"{name}: func uses arrays from outside", instead="numbers")
+    out = program.closed.out_avals
+    if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:
+        raise DtypeError(f"{name}: func returns {', '.join(a.short for a in out)} for {element.short}")
+    return program.closed

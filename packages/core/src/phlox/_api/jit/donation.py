@@ -1,0 +1,46 @@
+"""Arguments of jitted functions that the user gives away, so that results can take their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ..._base import pytree
+from ..._base.source import warn
+from ..._xla.program import donatable
+from .options import Options
+
+
+def leaves(options: Options, args: Any, kwargs: Any, absent: Collection[int]) -> frozenset[int]:
+    """Numbers of the leaves that the user gives away; arguments at the positions `absent` are not among `args`."""
+    if not options.donate_argnums and not options.donate_argnames:
+        return frozenset()
+    donated: list[int] = []
+    leaf = place = 0
+    total = len(args) + len(absent)
+    chosen = {n if n >= 0 else n + total for n in options.donate_argnums}
+    for x in args:
+        while place in absent:
+            place += 1
+        width = pytree.tree_structure(x).num_leaves
+        if place in chosen:
+            donated += range(leaf, leaf + width)
+        leaf, place = leaf + width, place + 1
+    for name in sorted(kwargs):
+        width = pytree.tree_structure(kwargs[name]).num_leaves
+        if name in options.donate_argnames:
+            donated += range(leaf, leaf + width)
+        leaf += width
+    return frozenset(donated)
+
+
+def usable(
+    donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
+) -> frozenset[int]:
+    """Those program arguments among the `donated` leaves that an output can use; warns of the others."""
+    given = [offset + kept.index(i) for i in sorted(donated) if i in kept]
+    found = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
+    useless = ", ".join(invars[i].aval.short for i in given if i not in found)
+    if useless:
+        warn(f"Some donated buffers were not usable: no output can take the place of {useless}", UserWarning)
+    return found

@@ -1,0 +1,600 @@
+"""`jit`: a Python function traced once for each kind of arguments, compiled, and called from a cache.
+
+`JitFunction` is what stands behind a jitted function: it traces, lowers, compiles and keeps. The function itself, which
+is the hot path, is made by `calling`.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._base import config, pytree, strictness
+from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
+from ..._base.monitoring import TRACE, on, timed
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.tracebacks import trim
+from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
+from ..._ops.control.call import jit_p
+from ..._trace.axes import axis_env
+from ..._trace.leaks import no_leaks
+from ..._trace.refs import Ref
+from ..._trace.staging import stage
+from ..._trace.trace import Tracer, check_live
+from ..._xla.array import Array, ArrayImpl
+from ..._xla.devices import Device, local_devices
+from ..._xla.hosts import as_array, as_literal
+from ..._xla.placement import aval_of
+from ..._xla.program import Lowering, Program, explain_failure, lower
+from . import arguments, donation, reference_arguments as references
+from .caches import Caches, Stats, bounded, caches_for
+from .calling import FAILURES, MOST, function_of, specialize
+from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
+from .misses import check_miss
+from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
+from .parameters import Parameters, any_like, parameters_of
+from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
+from .reference_calls import Threaded
+
+if TYPE_CHECKING:
+    from typing import Never, Unpack, overload
+
+    from ..._base.wrapping import P, R
+    from . import stages
+    from .options import JitOptions
+    from .stages import Jitted
+
+
+class Traced(NamedTuple):
+    """A function traced for one kind of arguments: its program, closed-over values, and shape of the result."""
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    out_tree: PyTreeDef
+
+
+class LoweredCall(NamedTuple):
+    """A call lowered to text, with what the compiled program needs besides the user's arguments."""
+
+    lowering: Lowering
+    traced: Traced
+    keys: Sequence[Any]
+    consts: list[Array]
+    kept: list[int]
+    donated: frozenset[int]
+    taken: frozenset[int]
+
+    def entry(self, program: Program) -> Entry:
+        """The call of the compiled program."""
+        return Entry(program, Hidden(self.consts), self.kept, self.keys, self.traced.out_tree, self.taken)
+
+
+class Prepared(NamedTuple):
+    """The arguments of a call that is only looked at: dynamic and static ones, their structure and keys."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    statics: Any
+    in_tree: PyTreeDef
+    keys: list[Any]
+
+    @property
+    def avals(self) -> list[ShapedArray]:
+        return [aval_of(k) for k in self.keys]
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+class JitFunction:
+    """A function with what was traced and compiled for it.
+
+    Attributes:
+      fun: the function of the user.
+      calls: where calls are filed, see `Caches`.
+      chooses: whether arguments are static.
+      fresh: the function that the user calls, until it has code of its own.
+    """
+
+    __slots__ = (
+        "__weakref__", "_is_ours", "_met", "_options", "_parameters", "_resolved", "_store", "calls", "chooses",
+        "fresh", "fun",
+    )  # fmt: skip
+
+    def __init__(self, fun: Callable[..., Any], options: Options):
+        self.fun = fun
+        self._options = options
+        self._is_ours = str(getattr(fun, "__module__", "")).startswith(_PACKAGE)
+        self._store: Caches = caches_for(fun, options)
+        self.calls = self._store.calls
+        self.fresh: list[weakref.ref[Any]] = []
+        self._met = False
+        self._parameters: Parameters | None = None
+        self._resolved: Options | None = None
+        self.chooses = bool(options.static_argnums or options.static_argnames)
+
+    #: whether references that the function uses are passed in and out of it
+    _threads = True
+
+    @property
+    def parameters(self) -> Parameters:
+        """Of the function, if it is all the same whether arguments are given by position or by name."""
+        if self._parameters is None:
+            self._parameters = any_like(0) if self._by_place else parameters_of(self.fun)
+        return self._parameters
+
+    @property
+    def _by_place(self) -> bool:
+        """Whether it depends on how arguments are given which are static, or donated."""
+        taken, options = parameters_of(self.fun), self.options
+        numbers, names = options.static_argnums, options.static_argnames
+        if not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names)):
+            return True
+        either = list(enumerate(taken.names))[taken.unnamed : taken.positional]
+        chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
+        return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
+
+    def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Gives the function that the user calls code of its own; for calls like this one if it takes any arguments."""
+        by_place, taken, options = self._by_place, self.parameters, self.options
+        if taken.rest and not taken.names and len(args) + len(kwargs) <= MOST:
+            taken = any_like(len(args), kwargs)
+        elif by_place:
+            return
+        numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
+        static = {n for n in numbers if n < taken.positional}
+        static |= {taken.names.index(name) for name in options.static_argnames if name in taken.names}
+        try:
+            function = self.fresh.pop()()  # one thread gets it
+        except IndexError:
+            return
+        self._parameters = taken
+        specialize(function, taken, frozenset(static), by_place)
+
+    def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
+        """The slow paths, which run the user's function: its errors come without our frames in between."""
+        try:
+            return call(*args)
+        except Exception as error:
+            raise trim(error)  # noqa: B904  (it is the same error)
+
+    def _cache_size(self) -> int:
+        """How many programs are compiled, under the name that JAX's users know."""
+        return len(self._store.entries)
+
+    def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
+        """Names the array whose buffer is gone, or the number that is too large, if that is why a run failed."""
+        entry.hidden.explain_failure()
+        args, kwargs, statics = self._split(args, kwargs)
+        names = self._names(args, kwargs, statics)
+        arguments.check_range(flatten((args, kwargs))[0], names)
+        arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is ArrayImpl]
+        explain_failure([x for x, _ in arrays], [name for _, name in arrays])
+
+    # -- the general path
+
+    def call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], filed: Any = None) -> Any:
+        """Calls, compiles if need be, and files what was called under `filed` for the next time."""
+        settings = config.current()
+        if settings.disable_jit:
+            return arguments.owned(self.fun(*args, **kwargs))
+        if kwargs:
+            args, kwargs = self.parameters.in_position(args, kwargs)
+        given = args, kwargs
+        if self.chooses or kwargs:
+            args, kwargs, statics = self._split(args, kwargs)
+        else:
+            statics = ()
+        leaves, in_tree = flatten((args, kwargs))
+        keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, args, kwargs, statics, leaves) for x in leaves]
+        key = (in_tree, statics, settings.called, *keys)
+        try:
+            entry = self._store.entries.get(key)
+        except Exception as error:
+            raise arguments.incomparable(self.fun, statics, error) from error
+        if entry is None:
+            entry = self._compile(args, kwargs, statics, in_tree, keys)
+            bounded(self._store.entries)[key] = entry
+        if self.fresh:
+            if self._met and settings.generated_calls:
+                self._specialize(*given)
+            self._met = True
+        if filed is not None and type(entry) is Entry:
+            order = call_order((args, kwargs), iter(range(in_tree.num_leaves)))
+            mark = settings.called
+            # Under `filed` alone for the settings that were met last, as most programs have the same all the time.
+            bounded(self.calls)[filed] = self.calls[mark, filed] = entry.filed(leaves, order).steps(mark)
+        try:
+            return entry.run(leaves)
+        except FAILURES:
+            self.explain_failure(entry, *given)
+            raise
+
+    def _leaf_key(self, x: Any, args: Any, kwargs: Any, statics: Any, leaves: Any) -> Any:
+        kind = type(x)
+        if kind in NUMBERS:
+            return kind
+        if isinstance(x, Tracer):
+            check_live(x)
+            message = f"a traced value of type {x.aval.short} left its transformation"
+            raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
+        if kind is Ref:
+            return Ref
+        aval = typeof_value(x)
+        if aval is None or type(x) is ShapeDtypeStruct:
+            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics), values=True)
+        return aval
+
+    @property
+    def options(self) -> Options:
+        """The options with argument numbers and names completed from the function's signature."""
+        if self._resolved is None:
+            given = self._options
+            kinds = [(*given[:2], "static"), (*given[2:4], "donate")]
+            static, donate = (arguments.complete(self.fun, *each, each[-1] in given.as_given) for each in kinds)
+            self._resolved = given._replace(
+                static_argnums=static[0], static_argnames=static[1], donate_argnums=donate[0], donate_argnames=donate[1]
+            )
+        return self._resolved
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """Dynamic arguments, and the static ones as a hashable key: ((number or name, value), …)."""
+        options = self.options
+        if not options.static_argnums and not options.static_argnames:
+            return args, kwargs, ()
+        static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
+        statics: list[tuple[Any, Any]] = []
+        dynamic: list[Any] = []
+        for i, x in enumerate(args):
+            if i in static_positions:
+                arguments.check_hashable(self.fun, self.parameters.label(i), x)
+                statics.append((i, x))
+            else:
+                dynamic.append(x)
+        named: dict[str, Any] = {}
+        for name, x in kwargs.items():
+            if name in options.static_argnames:
+                arguments.check_hashable(self.fun, name, x)
+                statics.append((name, x))
+            else:
+                named[name] = x
+        # 1, 1.0 and True are equal as keys and must not share a program.
+        return tuple(dynamic), named, tuple((where, type(x), x) for where, x in statics)
+
+    def _rebuild(self, statics: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The user's arguments again, from the dynamic and the static ones."""
+        if not statics:
+            return list(args), kwargs
+        by_position = {where: x for where, _, x in statics if isinstance(where, int)}
+        rest = iter(args)
+        positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
+        return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
+
+    def _names(self, args: Sequence[Any], kwargs: dict[str, Any], statics: Any) -> list[str]:
+        """The user's names of the dynamic leaves."""
+        return arguments.leaf_names(self.fun, args, kwargs, arguments.positions(statics))
+
+    def _names_in(self, in_tree: PyTreeDef, statics: Any) -> list[str]:
+        args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
+        return self._names(args, kwargs, statics)
+
+    # -- tracing and compiling
+
+    def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
+        key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
+        found = self._store.traces.get(key)
+        if found is not None:
+            return found
+        name = arguments.fun_name(self.fun)
+        check_miss(name, key, self._store.traces, self.parameters.label)
+        trees: list[PyTreeDef] = []
+
+        def flat(*tracers: Any) -> list[Any]:
+            dynamic, named = in_tree.unflatten(tracers)
+            positional, keywords = self._rebuild(statics, dynamic, named)
+            out = strictness.run(self._is_ours, self.fun, positional, keywords)
+            leaves, tree = flatten(out)
+            arguments.check_outputs(self.fun, out, leaves)
+            trees.append(tree)
+            return leaves
+
+        with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
+            jaxpr, consts = stage(
+                flat,
+                avals,
+                name=name,
+                arg_names=lambda: self._names(args, kwargs, statics),
+            )
+        traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
+        if not any(isinstance(c, Tracer) for c in consts):
+            # A program that closes over traced values belongs to this one call.
+            bounded(self._store.traces)[key] = traced
+        return traced
+
+    def _compile(
+        self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
+    ) -> Entry | Threaded:
+        mine = tuple(i for i, key in enumerate(keys) if key is Ref)
+        if mine:
+            return self._thread(in_tree, statics, mine)
+        try:
+            with on(self._store.account):
+                lowered = self._lower(args, kwargs, statics, in_tree, keys)
+                program = lowered.lowering.compile(self._options.compiler_options)
+        except CapturedRefsError:
+            if not self._threads:
+                raise
+            return self._thread(in_tree, statics, mine)
+        return lowered.entry(program)
+
+    def _thread(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> Threaded:
+        key = (in_tree, statics, mine)
+        found = self._store.threads.get(key)
+        if found is None:
+            partial = functools.partial(self._rebuild, statics)
+            found = bounded(self._store.threads)[key] = Threaded(self.fun, self._pure, partial, in_tree, mine)
+        return found
+
+    def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """A jitted function for `fun`, which does what this one does and finds its references itself."""
+        given = self._options
+        if given.in_shardings is not None or given.out_shardings is not None:
+            raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
+        return function_of(_PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device)))
+
+    def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
+        traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
+        options = self._options
+        asked_in, asked_out = options.in_shardings, options.out_shardings
+        ins = asked_in.spread((args, kwargs)) if asked_in is not None else None
+        outs = asked_out.spread(_typed(traced)) if asked_out is not None else None
+        consts = [as_array(c) for c in traced.consts]
+        jaxpr, used = prune(traced.closed.jaxpr)
+        if options.keep_unused:
+            used = [True] * len(used)
+        offset = len(consts)
+        numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]
+        literals = {v: number for v, number in zip(jaxpr.invars, numbers, strict=False) if number is not None}
+        jaxpr = with_literals(jaxpr, literals)
+        used = [u and v not in literals for v, u in zip(jaxpr.invars, used, strict=True)]
+        kept = [i for i in range(len(keys)) if used[offset + i]]
+        kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
+        invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
+        donated = donation.leaves(self.options, args, kwargs, arguments.positions(statics))
+        usable = donation.usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
+        lowering = lower(
+            jaxpr.replace(invars=invars),
+            jaxpr.name,
+            [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in kept]],
+            device=options.device,
+            donated=usable,
+            results=_result_paths(_typed(traced)),
+            in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
+            out_shardings=outs,
+        )
+        taken = frozenset(kept[i - len(kept_consts)] for i in usable)
+        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken)
+
+    # -- inside another transformation
+
+    def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._options.inline or config.current().disable_jit:
+            return self._inlined(args, kwargs)
+        if kwargs:
+            args, kwargs = self.parameters.in_position(args, kwargs)
+        if self.chooses or kwargs:
+            args, kwargs, statics = self._split(args, kwargs)
+        else:
+            statics = ()
+        leaves, in_tree = flatten((args, kwargs))
+        mine = references.places(leaves)
+        if mine or (in_tree, statics, mine) in self._store.threads:
+            return self._thread(in_tree, statics, mine).run(leaves)
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
+        try:
+            traced = self._trace(args, kwargs, statics, in_tree, avals)
+        except CapturedRefsError:
+            if not self._threads:
+                raise
+            return self._thread(in_tree, statics, mine).run(leaves)
+        outs = jit_p.bind(
+            *traced.consts, *described(leaves), jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False
+        )
+        return traced.out_tree.unflatten(outs)
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that is no unit of the running trace."""
+        ours = self._is_ours
+        if self._options.inline and not ours:  # functions of users get arrays, as in every jitted function
+            args, kwargs, statics = self._split(args, kwargs)
+            positional, kwargs = self._rebuild(statics, *arguments.owned((args, kwargs)))
+            args = tuple(positional)
+        return arguments.owned(strictness.run(ours, self.fun, args, kwargs))
+
+    # -- looking at the stages
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Prepared:
+        """A call whose leaves may be mere types."""
+        args, kwargs, statics = self._split(args, kwargs)
+        leaves, in_tree = flatten((args, kwargs))
+        leaves = [as_struct(x) for x in leaves]
+        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
+        return Prepared(args, kwargs, statics, in_tree, [key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
+        return self.guarded(self._staged, "trace", args, kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
+        return self.guarded(self._staged, "lower", args, kwargs)
+
+    def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        dynamic, named, statics = self._split(args, kwargs)
+        leaves, in_tree = flatten((dynamic, named))
+        leaves = [as_ref(x) for x in leaves]
+        mine = references.places(leaves)
+        try:
+            if not mine:
+                made = self._prepare(args, kwargs)
+                return self._traced(made) if stage == "trace" else self._lowered(made)
+        except CapturedRefsError:
+            if not self._threads:
+                raise
+        return self._thread(in_tree, statics, mine).stage(stage, leaves)
+
+    def _traced(self, made: Prepared) -> stages.Traced:
+        avals = made.avals
+        traced = self._trace(made.args, made.kwargs, made.statics, made.in_tree, avals)
+        donated = donation.leaves(self.options, made.args, made.kwargs, arguments.positions(made.statics))
+        stages = _stages()
+        asked, out_avals = self._options.out_shardings, traced.closed.out_avals
+        names = functools.partial(self._names_in, made.in_tree, made.statics)
+        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, out_avals, asked, names)
+        return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
+
+    def _lowered(self, made: Prepared) -> stages.Lowered:
+        lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
+        traced, hidden = lowered.traced, len(lowered.consts)
+        avals = traced.closed.out_avals
+        stages = _stages()
+        asked, kept = self._options.out_shardings, lowered.kept
+        names = functools.partial(self._names_in, made.in_tree, made.statics)
+        call = stages.Call(
+            made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, asked, names, kept, hidden
+        )
+
+        def run(program: Program) -> Callable[..., Any]:
+            return lowered.entry(program).run
+
+        return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the result, with the shardings that are asked for; see `phlox.eval_shape`."""
+        args, kwargs, statics = self._split(args, kwargs)
+        call = with_static(self.fun, functools.partial(self._rebuild, statics)) if statics else self.fun
+        return laid_out(shapes_of(call, args, kwargs), self._options.out_shardings)
+
+    def stats(self) -> Stats:
+        """How many programs were traced and compiled for this function, how long that took, and how often they ran.
+
+        >>> f = phlox.jit(lambda x: x + 1)
+        >>> float(f(1) + f(2) + f(3.0))
+        9.0
+        >>> f.stats().entries, f.stats().calls
+        (2, 3)
+        """
+        return self._store.stats()
+
+    def clear_cache(self) -> None:
+        """Forgets what was traced and compiled for this function."""
+        self._store.clear()
+
+
+def _stages() -> Any:
+    """The classes for looking at a function, which calls alone do not wait for."""
+    from . import stages
+
+    return stages
+
+
+class _PureFunction(JitFunction):
+    """The pure function that stands for one with references: those it still finds are an affair of its maker."""
+
+    __slots__ = ()
+    _threads = False
+
+
+def _typed(traced: Traced) -> Any:
+    """The result with types as leaves: containers of users may ask for their shapes when they are made."""
+    return traced.out_tree.unflatten(traced.closed.out_avals)
+
+
+def _result_paths(result: Any) -> list[str]:
+    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def jit(fun: Never, /, **options: Unpack[JitOptions]) -> Any: ...  # what mypy takes for functools.partial(jit, …)
+    @overload
+    def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+    @overload
+    def jit(fun: None = None, /, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: CompilerOptions | None = None,
+) -> Any:
+    """Compiles `fun` with XLA the first time it is called with arguments of some shapes and dtypes.
+
+    `fun` must be pure: it is run once on tracers, and later calls run the compiled program.
+
+    Args:
+      fun: function of arrays, numbers and pytrees of them, returning the same. Without it a decorator is returned.
+      in_shardings, out_shardings: how arguments must lie and results will, as trees of `Sharding` that stop above the
+        leaves where all are the same; None leaves the choice to the arguments and the compiler.
+      static_argnums, static_argnames: arguments that are Python values; each new value compiles anew. Hashable. If
+        one of the two is given the other one follows; if both are, they hold as they are, by position and by name.
+      donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
+      keep_unused: compile arguments in that `fun` does not use.
+      device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``.
+      inline: inside other transformed functions, behave as if `fun` were written out there.
+      compiler_options: options of XLA by the names of its flags; they hold where `fun` is not part of another program.
+
+    Raises `ArgumentError` for an argument that is no array, `StaticArgumentError` for a static one that is not
+    hashable, `TracerBoolConversionError` and its relatives when `fun` needs the value of a traced array.
+
+    >>> import phlox, phlox.numpy as jnp
+    >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    if backend is not None and device is None:
+        device = local_devices(backend=backend)[0]
+    options = Options(
+        arguments.as_ints(static_argnums, "static_argnums"),
+        arguments.as_names(static_argnames, "static_argnames"),
+        arguments.as_ints(donate_argnums, "donate_argnums"),
+        arguments.as_names(donate_argnames, "donate_argnames"),
+        keep_unused,
+        inline,
+        device,
+        Prefix.of(None if in_shardings is None else (in_shardings, None)),
+        Prefix.of(out_shardings),
+        as_overrides(compiler_options),
+        tuple(
+            kind
+            for kind, *given in (
+                ("static", static_argnums, static_argnames),
+                ("donate", donate_argnums, donate_argnames),
+            )
+            if None not in given
+        ),
+    )
+    return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+
+
+def _make(fun: Any, options: Options) -> Any:
+    arguments.check_callable("jit", fun)
+    check_jittable(fun, options)
+    made = JitFunction(fun, options)
+    if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
+        _ = made.options  # raises for numbers and names that the function does not have
+    return function_of(made)

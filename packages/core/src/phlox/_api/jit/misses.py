@@ -1,0 +1,92 @@
+"""Why a jitted function has to be traced again, for the flags `explain_cache_misses` and `no_tracing`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..._base import config, monitoring, pytree, source
+from ..._base.errors import RefusedError
+
+Key = tuple[Any, ...]
+Label = Callable[[int], str | int]
+
+
+def check_miss(name: str, key: Key, known: Iterable[Key], label: Label) -> None:
+    """Called before the function `name` is traced, for a key that is not among those `known`.
+
+    Keys are (structure of arguments, static arguments, settings, axes in scope, *types); `label` tells what to call an
+    argument by position. Raises `RefusedError` under the flag `no_tracing`.
+    """
+    settings = config.current()
+    if settings.no_tracing:
+        raise RefusedError(
+            f"re-tracing function {name} for `jit`, but the flag no_tracing is set: {_why(key, list(known), label)}",
+            function=name,
+        )
+    if settings.explain_cache_misses:
+        where = source.user_location(2)
+        at = f" at {where}" if where is not None else ""
+        monitoring.warn("Tracing %s%s, because %s", name, at, _why(key, list(known), label))
+
+
+def _why(key: Key, known: list[Key], label: Label) -> str:
+    """What about a key is new, compared with the known one that is most like it."""
+    if not known:
+        return "it has not been traced before"
+    closest = min(known, key=lambda other: _distance(key, other))
+    parts = []
+    if key[0] != closest[0]:
+        parts.append(f"different input pytree: now {key[0]} and before {closest[0]}")
+    if key[1] != closest[1]:
+        now, before = _statics(key[1], label), _statics(closest[1], label)
+        parts.append(f"different value of static arguments: now {now} and before {before}")
+    if key[2] is not closest[2]:
+        changed = zip(config.flags_of("traced"), key[2].values[1:], closest[2].values[1:], strict=True)
+        context = [f"{flag}, now {now} and before {then}" for flag, now, then in changed if now != then]
+        parts.append(f"different tracing context: {', '.join(context)}")
+    if key[3] != closest[3]:
+        parts.append(f"different mapped axes: now {key[3]} and before {closest[3]}")
+    if key[0] == closest[0]:
+        leaves = zip(_leaf_names(key, label), key[4:], closest[4:], strict=True)
+        types = [f"at {leaf}, {_change(now, then)}" for leaf, now, then in leaves if now is not then]
+        if types:
+            parts.append(f"different input types: {', '.join(types)}")
+    return "; ".join(parts)
+
+
+def _leaf_names(key: Key, label: Label) -> list[str]:
+    """Paths of the leaves of the arguments that are not static."""
+    tree = key[0]
+    args, kwargs = tree.unflatten(range(tree.num_leaves))
+    static = {where for where, _, _ in key[1]}
+    dynamic = [i for i in range(len(args) + len(static)) if i not in static]
+    names = []
+    for i, x in [*zip(dynamic, args, strict=False), *sorted(kwargs.items())]:
+        head = label(i) if isinstance(i, int) else i
+        head = f"args[{head}]" if isinstance(head, int) else head
+        names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(x)]
+    return names
+
+
+def _distance(key: Key, other: Key) -> tuple[int, int]:
+    """How unlike two keys are: in kinds of things, then in types of arguments."""
+    kinds = sum(a != b for a, b in zip(key[:4], other[:4], strict=True))
+    return kinds, sum(a is not b for a, b in zip(key[4:], other[4:], strict=False)) + abs(len(key) - len(other))
+
+
+def _statics(statics: Iterable[Any], label: Label) -> str:
+    named = [(label(where) if isinstance(where, int) else where, value) for where, _, value in statics]
+    return "{" + ", ".join(f"{name}: {value!r}" for name, value in named) + "}"
+
+
+def _change(now: Any, then: Any) -> str:
+    if now.shape == then.shape and now.dtype == then.dtype:
+        weak = [f"{aval.short}{{weak_type={aval.weak_type}}}" for aval in (now, then)]
+        return f"now {weak[0]} and before {weak[1]}: one is of a Python number, which gives way in promotions"
+    what = "shape" if now.shape != then.shape else "dtype"
+    return f"now {_type(now)} and before {_type(then)} (another {what})"
+
+
+def _type(aval: Any) -> str:
+    return aval.short + ("{weak_type=True}" if aval.weak_type else "")

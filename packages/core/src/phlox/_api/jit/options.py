@@ -1,0 +1,100 @@
+"""The options of `jit`, in a form that caches can key on, and what they must fulfil."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._base import pytree
+from ..._base.errors import ArgumentError, CompilerOptionError, OptionError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._xla.devices import Device
+from ..._xla.pipeline import Overrides
+from ..._xla.sharding import Sharding
+from ..devices.meshes import named
+
+CompilerOptions = dict[str, str | bool | int | float]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypedDict
+
+    class JitOptions(TypedDict, total=False):
+        """The options of `jit`, for its two forms."""
+
+        in_shardings: Any
+        out_shardings: Any
+        static_argnums: int | Iterable[int] | None
+        static_argnames: str | Iterable[str] | None
+        donate_argnums: int | Iterable[int] | None
+        donate_argnames: str | Iterable[str] | None
+        keep_unused: bool
+        device: Device | None
+        backend: str | None
+        inline: bool
+        compiler_options: CompilerOptions | None
+
+
+class Prefix(NamedTuple):
+    """A tree of shardings (None: not specified) in hashable form: a prefix of (args, kwargs), or of results."""
+
+    leaves: tuple[Any, ...]
+    tree: PyTreeDef
+
+    @staticmethod
+    def of(tree: Any) -> Prefix | None:
+        """The prefix that a user wrote."""
+        if tree is None:
+            return None
+        leaves, treedef = flatten(tree, pytree.is_none)
+        return Prefix(tuple(leaves), treedef)
+
+    def spread(self, tree: Any) -> list[Sharding | None]:
+        """One sharding for each leaf of `tree`."""
+        spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
+        return [named("jit", sharding) for sharding in spread]
+
+
+class Options(NamedTuple):
+    """What `jit` was told, in a form that caches can key on."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    device: Device | None = None
+    in_shardings: Prefix | None = None
+    out_shardings: Prefix | None = None
+    compiler_options: Overrides = ()
+    #: of "static" and "donate", those of which numbers and names were given, and hold as they are
+    as_given: tuple[str, ...] = ()
+
+
+def as_overrides(options: CompilerOptions | None) -> Overrides:
+    """Options of XLA in the form that caches can key on."""
+    for name, value in (options or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
+            raise CompilerOptionError(
+                f"compiler_options: {name!r} is {value!r} of type {type(value).__name__}",
+                instead="strings, bools and numbers, by the names of XLA's flags",
+                options=options,
+            )
+    return tuple(sorted((options or {}).items()))
+
+
+def check_jittable(fun: Any, options: Options) -> None:
+    """Raises for functions that cannot be jitted, and for arguments that are said to be two things at once."""
+    if isinstance(fun, staticmethod):
+        raise ArgumentError("jit: staticmethod arguments are not supported", instead="@staticmethod above @jit")
+    if inspect.isgeneratorfunction(fun):
+        raise ArgumentError(
+            f"jit: Expected a function, got a generator function: {fun}", instead="a function that returns its results"
+        )
+    shared = set(options.static_argnames) & set(options.donate_argnames)
+    if shared or set(options.static_argnums) & set(options.donate_argnums):
+        what = "argnames" if shared else "argnums"
+        raise OptionError(
+            f"jit: static_{what} and donate_{what} cannot intersect", instead="an argument is one or the other"
+        )

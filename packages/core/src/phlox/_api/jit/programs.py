@@ -1,0 +1,279 @@
+"""Looking at programs without running them: make_jaxpr and eval_shape."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..._base import config, pytree
+from ..._base.errors import ArgumentError, RefError, ShapeError
+from ..._base.pytree import flatten
+from ..._base.wrapping import wraps
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._ir.jaxpr import ClosedJaxpr, Literal, with_literals
+from ..._ops.structure.shape import own
+from ..._trace.axes import AxisName, axis_env, only_axes
+from ..._trace.leaks import no_leaks
+from ..._trace.refs import AbstractRef, Ref, lifted, threading, values
+from ..._trace.staging import stage
+from ..._trace.trace import recorder
+from ..._transform.words import zeros
+from ..._xla.array import ArrayImpl
+from ..._xla.placement import Key, key_for
+from . import arguments
+from .options import Prefix
+from .reference_arguments import closed_over, places
+from .user_functions import FlatFunction
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, without the array.
+
+    >>> ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval", "is_ref", "sharding")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
+    ):
+        if dtype is None:
+            raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
+        self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
+        self.sharding = sharding
+        #: whether a reference to such an array is meant
+        self.is_ref = is_ref
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """True when the dtype gives way in promotions."""
+        return self.aval.weak_type
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with another `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`."""
+        fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type", "is_ref")}
+        return ShapeDtypeStruct(**{**fields, **changes})
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise ShapeError("len() of unsized object: a ShapeDtypeStruct without axes", shapes=[()])
+        return self.aval.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.aval, self.sharding, self.is_ref
+
+    def __repr__(self) -> str:
+        more = f", sharding={self.sharding!r}" if self.sharding is not None else ""
+        more += ", weak_type=True" if self.weak_type else ""
+        more += ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.aval.dtype.name}{more})"
+
+
+def key_of(x: Any, aval: ShapedArray) -> Key:
+    """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
+    if type(x) is ArrayImpl:
+        return x._key
+    if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
+        return key_for(aval, x.sharding, committed=True)
+    return aval
+
+
+def as_ref(x: Any) -> Any:
+    """`x`, or for a type that means a reference one that holds a type in place of an array."""
+    if type(x) is ShapeDtypeStruct and x.is_ref:
+        return Ref(AbstractRef(x.aval), x.update(is_ref=False))
+    return x
+
+
+def as_struct(x: Any) -> Any:
+    """`x`, or its type if it is of a class that nobody here knows but has a shape and a dtype.
+
+    Of types of 64 bits those of 32 remain where 64-bit types are off, as of arrays.
+    """
+    if type(x) is ShapedArray:
+        return struct_of(x)
+    known = type(x) is ShapeDtypeStruct
+    if not known and (typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype"))):
+        return x
+    dtype = dtypes.canonical(dtypes.as_dtype(x.dtype))
+    if known and dtype == x.dtype:
+        return x
+    return ShapeDtypeStruct(
+        x.shape, dtype, weak_type=getattr(x, "weak_type", False), sharding=getattr(x, "sharding", None)
+    )
+
+
+def described(leaves: Sequence[Any]) -> list[Any]:
+    """Arguments of a call in the running trace, where types stand for arrays if the program is only looked at."""
+    tracing = recorder()
+    if tracing is None:
+        return list(leaves)
+    return [tracing.described(x) if type(x) is ShapeDtypeStruct else x for x in leaves]
+
+
+def _of_arrays(tree: Any) -> Any:
+    """A tree in which arrays stand for mere types."""
+
+    def array(x: Any) -> Any:
+        return own(zeros(x.aval)) if type(x) is ShapeDtypeStruct else x
+
+    return pytree.tree_map(array, tree) if any(type(x) is ShapeDtypeStruct for x in flatten(tree)[0]) else tree
+
+
+def _staged(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
+) -> tuple[ClosedJaxpr, Any]:
+    leaves, in_tree = flatten((args, kwargs))
+    if any(type(as_ref(x)) is Ref for x in leaves):
+        raise RefError(
+            f"{function}: an argument of {arguments.fun_name(fun)} is a reference, which no program here takes",
+            instead="phlox.jit(f).trace(...).jaxpr, in which references are passed in and out as arrays",
+        )
+    leaves = [as_struct(x) for x in leaves]
+    avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
+    flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree)
+    flat.fun.__name__ = arguments.fun_name(fun)
+    names = functools.partial(arguments.leaf_names, fun, args, kwargs)
+    with no_leaks(arguments.fun_name(fun)):
+        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names)
+    return ClosedJaxpr(jaxpr, consts), flat.out_tree
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[AxisName, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Jaxpr of `fun` for its arguments instead of running it.
+
+    Args:
+      static_argnums: positional arguments that are Python values.
+      axis_env: names and sizes of mapped axes, for functions that call collectives.
+      return_shape: also return the result's tree of `ShapeDtypeStruct`.
+
+    Arguments may be `ShapeDtypeStruct`s.
+
+    >>> make_jaxpr(lambda x: 2 * x)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    """
+    statics = arguments.as_ints(static_argnums, "static_argnums")
+
+    @wraps(fun)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        chosen = {n % len(args) for n in statics} if args else set()
+        dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
+
+        @wraps(fun)
+        def partial(*rest: Any, **named: Any) -> Any:
+            given = iter(rest)
+            return fun(*[args[i] if i in chosen else next(given) for i in range(len(args))], **named)
+
+        with only_axes((*_env(), *(axis_env or ()))):
+            closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
+        if config.current().use_simplified_jaxpr_constants:
+            jaxpr = closed.jaxpr.replace(constvars=[])
+            literals = [Literal(c, v.aval) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)]
+            closed = ClosedJaxpr(with_literals(jaxpr, dict(zip(closed.jaxpr.constvars, literals, strict=True))), [])
+        if return_shape:
+            return closed, out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+        return closed
+
+    make.__module__ = "phlox"
+    make.__name__, make.__qualname__ = f"make_jaxpr({make.__name__})", f"make_jaxpr({make.__qualname__})"
+    return make
+
+
+def _env() -> tuple[tuple[AxisName, int], ...]:
+    return axis_env.get()
+
+
+def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
+    """The type of an array as users write it."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of ``fun(*args, **kwargs)``, without computing anything.
+
+    Returns a tree of `ShapeDtypeStruct`, with the `out_shardings` of a jitted function; arguments may be
+    `ShapeDtypeStruct`s too.
+
+    >>> import phlox.numpy as jnp
+    >>> eval_shape(jnp.dot, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3,), "float32"))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+
+    jitted = getattr(fun, "_jit", None)
+    return shapes_of(fun, args, kwargs) if jitted is None else jitted.eval_shape(*args, **kwargs)
+
+
+def with_static(fun: Callable[..., Any], rebuild: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun` without its static arguments: `rebuild` makes all arguments out of the others."""
+
+    @wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        positional, keywords = rebuild(args, kwargs)
+        return fun(*positional, **keywords)
+
+    return call
+
+
+def laid_out(structs: Any, shardings: Prefix | None) -> Any:
+    """A tree of `ShapeDtypeStruct` with the shardings that were asked for."""
+    if shardings is None:
+        return structs
+    leaves, tree = flatten(structs)
+    places = zip(leaves, shardings.spread(structs), strict=True)
+    return tree.unflatten([x if place is None else x.update(sharding=place) for x, place in places])
+
+
+def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`eval_shape`, for a function that is not jitted."""
+    leaves, tree = flatten((args, kwargs))
+    args, kwargs = tree.unflatten([as_ref(x) for x in leaves])
+
+    def run(refs: Sequence[Ref]) -> Any:
+        if not refs and not places(flatten((args, kwargs))[0]):
+            closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
+            return out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+        (called,), given = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
+        closed, out_tree = _staged(lifted(called, refs), (values(refs), *given), {}, "eval_shape")
+        return out_tree.unflatten([struct_of(a) for a in closed.out_avals])[0]
+
+    return threading(run)

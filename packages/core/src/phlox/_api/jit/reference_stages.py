@@ -1,0 +1,60 @@
+"""Stages of functions that use references, as users see them: made of those of the pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.pytree import treedef_children
+from ..._trace.refs import Ref
+from .reference_calls import Threaded
+from .stages import Call, Lowered, Traced
+
+
+def of_users(
+    threaded: Threaded, captured: tuple[Ref, ...], made: Traced | Lowered, in_avals: Sequence[Any]
+) -> Traced | Lowered:
+    """`made`, a stage of the pure function, as one of the function of the user with arguments of these types."""
+    call = _call(threaded, captured, made._call, in_avals)
+    if isinstance(made, Traced):
+        return _Traced(call, made, lambda: _lowered(threaded, captured, made.lower(), in_avals))
+    return _lowered(threaded, captured, made, in_avals)
+
+
+def _lowered(threaded: Threaded, captured: tuple[Ref, ...], pure: Lowered, in_avals: Sequence[Any]) -> Lowered:
+    def run(program: Any) -> Callable[..., Any]:
+        compiled = pure._run(program)
+        return lambda leaves: threaded.call_with(captured, compiled, leaves)
+
+    return Lowered(_call(threaded, captured, pure._call, in_avals), pure._lowering, run, pure._overrides)
+
+
+class _Traced(Traced):
+    """Shows the program of the pure function, in which references are arrays that are taken and returned."""
+
+    def __init__(self, call: Call, pure: Traced, lower: Callable[[], Lowered]):
+        super().__init__(call, pure.jaxpr, [], lower)
+        self.jaxpr = pure.jaxpr
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.lower().compile()(*args, **kwargs)
+
+
+def _call(threaded: Threaded, captured: tuple[Ref, ...], pure: Call, in_avals: Sequence[Any]) -> Call:
+    # The pure function takes what is closed over, then the arguments that are no references, then those that are.
+    rest = [i for i in range(len(in_avals)) if i not in threaded.mine]
+    numbers = [*[None] * len(captured), *rest, *threaded.mine]
+    kept = [numbers[i] for i in pure.kept]
+    results, _ = treedef_children(pure.out_tree)  # what the function returns and the arguments' new values; the others'
+    out_tree, _ = treedef_children(results)
+    return Call(
+        threaded.in_tree,
+        in_avals,
+        frozenset(),
+        out_tree,
+        pure.out_avals[: out_tree.num_leaves],
+        None,
+        lambda: [f"argument number {i}" for i in range(len(in_avals))],
+        [i for i in kept if i is not None],
+        pure.hidden + kept.count(None),
+    )

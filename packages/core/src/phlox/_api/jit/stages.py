@@ -1,0 +1,383 @@
+"""The stages of a jitted call, for those who want to look or to compile ahead of time: traced, lowered, compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
+
+from ..._base import pytree
+from ..._base.errors import DeviceError, OptionError, ShapeError, UnexpectedTracerError, UnsupportedError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._ir.avals import ShapedArray, typeof_value
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.refs import Ref
+from ..._trace.trace import Tracer, not_an_array
+from ..._xla import inspection
+from ..._xla.bindings import parse
+from ..._xla.compile import JaxRuntimeError
+from ..._xla.devices import Device
+from ..._xla.layout import Format, Layout
+from ..._xla.pipeline import Overrides
+from ..._xla.program import Lowering
+from .options import CompilerOptions, Prefix, as_overrides
+from .programs import laid_out, struct_of
+
+if TYPE_CHECKING:
+    from .caches import Stats
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """One array among the arguments of a stage: its type, and whether its memory is given away.
+
+    >>> phlox.jit(lambda x: x).lower(1.0).args_info
+    ((ArgInfo(_aval=ShapedArray(float32[], weak_type=True), donated=False),), {})
+    """
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self._aval.dtype
+
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
+S = TypeVar("S")
+
+
+@runtime_checkable
+class Wrapped(Protocol[P, R]):
+    """What can be called as the function it was made of, traced and lowered: what `jit` and `pmap` return."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs the function, compiled for these arguments."""
+        ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function as a program, for arguments like these."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The program as the compiler's input: ``trace(*args, **kwargs).lower()``."""
+
+
+class Jitted(Wrapped[P, R], Protocol[P, R]):
+    """What `jit` returns, for those who read types: it is a plain function with these methods.
+
+    Those that only look at the function take a `ShapeDtypeStruct` where the function takes an array.
+    """
+
+    __name__: str
+
+    @property
+    def __wrapped__(self) -> Callable[P, R]:
+        """The function itself."""
+        ...
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the result; see `phlox.eval_shape`."""
+
+    def stats(self) -> Stats:
+        """How many programs were traced and compiled, how long that took, and how often they ran."""
+        ...
+
+    def clear_cache(self) -> None:
+        """Forgets what was traced and compiled for this function."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
+    @overload
+    def __get__(self: Jitted[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
+
+
+class Call:
+    """What all stages of one call share: the arguments (without static ones) and the shape of the result.
+
+    `run` makes, from a compiled program, a function of the flat arguments.
+    """
+
+    def __init__(
+        self,
+        in_tree: PyTreeDef,
+        in_avals: Sequence[ShapedArray],
+        donated: frozenset[int],
+        out_tree: PyTreeDef,
+        out_avals: Sequence[ShapedArray],
+        out_shardings: Prefix | None,
+        names: Callable[[], list[str]],
+        kept: Sequence[int] = (),
+        hidden: int = 0,
+    ):
+        self.in_tree = in_tree
+        self.in_avals = in_avals
+        self.donated = donated
+        self.out_tree = out_tree
+        self.out_avals = out_avals
+        self.out_shardings = out_shardings
+        #: the user's names of the leaves
+        self.names = names
+        #: numbers of the leaves that the program reads; before them come `hidden` closed-over arrays
+        self.kept = kept
+        self.hidden = hidden
+
+    def spread(self, per_argument: Sequence[Any]) -> Any:
+        """A tree like the arguments, of what is known for each argument of the program; None for unused ones."""
+        found = dict(zip(self.kept, per_argument[self.hidden :], strict=True))
+        return self.in_tree.unflatten([found.get(i) for i in range(self.in_tree.num_leaves)])
+
+
+class Stage:
+    """What traced, lowered and compiled functions say about their arguments and results."""
+
+    def __init__(self, call: Call):
+        self._call = call
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of (args, kwargs), without static arguments."""
+        return self._call.in_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as a tree (args, kwargs)."""
+        return self._call.in_tree.unflatten(self._call.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each array of (args, kwargs)."""
+        call = self._call
+        return call.in_tree.unflatten([ArgInfo(aval, i in call.donated) for i, aval in enumerate(call.in_avals)])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Numbers of the leaves of (args, kwargs) whose memory is given away."""
+        return tuple(sorted(self._call.donated))
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the result."""
+        return self._call.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """The result as a tree of `ShapeDtypeStruct`, with the shardings that were asked for."""
+        structs = self._call.out_tree.unflatten([struct_of(aval) for aval in self._call.out_avals])
+        return laid_out(structs, self._call.out_shardings)
+
+
+class Traced(Stage):
+    """A function traced for one kind of arguments. Calling it runs the traced program, operation by operation.
+
+    Attributes:
+      jaxpr: its program.
+      fun_name: the name of the function.
+    """
+
+    def __init__(self, call: Call, closed: ClosedJaxpr, consts: list[Any], lower: Callable[[], Lowered]):
+        super().__init__(call)
+        count = len(consts)
+        jaxpr = closed.jaxpr
+        opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
+        self.jaxpr = ClosedJaxpr(opened, consts)
+        self.fun_name = jaxpr.name
+        self._lower = lower
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the result, as a tree."""
+        return self._call.out_tree.unflatten(self._call.out_avals)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = _checked_leaves(self._call, f"the traced function {self.fun_name}", args, kwargs)
+        return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """The next stage. `lowering_platforms` names platforms that need not be there, such as ``("cuda",)``."""
+        lowered = self._lower()
+        if lowering_platforms is not None:
+            lowered.platforms = tuple(lowering_platforms)
+        return lowered
+
+
+class Lowered(Stage):
+    """A function lowered to StableHLO: what the compiler gets.
+
+    Attribute `platforms`: where it may be compiled, or None for where its arguments lie.
+    """
+
+    def __init__(self, call: Call, lowering: Lowering, run: Callable[..., Any], overrides: Overrides = ()):
+        super().__init__(call)
+        self._lowering = lowering
+        self._run = run
+        self._overrides = overrides
+        self.platforms: tuple[str, ...] | None = None
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text: ``"stablehlo"``, which is exactly what the compiler gets, or ``"hlo"``.
+
+        With `debug_info` each operation says where it comes from: the names it stands in (`named_scope`), and the
+        user's line.
+        """
+        text = self._lowering.located()[0] if debug_info else self._lowering.text
+        return inspection.hlo_text(text, metadata=debug_info) if _dialect(dialect) == "hlo" else text
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as an object of the compiler: of MLIR for ``"stablehlo"``, an XLA computation for ``"hlo"``."""
+        make = inspection.computation if _dialect(dialect) == "hlo" else parse
+        return make(self._lowering.text)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates for the program before it is optimised: flops, bytes accessed …"""
+        return inspection.cost(self._lowering.text, self._lowering.where.devices[0])
+
+    def compile(
+        self,
+        compiler_options: CompilerOptions | None = None,
+        *,
+        device_assignment: Sequence[Device] | None = None,
+    ) -> Compiled:
+        """The next stage.
+
+        `compiler_options` are options of XLA, such as ``{"xla_backend_optimization_level": 0}``; they are added to
+        those of `jit`. Raises `CompilerOptionError` for options and values that XLA does not know, and `DeviceError`
+        when the program was lowered for other platforms.
+        """
+        devices = self._lowering.where.devices
+        if device_assignment is not None and tuple(device_assignment) != devices:
+            raise UnsupportedError(
+                "compile: device_assignment other than the devices that the function was lowered for",
+                instead="lower with arguments (or ShapeDtypeStructs with shardings) that lie on these devices",
+            )
+        if self.platforms is not None and devices[0].platform not in self.platforms:
+            raise DeviceError(
+                f"a function that was lowered for {', '.join(self.platforms)} cannot be compiled for "
+                f"{devices[0].platform}",
+                instead="lower() without lowering_platforms",
+            )
+        overrides = as_overrides({**dict(self._overrides), **(compiler_options or {})})
+        program = self._lowering.compile(overrides)
+        return Compiled(self._call, self._lowering, program, self._run(program))
+
+
+class Compiled(Stage):
+    """A program compiled for one kind of arguments. Calling it never traces; static arguments are left out."""
+
+    def __init__(self, call: Call, lowering: Lowering, program: Any, run: Callable[..., Any]):
+        super().__init__(call)
+        self._lowering = lowering
+        self._program = program
+        self._run = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = _checked_leaves(self._call, "this compiled function", args, kwargs)
+        for x in leaves:
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(
+                    f"Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                    f"Detected argument of type {type(x)}: a traced {x.aval.short}",
+                    instead="the jitted function itself, inside of grad, vmap and jit",
+                    aval=x.aval,
+                )
+        return self._run(leaves)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program: the same as calling this object."""
+        return self(*args, **kwargs)
+
+    def as_text(self) -> str:
+        """The optimised program, as the compiler prints it."""
+        return self._program.executable.get_hlo_text()
+
+    def cost_analysis(self) -> dict[str, float] | None:
+        """The compiler's estimates for the optimised program: flops, bytes accessed … None where it makes none."""
+        return _if_implemented(lambda: dict(self._program.executable.cost_analysis()))
+
+    def memory_analysis(self) -> Any:
+        """Sizes of arguments, results and temporary memory, in bytes. None where the compiler does not say."""
+        return _if_implemented(self._program.executable.get_compiled_memory_stats)
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's loaded executable."""
+        return self._program.executable
+
+    @property
+    def out_info(self) -> Any:
+        """The result as a tree of `ShapeDtypeStruct`, with the shardings that results have."""
+        shardings = self._program.out_shardings
+        structs = [struct_of(a, s) for a, s in zip(self._call.out_avals, shardings, strict=False)]
+        return self.out_tree.unflatten(structs)
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where each argument must lie, as a tree (args, kwargs); None for arguments that the program does not read."""
+        return self._call.spread(self._lowering.where.shardings)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where each result lies, as a tree."""
+        return self.out_tree.unflatten(self._program.out_shardings[: self.out_tree.num_leaves])
+
+    @property
+    def input_formats(self) -> Any:
+        """Layout and sharding of each argument, as a tree (args, kwargs)."""
+        layouts = self._program.executable.get_parameter_layouts()
+        return self._call.spread(_formats(layouts, self._lowering.where.shardings))
+
+    @property
+    def output_formats(self) -> Any:
+        """Layout and sharding of each result, as a tree."""
+        layouts = self._program.executable.get_output_layouts()
+        return self.out_tree.unflatten(_formats(layouts, self._program.out_shardings)[: self.out_tree.num_leaves])
+
+
+def _formats(layouts: Sequence[Any], shardings: Sequence[Any]) -> list[Format]:
+    return [Format(Layout.of(layout._xla_layout()), s) for layout, s in zip(layouts, shardings, strict=True)]
+
+
+def _if_implemented(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except JaxRuntimeError as error:
+        if str(error).startswith("UNIMPLEMENTED"):
+            return None
+        raise
+
+
+def _dialect(dialect: str | None) -> str:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise OptionError(f"there is no dialect {dialect!r} of programs", instead="'stablehlo' or 'hlo'")
+    return dialect or "stablehlo"
+
+
+def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
+    """The arrays of a call, which must have the types that the function was traced for."""
+    leaves, tree = flatten((args, kwargs))
+    pytree.check_same(
+        call.in_tree,
+        tree,
+        f"Function compiled with input pytree does not match the input pytree it was called with: {what}",
+    )
+    for i, (wanted, x) in enumerate(zip(call.in_avals, leaves, strict=True)):
+        have = x.aval if type(x) is Ref else typeof_value(x)
+        if have is None:
+            raise not_an_array(x, "an argument")
+        if type(have) is not type(wanted) or (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
+            where = call.names()[i]
+            raise ShapeError(
+                f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
+                f"Argument '{where}' compiled with {wanted.str_short(False)} and called with {have.str_short(False)}",
+                instead="the jitted function itself, which compiles for each type",
+                argument=where,
+                shapes=[wanted.shape, have.shape],
+            )
+    return leaves

@@ -1,0 +1,68 @@
+"""User functions as functions of flat lists of leaves, which is what the rooms below work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.errors import TreeError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.tracebacks import trim
+from ..._ir.avals import typeof_value
+from . import arguments
+
+
+class FlatFunction:
+    """`fun(*args)` on the leaves of args. After a call, `out_tree` is the structure of what it returned.
+
+    With `has_aux` the function returns (out, aux); arrays in aux travel behind those of out, other things stay aside.
+    """
+
+    def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, has_aux: bool = False):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.has_aux = has_aux
+        self.out_tree: PyTreeDef
+        self.aux: list[Any] = []
+        self.aux_tree: PyTreeDef
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """The leaves of the result, followed by the arrays of aux."""
+        out = self.fun(*self.in_tree.unflatten(leaves))
+        if not self.has_aux:
+            flat, self.out_tree = flatten(out)
+            arguments.check_outputs(self.fun, out, flat)
+            return flat
+        if not (isinstance(out, tuple) and len(out) == 2):
+            raise TreeError(
+                f"{arguments.fun_name(self.fun)} must return a pair (out, aux), a two-element tuple, because of "
+                f"has_aux=True, got {out!r}"
+            )
+        flat, self.out_tree = flatten(out[0])
+        arguments.check_outputs(self.fun, out[0], flat)
+        self.aux, self.aux_tree = flatten(out[1])
+        return [*flat, *[x for x in self.aux if typeof_value(x) is not None]]
+
+    def split(self, outs: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Flat results, and aux as a tree."""
+        if not self.has_aux:
+            return list(outs), None
+        count = self.out_tree.num_leaves
+        arrays = iter(outs[count:])
+        aux = [x if typeof_value(x) is None else next(arrays) for x in self.aux]
+        return list(outs[:count]), self.aux_tree.unflatten(aux)
+
+
+def user_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for entry points that run user functions: our frames between theirs leave the traceback."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            raise trim(error)  # noqa: B904  (it is the same error)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    call.__module__ = function.__module__
+    return call

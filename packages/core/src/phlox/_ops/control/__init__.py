@@ -1,0 +1,1 @@
+"""Primitives that hold programs: loops, branches, calls, custom rules, checkpoint."""

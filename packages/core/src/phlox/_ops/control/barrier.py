@@ -1,0 +1,122 @@
+"""What tells the compiler something and computes nothing: barriers, sinks, and which platform there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import UnsupportedError
+from ..._ir import dtypes
+from ..._ir.avals import shaped
+from ..._ir.effects import Effect
+from ..._ir.primitive import Primitive
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import instantiate
+from ..._xla.devices import default_backend
+from ..._xla.text import Function, Value
+from ..structure.shape import structural
+
+# --- optimization_barrier: nothing behind it begins before all in front of it is done --------------------
+
+
+def _barrier_text(f: Function, *xs: Value) -> list[Value]:
+    return f.barrier(xs) if xs else []
+
+
+def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    return optimization_barrier.bind(*primals), optimization_barrier.bind(*map(instantiate, tangents))
+
+
+def _barrier_transpose(cotangents: Sequence[Any], *args: Any) -> list[Any]:
+    found = optimization_barrier.bind(*map(instantiate, cotangents))
+    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+
+
+optimization_barrier = Primitive(
+    "optimization_barrier",
+    multiple_results=True,
+    types=lambda *avals: list(avals),
+    lower=_barrier_text,
+    jvp=_barrier_jvp,
+    transpose=_barrier_transpose,
+    batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
+    extend=lambda params, trailing, *avals: params,
+    nan_checked=False,
+)
+
+# --- stage: the same value, as a value of the program -----------------------------------------------------
+
+stage = structural(
+    "stage",
+    types=lambda x: x,
+    lower=lambda f, x: x,
+    transpose=lambda ct, aval: ct,
+    batch=lambda x, dim: (stage.bind(x), dim),
+    extend=lambda params, trailing, x: params,
+)
+
+# --- dce_sink: a reader, so that what it reads is computed ------------------------------------------------
+
+
+class SinkEffect(Effect):
+    """A value counts as used."""
+
+
+def _sink_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
+) -> tuple[list[Any], list[Dim]]:
+    return dce_sink.bind(*args, **params), []
+
+
+def _sink_text(f: Function, x: Value, prevent_mlir_dce: bool) -> list[Value]:
+    if prevent_mlir_dce:
+        how = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
+        f.op("stablehlo.custom_call", [x], [], how)
+    return []
+
+
+dce_sink = Primitive(
+    "dce_sink",
+    multiple_results=True,
+    types=lambda x, prevent_mlir_dce: [],
+    lower=_sink_text,
+    jvp=lambda primals, tangents, **params: (dce_sink.bind(*primals, **params), []),
+    batch=_sink_batch,
+    extend=lambda params, trailing, x: params,
+    eager=lambda x, prevent_mlir_dce: [],
+    effects=lambda params: frozenset([SinkEffect()]),
+    nan_checked=False,
+)
+
+# --- platform_index: which of several platforms the program is compiled for -------------------------------
+
+
+def platform_of(f: Function) -> str:
+    """What the function's program will run on, as users call it: "cpu", "cuda", "tpu"."""
+    device = f.module.devices[0]
+    name = default_backend() if device is None else device.platform
+    return "cuda" if name == "gpu" else name
+
+
+def _platform_text(f: Function, platforms: tuple[tuple[str, ...] | None, ...]) -> Value:
+    here = platform_of(f)
+    for i, names in enumerate(platforms):
+        if names is None or here in names:
+            return f.number(np.int32(i), f.out)
+    known = ", ".join(name for names in platforms if names for name in names)
+    raise UnsupportedError(
+        f"platform_dependent: a branch for {known}, and none for {here}, which the program is compiled for",
+        instead="default=...",
+        platform=here,
+    )
+
+
+platform_index = Primitive(
+    "platform_index",
+    types=lambda platforms: shaped((), dtypes.int32),
+    lower=_platform_text,
+    nan_checked=False,
+)

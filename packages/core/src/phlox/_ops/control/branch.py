@@ -1,0 +1,327 @@
+"""The `cond` primitive: one of several programs, chosen by a number while the program runs.
+
+All branches take the same operands and give results of the same types. A transformation is applied to each branch,
+and what it gives is made alike again: where one branch has a tangent, a batch axis or a cotangent, all have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray
+from ..._ir.effects import ordered, refuse_io
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only
+from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, fill, instantiate, zeros
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import TOKEN, Function, Number, Value
+from ..elementwise.arithmetic import stop_gradient
+from ..elementwise.families import literal
+from ..elementwise.logic import eq, select, select_n
+from ..structure.shape import broadcast_in_dim
+from .call import Steps, axes_used, call
+from .division import Divided, Policy, divide
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+def _any(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Where any of several lists is true."""
+    return tuple(any(column) for column in zip(*columns, strict=True))
+
+
+def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
+    return branches[0].out_avals
+
+
+def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
+    chosen = branches[min(max(int(index), 0), len(branches) - 1)]
+    return call(chosen, operands, name=chosen.jaxpr.name or "branch")
+
+
+def _text(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
+    if isinstance(index, Number):  # known while lowering, as the platform is: the others need not even be possible
+        return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
+    outs = [aval.physical for aval in branches[0].out_avals]
+    in_order = ordered(effects_inside({"branches": branches}))
+    token = f.order() if in_order else None
+
+    def run(g: Function, branch: ClosedJaxpr) -> list[Value]:
+        g.token = token
+        results = lower_jaxpr(g, branch.jaxpr, operands)
+        return [*results, g.order()] if in_order else results
+
+    regions = [
+        f.region([], lambda g, b=branch: run(g, b), names=("cond", f"branch_{i}_fun"))
+        for i, branch in enumerate(branches)
+    ]
+    if not in_order:
+        return f.op("stablehlo.case", [index], outs, "", regions)
+    *results, f.token = f.op("stablehlo.case", [index], [*outs, TOKEN], "", regions)
+    return results
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(type(t) is not Zero for t in tangents[1:])
+    there = _any([jvp_jaxpr(branch, nonzero)[1] for branch in branches])
+    derived = tuple(jvp_jaxpr(branch, nonzero, keep=there)[0] for branch in branches)
+    results = _bind(primals[0], derived, [*primals[1:], *(t for t in tangents[1:] if type(t) is not Zero)])
+    count = len(branches[0].out_avals)
+    return results[:count], fill(results[count:], there, branches[0].out_avals)
+
+
+def _bind(index: Any, branches: Branches, operands: Sequence[Any]) -> list[Any]:
+    """`cond` of branches whose constants are concrete: they become operands of all."""
+    if not any(branch.consts for branch in branches):
+        return cond.bind(index, *operands, branches=branches)
+    consts, lifted = with_shared_constants(branches, range(len(branches)))
+    return cond.bind(index, *consts, *operands, branches=lifted)
+
+
+def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int]) -> tuple[list[Any], Branches]:
+    """The constants of all branches, each once, in the order in which branches in this `order` have them; and the
+    branches as programs of these constants and the operands.
+    """
+    places: dict[int, int] = {}
+    consts: list[Any] = []
+    for c in (c for number in order for c in branches[number].consts):
+        if id(c) not in places:
+            places[id(c)] = len(consts)
+            consts.append(c)
+    avals = tuple(typeof(c) for c in consts)
+    return consts, tuple(_with_constants(b, avals, tuple(places[id(c)] for c in b.consts)) for b in branches)
+
+
+def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
+    """The branch as a program of constants of these types, of which its own are at `places`, and the operands."""
+
+    def make() -> ClosedJaxpr:
+        own = dict(zip(places, branch.jaxpr.constvars, strict=True))
+        constants = [own.get(i) or Var(aval) for i, aval in enumerate(avals)]
+        return ClosedJaxpr(branch.jaxpr.replace(constvars=[], invars=[*constants, *branch.jaxpr.invars]))
+
+    return memoized(branch.jaxpr, ("with constants", avals, places), make)
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) -> tuple[list[Any], list[Any]]:
+    index, operands = primals[0], primals[1:]
+    wanted = tuple(type(t) is not Zero for t in tangents[1:])
+    split = [linearize_jaxpr(branch, wanted) for branch in branches]
+    nonzero = _any([s.nonzero for s in split])
+    slots, places = _slots([s.primal.out_avals[len(branches[0].out_avals) :] for s in split])
+    # What a derivative reads of operands and results is kept until then, so only what some branch needs is passed on.
+    inputs, count = len(operands), len(branches[0].out_avals)
+    needed = {(kind, i) for s in split for kind, i in s.residuals if kind == "in" or i < count}
+    kept = tuple(i for i in range(inputs) if ("in", i) in needed)
+    kept += tuple(inputs + i for i in range(count) if ("out", i) in needed)
+    kept += tuple(inputs + count + i for i in range(len(slots)))
+    key = (wanted, tuple(slots), nonzero, kept, axis_env.get())
+    halves = []
+    for branch, one, mine in zip(branches, split, places, strict=True):
+
+        def make(
+            branch: ClosedJaxpr = branch, one: LinearizedJaxpr = one, mine: list[int] = mine
+        ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+            return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, kept, nonzero)
+
+        halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
+    results = _bind(index, tuple(primal for primal, _ in halves), operands)
+    values = [*operands, *results]
+    given = [t for t in tangents[1:] if type(t) is not Zero]
+    linear = tuple(half for _, half in halves)
+    outs = _bind(index, linear, [*(values[i] for i in kept), *given]) if any(nonzero) else []
+    return results[:count], fill(outs, nonzero, branches[0].out_avals)
+
+
+def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], list[list[int]]]:
+    """Types of the places in which branches leave values of the types `left`, and which of them each one uses.
+
+    Only one branch runs, so values of one type in different branches share a place.
+    """
+    slots: list[ShapedArray] = []
+    places = []
+    for avals in left:
+        free = list(range(len(slots)))
+        mine = []
+        for aval in avals:
+            found = next((i for i in free if slots[i] == aval), None)
+            if found is None:
+                found = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(found)
+            mine.append(found)
+        places.append(mine)
+    return slots, places
+
+
+def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
+    """A branch with the last of its results in their places, and zeros in the others."""
+
+    def fun(*args: Any) -> list[Any]:
+        results = eval_jaxpr(branch.jaxpr, branch.consts, *args)
+        own = dict(zip(mine, results[len(results) - len(mine) :], strict=True))
+        kept = [own[i] if i in own else zeros(aval) for i, aval in enumerate(slots)]
+        return [*results[: len(results) - len(mine)], *kept]
+
+    return restage(fun, branch.in_avals, branch.jaxpr)
+
+
+def _linear_half(
+    branch: ClosedJaxpr,
+    s: LinearizedJaxpr,
+    slots: Sequence[ShapedArray],
+    mine: Sequence[int],
+    kept: Sequence[int],
+    nonzero: Sequence[bool],
+) -> ClosedJaxpr:
+    """The derivative of a branch as a program of those operands and results of the other half that are `kept`,
+    and of tangents."""
+    inputs, outputs = len(branch.in_avals), len(branch.out_avals)
+
+    def place(kind: str, i: int) -> int:
+        """Where a residual stands among operands and results."""
+        return i if kind == "in" else inputs + (i if i < outputs else outputs + mine[i - outputs])
+
+    def fun(*args: Any) -> list[Any]:
+        values = dict(zip(kept, args, strict=False))
+        residuals = [values[place(kind, i)] for kind, i in s.residuals]
+        found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *args[len(kept) :])
+        tangents = fill(found, s.nonzero, branch.out_avals)
+        return [instantiate(t) for t, asked in zip(tangents, nonzero, strict=True) if asked]
+
+    avals = [*branch.in_avals, *branch.out_avals, *slots]
+    tangent_avals = s.linear.in_avals[len(s.residuals) :]
+    return restage(fun, [*(avals[i] for i in kept), *tangent_avals], s.linear.jaxpr)
+
+
+def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches) -> list[Any]:
+    linear = tuple(is_linear(x) for x in operands)
+    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
+    there = _any([transpose_jaxpr(branch, linear, nonzero)[1] for branch in branches])
+    derived = tuple(transpose_jaxpr(branch, linear, nonzero, keep=there)[0] for branch in branches)
+    given = [x for x in operands if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    found, present = iter(_bind(index, derived, given)), iter(there)
+    return [None, *((next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in operands)]
+
+
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
+) -> tuple[list[Any], list[Dim]]:
+    index, operands, in_dims = args[0], args[1:], tuple(dims[1:])
+    if dims[0] is not None:
+        return _batch_choice(axis, index, operands, in_dims, branches)
+    batched = _any([[d is not None for d in batch_jaxpr(branch, axis, in_dims)[1]] for branch in branches])
+    derived = tuple(batch_jaxpr(branch, axis, in_dims, batched)[0] for branch in branches)
+    return _bind(index, derived, operands), [0 if there else None for there in batched]
+
+
+def _batch_choice(
+    axis: BatchAxis, index: Any, operands: Sequence[Any], in_dims: tuple[Dim, ...], branches: Branches
+) -> tuple[list[Any], list[Dim]]:
+    """Where each example chooses for itself all branches are computed, and the results chosen from."""
+    refuse_io(effects_inside({"branches": branches}), "vmap of cond", "which runs every branch for every example")
+    every = []
+    for number, branch in enumerate(branches):
+        given, dims = _only_chosen(axis, eq(index, literal(index, number)), operands, in_dims)
+        derived, out_dims = batch_jaxpr(branch, axis, dims)
+        found = call(derived, given, name=branch.jaxpr.name or "branch")
+        every.append([place_axis(x, d, 0, axis.size) for x, d in zip(found, out_dims, strict=True)])
+    outs = []
+    for cases in zip(*every, strict=True):
+        shape = typeof(cases[0]).shape
+        which = index if len(shape) == 1 else broadcast_in_dim(index, shape=shape, broadcast_dimensions=(0,))
+        outs.append(select_n(which, *cases))
+    return outs, [0] * len(outs)
+
+
+def _only_chosen(
+    axis: BatchAxis, chosen: Any, operands: Sequence[Any], in_dims: tuple[Dim, ...]
+) -> tuple[list[Any], tuple[Dim, ...]]:
+    """The operands of a branch, differentiated by for those examples alone that choose it.
+
+    The cotangents of the others are zero, and zero times the infinite slope of a branch not taken would be nan.
+    """
+    given, dims = list(operands), list(in_dims)
+    for i, (x, dim) in enumerate(zip(operands, in_dims, strict=True)):
+        if typeof(x).tangent().dtype != dtypes.float0:
+            x, dims[i] = place_axis(x, dim, 0, axis.size), 0
+            which = broadcast_in_dim(chosen, shape=typeof(x).shape, broadcast_dimensions=(0,))
+            given[i] = select(which, x, stop_gradient(x))
+    return given, tuple(dims)
+
+
+def _steps(index: Any, *operands: Any, branches: Branches) -> Steps:
+    chosen = min(max(int(index), 0), len(branches) - 1)
+    yield branches[chosen], operands, f"branch {chosen} of cond"
+
+
+def _checked(checks: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
+    avals = [typeof(x) for x in operands]
+    checks.make_room(*(checks.program(branch, avals)[1] for branch in branches))
+    programs, trees = zip(*(checks.program(branch, avals) for branch in branches), strict=True)
+    return checks.results(_bind(index, programs, [*checks.leaves, *operands]), *trees)
+
+
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    branches: Branches = eqn.params["branches"]
+    read = _any([narrowed(branch, used)[1] for branch in branches])
+    narrower = tuple(narrowed(branch, used, read)[0] for branch in branches)
+    invars = [eqn.invars[0], *only(eqn.invars[1:], read)]
+    return eqn.replace(invars=invars, outvars=only(eqn.outvars, used), params={"branches": narrower})
+
+
+def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+    divided = [divide(branch, policy) for branch in eqn.params["branches"]]
+    slots, places = _slots([[v.aval for v in d.kept] for d in divided])
+    kept = [Var(aval) for aval in slots]
+    first = tuple(_with_slots(d.first, slots, mine) for d, mine in zip(divided, places, strict=True))
+    again = tuple(_from_slots(d, slots, mine) for d, mine in zip(divided, places, strict=True))
+    return (
+        eqn.replace(outvars=[*eqn.outvars, *kept], params={"branches": first}),
+        eqn.replace(invars=[*eqn.invars, *kept], params={"branches": again}),
+        kept,
+    )
+
+
+def _from_slots(divided: Divided, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
+    """The second half of a branch, what is kept in its places among those of all branches."""
+    jaxpr = divided.again.jaxpr
+    own = dict(zip(mine, divided.kept, strict=True))
+    places = [own[i] if i in own else Var(aval) for i, aval in enumerate(slots)]
+    invars = [*jaxpr.invars[: len(jaxpr.invars) - len(mine)], *places]
+    return divided.again.replace(jaxpr=jaxpr.replace(invars=invars))
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return set().union(*(axes_used(branch) for branch in params["branches"]))
+
+
+cond = Primitive(
+    "cond",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_steps,
+    eager=_eager,
+    axes=_axes,
+    effects=effects_inside,
+    narrow=_narrow,
+    divide=_divide,
+    checked=_checked,
+)

@@ -1,0 +1,185 @@
+"""The `jit` primitive: a call of a Jaxpr as one unit, which becomes one function in the compiled program.
+
+Transformations pass through by transforming the inner Jaxpr and calling the result. Called with no trace
+around it, the Jaxpr is compiled (for the types and places of the arguments) and run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from ..._base import config
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only
+from ..._ir.primitive import Primitive
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.residuals import is_light
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, fill
+from ..._xla.hosts import operand
+from ..._xla.lower import call_function, lower_jaxpr
+from ..._xla.program import lower
+from ..._xla.text import Function, Value
+from .division import Policy, divide, divided_call
+
+#: What the rule `steps` returns.
+Steps = Generator[tuple[ClosedJaxpr, Sequence[Any], str], list[Any], None]
+
+
+def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = False) -> list[Any]:
+    """Calls a Jaxpr as one unit; its constants become leading arguments."""
+    if closed.consts:
+        args = [*closed.consts, *args]
+        closed = hoisted(closed)
+    return jit_p.bind(*args, jaxpr=closed, name=name, inline=inline)
+
+
+def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
+    arrays = [operand(x) for x in args]
+    keys = tuple(x._key for x in arrays)
+    program = memoized(
+        jaxpr.jaxpr,
+        ("program", keys, config.current().executed),
+        lambda: lower(jaxpr.jaxpr, name, keys).compile(),
+    )
+    return program.run(arrays)
+
+
+def _jit_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[ShapedArray]:
+    return jaxpr.out_avals
+
+
+def _jit_text(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Value]:
+    if inline or not jaxpr.eqns:
+        return lower_jaxpr(f, jaxpr.jaxpr, args)
+    return call_function(f, jaxpr, args, name)
+
+
+def _jit_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, name: str, inline: bool
+) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    derived, present = jvp_jaxpr(jaxpr, nonzero)
+    given = [t for t in tangents if type(t) is not Zero]
+    results = call(derived, [*primals, *given], name=name, inline=inline)
+    count = len(jaxpr.out_avals)
+    return results[:count], fill(results[count:], present, jaxpr.out_avals)
+
+
+def _jit_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, name: str, inline: bool
+) -> tuple[list[Any], list[Any]]:
+    wanted = tuple(type(t) is not Zero for t in tangents)
+    split = linearize_jaxpr(jaxpr, wanted)
+    results = call(split.primal, primals, name=name, inline=inline)
+    sources = {"in": primals, "out": results}
+    residuals = [sources[kind][i] for kind, i in split.residuals]
+    given = [t for t in tangents if type(t) is not Zero]
+    outs = call(split.linear, [*residuals, *given], name=name, inline=inline) if any(split.nonzero) else []
+    return results[: len(jaxpr.out_avals)], fill(outs, split.nonzero, jaxpr.out_avals)
+
+
+def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
+    linear = tuple(is_linear(x) for x in args)
+    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
+    derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
+    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    found = iter(call(derived, given, name=name, inline=inline))
+    there = iter(present)
+    return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+
+
+def _jit_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], jaxpr: ClosedJaxpr, name: str, inline: bool
+) -> tuple[list[Any], list[Dim]]:
+    derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+    return call(derived, args, name=name, inline=inline), out_dims
+
+
+def _jit_steps(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> Steps:
+    yield jaxpr, args, name
+
+
+def _jit_checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
+    program, tree = checks.program(jaxpr, [typeof(x) for x in args])
+    return checks.results(call(program, [*checks.leaves, *args], name=name, inline=inline), tree)
+
+
+def _jit_axes(params: dict[str, Any]) -> set[Any]:
+    """Axes that collectives inside work over."""
+    return axes_used(params["jaxpr"])
+
+
+def axes_used(closed: ClosedJaxpr) -> set[Any]:
+    """Names of the mapped axes that equations of a Jaxpr work over."""
+
+    def find() -> set[Any]:
+        found: set[Any] = set()
+        for eqn in closed.eqns:
+            if eqn.primitive.axes is not None:
+                found.update(eqn.primitive.axes(eqn.params))
+        return found
+
+    return memoized(closed.jaxpr, "axes", find)
+
+
+def narrow_call(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """The rule `narrow` of primitives that run the program `jaxpr`, on their operands."""
+    if all(used):
+        return eqn
+    jaxpr, read = narrowed(eqn.params["jaxpr"], used)
+    return eqn.replace(
+        invars=only(eqn.invars, read), outvars=only(eqn.outvars, used), params={**eqn.params, "jaxpr": jaxpr}
+    )
+
+
+def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+    return divided_call(eqn, divide(eqn.params["jaxpr"], policy), 0, lambda v: v.aval)
+
+
+def without_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with what it calls in place of the calls."""
+
+    def fun(*xs: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *xs, run=_opened)
+
+    return restage(fun, closed.in_avals, closed.jaxpr)
+
+
+def _opened(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
+    """Runs an equation; of a call, what it calls."""
+    if eqn.primitive is not jit_p:
+        return eqn.primitive.bind(*values, **eqn.params)
+    inner = eqn.params["jaxpr"]
+    return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_opened)
+
+
+def _jit_show(eqn: Any, printer: Any) -> dict[str, Any]:
+    printer.name_alike(eqn.params["jaxpr"].jaxpr, eqn)
+    return {name: eqn.params[name] for name in ("name", "jaxpr")}
+
+
+jit_p = Primitive(
+    "jit",
+    multiple_results=True,
+    types=_jit_types,
+    lower=_jit_text,
+    jvp=_jit_jvp,
+    linearize=_jit_linearize,
+    transpose=_jit_transpose,
+    batch=_jit_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_jit_steps,
+    eager=_jit_eager,
+    axes=_jit_axes,
+    effects=effects_inside,
+    narrow=narrow_call,
+    divide=_jit_divide,
+    show=_jit_show,
+    checked=_jit_checked,
+    light=lambda params: all(map(is_light, params["jaxpr"].jaxpr.eqns)),
+)

@@ -1,0 +1,498 @@
+"""Functions with derivatives of their own: the primitives behind custom_jvp and custom_vjp.
+
+Both carry the function as a Jaxpr, and the user's rules as flat Python functions that run when the derivative
+is taken. Everything but differentiation treats them as a call of the Jaxpr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple, NoReturn
+
+from ..._base.errors import DerivativeError, UnexpectedTracerError
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.primitive import Primitive
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import recorder, typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
+from ..._transform.jaxprs import batch_jaxpr
+from ..._transform.transpose import backward_pass
+from ..._transform.words import Zero, instantiate, sum_axes
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from .call import Steps, axes_used
+
+
+class Rule(NamedTuple):
+    """A user's derivative rule as a flat function, with the name of the function that it belongs to.
+
+    It may return `Zero` among its tangents, and is given some if it says that it understands them.
+    """
+
+    call: Callable[..., Any]
+    name: str
+    symbolic_zeros: bool = False
+
+    def given(self, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents as the rule takes them."""
+        return list(tangents) if self.symbolic_zeros else [instantiate(t) for t in tangents]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _eager(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+def _steps(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> Steps:
+    yield call_jaxpr, args, call_jaxpr.jaxpr.name
+
+
+def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return call_jaxpr.out_avals
+
+
+def _text(f: Function, *args: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
+    return lower_jaxpr(f, call_jaxpr.jaxpr, args)
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return axes_used(params["call_jaxpr"])
+
+
+def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
+    if any(type(t) is not Zero for t in tangents):
+        raise closes_over(kind, name)
+
+
+def closes_over(kind: str, name: str) -> UnexpectedTracerError:
+    """The error of a function with a rule that uses a value it is not given, and that is differentiated."""
+    return UnexpectedTracerError(
+        f"the {kind} function {name} closes over a value that is being differentiated",
+        instead=f"pass the value to {name} as an argument",
+    )
+
+
+def _run_batched(
+    fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
+) -> tuple[list[Any], list[Dim]]:
+    """`run_batched` where arguments and results may be `Zero`: those pass beside, and their results have no axis."""
+    zero_outs: dict[int, Zero] = {}
+
+    def fun_of_arrays(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        outs = fun(*[_example(x, d) if type(x) is Zero else next(given) for x, d in zip(args, dims, strict=True)])
+        zero_outs.update((i, out) for i, out in enumerate(outs) if type(out) is Zero)
+        return [out for out in outs if type(out) is not Zero]
+
+    present = [(x, d) for x, d in zip(args, dims, strict=True) if type(x) is not Zero]
+    results, got = run_batched(fun_of_arrays, axis, [x for x, _ in present], [d for _, d in present])
+    for i in sorted(zero_outs):
+        results.insert(i, zero_outs[i])
+        got.insert(i, None)
+    return results, got
+
+
+def _example(zero: Zero, dim: Dim) -> Zero:
+    """The zero of one example."""
+    if dim is None:
+        return zero
+    shape = zero.aval.shape
+    return Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
+
+
+def _place(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
+    """`place_axis`, also for a `Zero`; with None as destination nothing, for an `x` that is not mapped."""
+    if destination is None:
+        return x
+    if type(x) is not Zero:
+        return place_axis(x, dim, destination, size)
+    shape = x.aval.shape
+    return Zero(x.aval.update(shape=(*shape[:destination], size, *shape[destination:])))
+
+
+#: whether a rule is run only for where its results are mapped; those of functions that it calls are not asked in turn
+_asking: ContextVar[bool] = ContextVar("phlox_asking_a_rule", default=False)
+
+
+class _Outputs:
+    """The program of a function with rules for a batch, and where each of its results has the mapped axis: in front, or
+    nowhere if it is the same for all examples.
+
+    A rule may return a result or a tangent for each example where the program has one for all, and both have to agree.
+    Where the derivative is taken at once, the rule decides. A program that is recorded is differentiated later: there
+    the rule is asked before.
+    """
+
+    def __init__(
+        self,
+        axis: BatchAxis,
+        args: Sequence[Any],
+        dims: Sequence[Dim],
+        num_consts: int,
+        function: ClosedJaxpr,
+        each_by_rule: Callable[..., Sequence[Dim]],
+    ):
+        self.name, self.settled = function.jaxpr.name, False
+        self.program = function
+        self.dims: list[Dim] = [None] * len(function.out_avals)
+        mapped = any(d is not None for d in dims)
+        if not mapped and axis.name not in axes_used(function):
+            return
+        each = (False,) * len(self.dims)
+        self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
+        if mapped and None in self.dims and recorder() is not None and not _asking.get():
+            asked = _asked(each_by_rule, args[num_consts:])
+            each = tuple(d is not None or e is not None for d, e in zip(self.dims, asked or self.dims, strict=True))
+            self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
+        self.dims = list(self.dims)
+
+    def agree(self, by_rule: Sequence[Dim], kind: str, rule: str) -> list[Dim]:
+        """Where results are mapped, given what the rule returned."""
+        for i, dim in enumerate(by_rule):
+            if dim is not None and self.dims[i] is None:
+                if self.settled:
+                    raise UnexpectedTracerError(
+                        f"the {kind} rule {rule} of {self.name} can't close over a value that vmap maps and "
+                        f"{self.name} does not use, in a program that is differentiated later",
+                        instead=f"pass the value to {self.name} as an argument",
+                    )
+                self.dims[i] = 0
+        return list(self.dims)
+
+    def settle(self) -> list[Dim]:
+        """Where results are mapped, from now on."""
+        self.settled = True
+        return self.dims
+
+
+def _asked(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
+    """What a rule says of its results, for primals of these types; nothing if it refuses."""
+    found: list[Dim] = []
+
+    def run(*xs: Any) -> list[Any]:
+        found[:] = each_by_rule(*xs)
+        return []
+
+    token = _asking.set(True)
+    try:
+        stage(run, [typeof(x) for x in primals])
+    except Exception:  # a rule that is no rule for these values says so when it is needed
+        return []
+    finally:
+        _asking.reset(token)
+    return found
+
+
+# --- custom_jvp -----------------------------------------------------------------------------------------
+
+
+def _custom_jvp_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int
+) -> tuple[list[Any], list[Any]]:
+    _refuse_closed_over(tangents[:num_consts], "custom_jvp", call_jaxpr.jaxpr.name)
+    return jvp.call(primals[num_consts:], jvp.given(tangents[num_consts:]))
+
+
+def _custom_jvp_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    call_jaxpr: ClosedJaxpr,
+    jvp: Rule,
+    num_consts: int,
+) -> tuple[list[Any], list[Dim]]:
+    in_dims = list(dims[num_consts:])
+
+    def by_rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Dim]]:
+        def both(*xs: Any) -> list[Any]:
+            outs, out_tangents = jvp.call(xs[: len(primals)], xs[len(primals) :])
+            return [*outs, *out_tangents]
+
+        return _run_batched(both, axis, [*primals, *tangents], in_dims * 2)
+
+    def each_by_rule(*primals: Any) -> list[Dim]:
+        tangents = [instantiate(Zero(typeof(x).tangent())) for x in primals]
+        return _either(by_rule(primals, tangents)[1])
+
+    outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
+
+    def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        results, got = by_rule(primals, tangents)
+        wanted = outputs.agree(_either(got), "jvp", jvp.name)
+        placed = [_place(x, d, w, axis.size) for x, d, w in zip(results, got, wanted * 2, strict=True)]
+        return placed[: len(wanted)], placed[len(wanted) :]
+
+    program = outputs.program
+    outs = custom_jvp_call.bind(
+        *program.consts,
+        *args,
+        call_jaxpr=hoisted(program),
+        jvp=jvp._replace(call=batched),
+        num_consts=num_consts + len(program.consts),
+    )
+    return outs, outputs.settle()
+
+
+def _either(dims: Sequence[Dim]) -> list[Dim]:
+    """Of results and their tangents, whether one of them is mapped: then both are, in front."""
+    half = len(dims) // 2
+    return [None if a is None and b is None else 0 for a, b in zip(dims[:half], dims[half:], strict=True)]
+
+
+def _custom_jvp_transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    """A function that is linear is transposed as it computes; its rule speaks of its derivative alone."""
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
+
+
+def _custom_jvp_checked(checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int) -> list[Any]:
+    """The function is checked, its derivative is not."""
+    program, tree = checks.program(call_jaxpr, [typeof(x) for x in args], num_consts)
+    consts, leaves, width = args[:num_consts], checks.leaves, tree.num_leaves
+
+    def checked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        after = eval_jaxpr(program.jaxpr, program.consts, *consts, *primals)[:width]
+        outs, out_tangents = jvp.call(primals[len(leaves) :], tangents[len(leaves) :])
+        return [*after, *outs], [*(instantiate(Zero(typeof(x).tangent())) for x in after), *out_tangents]
+
+    outs = custom_jvp_call.bind(
+        *program.consts,
+        *consts,
+        *leaves,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        jvp=jvp._replace(call=checked),
+        num_consts=len(program.consts) + num_consts,
+    )
+    return checks.results(outs, tree)
+
+
+def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
+    params = eqn.params
+    shown = {"name": params["call_jaxpr"].jaxpr.name, "call_jaxpr": params["call_jaxpr"], "jvp": params["jvp"].name}
+    if params["num_consts"]:
+        shown["num_consts"] = params["num_consts"]
+    return {**shown, "symbolic_zeros": params["jvp"].symbolic_zeros}
+
+
+custom_jvp_call = Primitive(
+    "custom_jvp_call",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_custom_jvp_jvp,
+    transpose=_custom_jvp_transpose,
+    batch=_custom_jvp_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_steps,
+    eager=_eager,
+    axes=_axes,
+    effects=effects_inside,
+    show=_custom_jvp_show,
+    checked=_custom_jvp_checked,
+)
+
+# --- custom_vjp -----------------------------------------------------------------------------------------
+
+
+def _custom_vjp_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    call_jaxpr: ClosedJaxpr,
+    fwd: Rule,
+    bwd: Rule,
+    num_consts: int,
+) -> tuple[list[Any], list[Any]]:
+    _refuse_closed_over(tangents[:num_consts], "custom_vjp", call_jaxpr.jaxpr.name)
+    return custom_vjp_forward(fwd, bwd, primals[num_consts:], tangents[num_consts:])
+
+
+def custom_vjp_forward(
+    fwd: Rule, bwd: Rule, primals: Sequence[Any], given: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs, and tangents that can be transposed alone."""
+    outs, residuals = fwd.call(primals, [type(t) is not Zero for t in given])
+    avals = [typeof(out).tangent() for out in outs]
+    given = [instantiate(t) for t in given]
+    out_tangents = custom_lin.bind(*residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
+    return outs, out_tangents
+
+
+def _custom_vjp_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    call_jaxpr: ClosedJaxpr,
+    fwd: Rule,
+    bwd: Rule,
+    num_consts: int,
+) -> tuple[list[Any], list[Dim]]:
+    in_dims = list(dims[num_consts:])
+    residual_dims: list[Dim] = []
+
+    def by_rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Dim], int]:
+        count = 0
+
+        def both(*xs: Any) -> list[Any]:
+            nonlocal count
+            outs, residuals = fwd.call(xs, perturbed)
+            count = len(outs)
+            return [*outs, *residuals]
+
+        return *run_batched(both, axis, primals, in_dims), count
+
+    def each_by_rule(*primals: Any) -> list[Dim]:
+        _, got, count = by_rule(primals, [True] * len(primals))
+        return got[:count]
+
+    outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
+
+    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        results, got, count = by_rule(primals, perturbed)
+        residual_dims[:] = got[count:]
+        wanted = outputs.agree(got[:count], "fwd", fwd.name)
+        outs = [_place(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], wanted, strict=True)]
+        return outs, results[count:]
+
+    def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        count = len(residuals)
+        results, got = _run_batched(
+            lambda *xs: bwd.call(xs[:count], xs[count:]),
+            axis,
+            [*residuals, *cotangents],
+            [*residual_dims, *outputs.dims],
+        )
+        return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+
+    program = outputs.program
+    outs = custom_vjp_call.bind(
+        *program.consts,
+        *args,
+        call_jaxpr=hoisted(program),
+        fwd=fwd._replace(call=batched_fwd),
+        bwd=bwd._replace(call=batched_bwd),
+        num_consts=num_consts + len(program.consts),
+    )
+    return outs, outputs.settle()
+
+
+def _match(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
+    """A cotangent for an input that is mapped at `wanted`; for one that is shared, the sum over examples."""
+    if wanted is not None:
+        return _place(cotangent, dim, wanted, size)
+    return cotangent if dim is None else sum_axes(cotangent, (dim,))
+
+
+def _custom_vjp_checked(
+    checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: Rule, num_consts: int
+) -> list[Any]:
+    """The function is checked, its derivative is not."""
+    program, tree = checks.program(call_jaxpr, [typeof(x) for x in args], num_consts)
+    consts, leaves, width = args[:num_consts], checks.leaves, tree.num_leaves
+
+    def checked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        after = eval_jaxpr(program.jaxpr, program.consts, *consts, *primals)[:width]
+        outs, residuals = fwd.call(primals[len(leaves) :], perturbed[len(leaves) :])
+        return [*after, *outs], residuals
+
+    def checked_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [*(Zero(typeof(x).tangent()) for x in leaves), *bwd.call(residuals, cotangents[width:])]
+
+    outs = custom_vjp_call.bind(
+        *program.consts,
+        *consts,
+        *leaves,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        fwd=fwd._replace(call=checked_fwd),
+        bwd=bwd._replace(call=checked_bwd),
+        num_consts=len(program.consts) + num_consts,
+    )
+    return checks.results(outs, tree)
+
+
+def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
+    params = eqn.params
+    shown = {
+        "name": params["call_jaxpr"].jaxpr.name,
+        "bwd": params["bwd"].name,
+        "call_jaxpr": params["call_jaxpr"],
+        "fwd": params["fwd"].name,
+    }
+    if params["num_consts"]:
+        shown["num_consts"] = params["num_consts"]
+    return {**shown, "symbolic_zeros": params["bwd"].symbolic_zeros}
+
+
+custom_vjp_call = Primitive(
+    "custom_vjp_call",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_custom_vjp_jvp,
+    batch=_custom_vjp_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_steps,
+    eager=_eager,
+    axes=_axes,
+    effects=effects_inside,
+    show=_custom_vjp_show,
+    checked=_custom_vjp_checked,
+)
+
+# --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------
+
+
+def _no_forward_mode(*_args: Any, bwd: Rule, **_params: Any) -> NoReturn:
+    raise DerivativeError(
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function: jvp, jacfwd or linearize of the one behind "
+        f"{bwd.name}",
+        instead="grad, vjp or jacrev; or define the function with custom_jvp",
+    )
+
+
+def _lin_transpose(
+    cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
+) -> list[Any]:
+    residuals = args[:num_res]
+    return [None] * num_res + list(bwd.call(residuals, bwd.given(cotangents)))
+
+
+def _lin_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    bwd: Rule,
+    num_res: int,
+    out_avals: Sequence[ShapedArray],
+) -> tuple[list[Any], list[Dim]]:
+    residual_dims, in_dims = dims[:num_res], dims[num_res:]
+
+    def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        count = len(residuals)
+        results, got = _run_batched(
+            lambda *xs: bwd.call(xs[:count], xs[count:]),
+            axis,
+            [*residuals, *cotangents],
+            [*residual_dims, *[0] * len(cotangents)],
+        )
+        return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+
+    wide = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    return custom_lin.bind(*args, bwd=bwd._replace(call=batched), num_res=num_res, out_avals=wide), [0] * len(wide)
+
+
+custom_lin = Primitive(
+    "custom_lin",
+    multiple_results=True,
+    types=lambda *avals, bwd, num_res, out_avals: list(out_avals),
+    lower=_no_forward_mode,
+    eager=_no_forward_mode,
+    transpose=_lin_transpose,
+    batch=_lin_batch,
+    nan_checked=False,
+)

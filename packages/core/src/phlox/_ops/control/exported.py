@@ -1,0 +1,70 @@
+"""Calls of programs that were exported: the primitive `call_exported`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..._base.errors import DtypeError, ShapeError
+from ..._ir.avals import ShapedArray
+from ..._ir.effects import Effects
+from ..._ir.primitive import Primitive
+from ..._xla.embed import embed
+from ..._xla.text import Function, Value
+
+
+class ExportedProgram:
+    """A program in portable form, and its types. `kept` are the numbers of the arguments that it reads."""
+
+    __slots__ = ("artifact", "effects", "in_avals", "kept", "name", "out_avals")
+
+    def __init__(
+        self,
+        name: str,
+        artifact: bytes,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        kept: Sequence[int],
+        effects: Effects,
+    ):
+        self.name = name
+        self.artifact = artifact
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.kept = kept
+        self.effects = effects
+
+    def __repr__(self) -> str:
+        return f"Exported(fun_name={self.name}, ...)"
+
+
+def _types(*avals: ShapedArray, exported: ExportedProgram) -> list[ShapedArray]:
+    for i, (wanted, got) in enumerate(zip(exported.in_avals, avals, strict=True)):
+        if wanted.shape != got.shape:
+            raise ShapeError(
+                f"argument number {i} of the exported function {exported.name} has type {got.short}, "
+                f"and it was exported for {wanted.short}",
+                shapes=[wanted.shape, got.shape],
+            )
+        if wanted.dtype != got.dtype:
+            raise DtypeError(
+                f"argument number {i} of the exported function {exported.name} has type {got.short}, "
+                f"and it was exported for {wanted.short}",
+                instead=f"x.astype({wanted.dtype})",
+            )
+    return list(exported.out_avals)
+
+
+def _text(f: Function, *args: Value, exported: ExportedProgram) -> list[Value]:
+    outs = list(f.outs)
+    return f.call(embed(f, exported, exported.artifact, exported.name), [args[i] for i in exported.kept], outs)
+
+
+call_exported = Primitive(
+    "call_exported",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    extend=lambda params, trailing, *avals: params,
+    effects=lambda params: params["exported"].effects,
+    nan_checked=True,
+)

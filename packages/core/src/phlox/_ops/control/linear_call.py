@@ -1,0 +1,124 @@
+"""The `linear_call` primitive: a linear program that comes with its own transpose.
+
+`transposed()` gives that one as (program, its constants), staged when it is first needed; its transpose is the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.errors import DerivativeError
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.primitive import Primitive
+from ..._trace.interpret import eval_jaxpr
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import batch_jaxpr
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, instantiate
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from .call import axes_used
+
+#: A program without constants of its own, and the values of its first inputs.
+Transposed = Callable[[], tuple[ClosedJaxpr, list[Any]]]
+
+
+def _eager(*args: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
+    return eval_jaxpr(callee.jaxpr, callee.consts, *args)
+
+
+def _types(*avals: ShapedArray, callee: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return callee.out_avals
+
+
+def _text(f: Function, *args: Value, callee: ClosedJaxpr, **_: Any) -> list[Value]:
+    return lower_jaxpr(f, callee.jaxpr, args)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, num_consts: int, num_res: int, **params: Any
+) -> tuple[list[Any], list[Any]]:
+    fixed = num_consts + num_res
+    if any(type(t) is not Zero for t in tangents[:fixed]):
+        raise DerivativeError(
+            f"linear_call of {params['callee'].jaxpr.name} is differentiated with respect to what it is not linear in: "
+            "its residual arguments, or a value that it closes over",
+            instead="stop_gradient for these values, or custom_vjp",
+        )
+    how = {"num_consts": num_consts, "num_res": num_res, **params}
+    outs = linear_call.bind(*primals, **how)
+    return outs, linear_call.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **how)
+
+
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    callee: ClosedJaxpr,
+    transposed: Transposed,
+    num_consts: int,
+    num_res: int,
+) -> list[Any]:
+    fixed = num_consts + num_res
+    program, consts = transposed()
+    found = linear_call.bind(
+        *consts,
+        *args[num_consts:fixed],
+        *map(instantiate, cotangents),
+        callee=program,
+        transposed=lambda: (callee, list(args[:num_consts])),
+        num_consts=len(consts),
+        num_res=num_res,
+    )
+    mine = [ct if is_linear(x) else None for x, ct in zip(args[fixed:], found, strict=True)]
+    return [None] * fixed + mine
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    callee: ClosedJaxpr,
+    transposed: Transposed,
+    num_consts: int,
+    num_res: int,
+) -> tuple[list[Any], list[Dim]]:
+    fixed = num_consts + num_res
+    given = [place_axis(x, d, 0, axis.size) for x, d in zip(args[fixed:], dims[fixed:], strict=True)]
+    in_dims: tuple[Dim, ...] = (*dims[:fixed], *(0 for _ in given))
+    everywhere = (True,) * len(callee.out_avals)
+    derived, out_dims = batch_jaxpr(callee, axis, in_dims, everywhere)
+
+    def batched() -> tuple[ClosedJaxpr, list[Any]]:
+        program, consts = transposed()
+        transposed_dims: tuple[Dim, ...] = (*(None for _ in consts), *dims[num_consts:fixed], *(0 for _ in everywhere))
+        wide, _ = batch_jaxpr(program, axis, transposed_dims, (True,) * len(given))
+        return hoisted(wide), [*wide.consts, *consts]
+
+    outs = linear_call.bind(
+        *derived.consts,
+        *args[:fixed],
+        *given,
+        callee=hoisted(derived),
+        transposed=batched,
+        num_consts=len(derived.consts) + num_consts,
+        num_res=num_res,
+    )
+    return outs, out_dims
+
+
+linear_call = Primitive(
+    "linear_call",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    eager=_eager,
+    axes=lambda params: axes_used(params["callee"]),
+    effects=effects_inside,
+    nan_checked=True,
+)

@@ -1,0 +1,338 @@
+"""The `while` primitive: a program repeated as long as another one says so.
+
+Both programs take the carry, the values that go round, behind constants of their own. How often the loop turns is known
+only when it runs, so its values cannot be kept for a derivative in reverse; forward mode and vmap work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from ..._base.errors import DerivativeError
+from ..._ir.avals import ShapedArray
+from ..._ir.effects import ordered, refuse_io
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts, hoisted, memoized
+from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
+from ..._transform.words import Zero, fill, instantiate
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from ..elementwise.logic import select_n
+from ..reductions.reduce import reduce_or
+from ..structure.shape import broadcast_in_dim
+from .call import Steps, axes_used, call
+
+
+def _types(
+    *avals: ShapedArray, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int
+) -> list[ShapedArray]:
+    return body_jaxpr.out_avals
+
+
+def _text(
+    f: Function,
+    *args: Value,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+) -> list[Value]:
+    both = cond_nconsts + body_nconsts
+    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    in_order = ordered(effects_inside({"cond": cond_jaxpr, "body": body_jaxpr}))
+    if in_order:
+        return _text_in_order(f, cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
+    if not carry:  # nothing goes round: either it never turns, or forever
+        return []
+    avals = [x.aval for x in carry]
+    go_on = f.region(
+        avals, lambda g, *xs: lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs]), names=("while", "cond")
+    )
+    turn = f.region(
+        avals, lambda g, *xs: lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs]), names=("while", "body")
+    )
+    return f.op("stablehlo.while", carry, avals, "", [go_on, turn])
+
+
+def _text_in_order(
+    f: Function,
+    cond_jaxpr: ClosedJaxpr,
+    cond_consts: Sequence[Value],
+    body_jaxpr: ClosedJaxpr,
+    body_consts: Sequence[Value],
+    carry: Sequence[Value],
+) -> list[Value]:
+    """The loop with a token that goes round, and the condition too: StableHLO's takes a token and returns none."""
+
+    def goes_on(g: Function, xs: Sequence[Value]) -> Value:
+        return lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs])[0]
+
+    def turn(g: Function, _: Value, token: Value, *xs: Value) -> list[Value]:
+        g.token = token
+        outs = lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs])
+        again = goes_on(g, outs)
+        return [again, g.order(), *outs]
+
+    first = goes_on(f, carry)
+    start = [first, f.order(), *carry]
+    avals = [x.aval for x in start]
+    regions = [f.region(avals, lambda g, again, *_: [again]), f.region(avals, turn, names=("while", "body"))]
+    _, f.token, *outs = f.op("stablehlo.while", start, avals, "", regions)
+    return outs
+
+
+def spread_carry(flags: Sequence[bool], out_flags: Any) -> tuple[bool, ...]:
+    """The least set of carries that holds `flags` and with each step what `out_flags(flags)` says comes out of it."""
+    known = tuple(flags)
+    while True:
+        wider = tuple(a or b for a, b in zip(known, out_flags(known), strict=True))
+        if wider == known:
+            return known
+        known = wider
+
+
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+) -> tuple[list[Any], list[Any]]:
+    both = cond_nconsts + body_nconsts
+    has = tuple(type(t) is not Zero for t in tangents)
+    const_has = has[cond_nconsts:both]
+    carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    carry_tangents = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
+    body = _jvp_body(body_jaxpr, const_has, carry_has)
+    given = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
+    outs = _bind(
+        _ignoring(cond_jaxpr, [typeof(t) for t in carry_tangents]),
+        primals[:cond_nconsts],
+        body,
+        [*primals[cond_nconsts:both], *given],
+        [*primals[both:], *carry_tangents],
+    )
+    count = len(body_jaxpr.out_avals)
+    return outs[:count], fill(outs[count:], carry_has, body_jaxpr.out_avals)
+
+
+def _jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
+    """The step as one of (constants, their tangents, carry, its tangents)."""
+    nconsts, ncarry = len(const_has), len(carry_has)
+
+    def make() -> ClosedJaxpr:
+        derived, _ = jvp_jaxpr(body, (*const_has, *carry_has), keep=carry_has)
+
+        def fun(*args: Any) -> list[Any]:
+            consts, rest = args[:nconsts], args[nconsts:]
+            const_tangents, rest = rest[: sum(const_has)], rest[sum(const_has) :]
+            return eval_jaxpr(derived.jaxpr, derived.consts, *consts, *rest[:ncarry], *const_tangents, *rest[ncarry:])
+
+        avals = body.in_avals
+        tangents = [a.tangent() for a in avals]
+        order = [
+            *avals[:nconsts],
+            *[t for t, there in zip(tangents[:nconsts], const_has, strict=True) if there],
+            *avals[nconsts:],
+            *[t for t, there in zip(tangents[nconsts:], carry_has, strict=True) if there],
+        ]
+        return restage(fun, order, body.jaxpr)
+
+    return memoized(body.jaxpr, ("jvp of a step", const_has, carry_has, axis_env.get()), make)
+
+
+def _ignoring(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program with further arguments, which it does not read."""
+    if not more:
+        return closed
+    count = len(closed.in_avals)
+    return memoized(
+        closed.jaxpr,
+        ("ignoring", tuple(more)),
+        lambda: restage(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs[:count]), [*closed.in_avals, *more], closed.jaxpr
+        ),
+    )
+
+
+def _bind(
+    cond: ClosedJaxpr, cond_consts: Sequence[Any], body: ClosedJaxpr, body_consts: Sequence[Any], carry: Sequence[Any]
+) -> list[Any]:
+    """`while` of programs whose constants are concrete: they become arguments."""
+    first, second = hoisted(cond), hoisted(body)
+    return while_p.bind(
+        *cond.consts,
+        *cond_consts,
+        *body.consts,
+        *body_consts,
+        *carry,
+        cond_jaxpr=first,
+        cond_nconsts=len(cond.consts) + len(cond_consts),
+        body_jaxpr=second,
+        body_nconsts=len(body.consts) + len(body_consts),
+    )
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    # The loop runs once for its values, and once more beside its tangents when those are known.
+    outs = while_p.bind(*primals, **params)
+    return outs, _jvp(primals, tangents, **params)[1]
+
+
+def _transpose(*_args: Any, **_params: Any) -> NoReturn:
+    raise DerivativeError(
+        "Reverse-mode differentiation does not work for lax.while_loop, whose number of turns is known only when it "
+        "runs",
+        instead="scan, or fori_loop with bounds that are Python numbers; or forward mode (jvp, jacfwd)",
+    )
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+) -> tuple[list[Any], list[Dim]]:
+    both = cond_nconsts + body_nconsts
+    cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
+
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        carry_dims = tuple(0 if there else None for there in known)
+        stops = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *carry_dims))[1][0]
+        if stops is not None:  # examples stop at different turns: all of their carries differ
+            return [True] * len(known)
+        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *carry_dims))[1]]
+
+    batched = spread_carry([d is not None for d in dims[both:]], after)
+    carry_dims = tuple(0 if there else None for there in batched)
+    go_on, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *carry_dims))
+    turn, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *carry_dims), batched)
+    carry = [
+        place_axis(x, d, 0, axis.size) if there else x
+        for x, d, there in zip(args[both:], dims[both:], batched, strict=True)
+    ]
+    cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
+    if stops is not None:
+        effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
+        refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
+        turn = _only_where(go_on, turn, len(body_consts), len(cond_consts))
+        body_consts = [*cond_consts, *body_consts]
+        go_on = _as_long_as_any(go_on)
+    return _bind(go_on, cond_consts, turn, body_consts, carry), list(carry_dims)
+
+
+def _as_long_as_any(go_on: ClosedJaxpr) -> ClosedJaxpr:
+    def fun(*xs: Any) -> list[Any]:
+        return [reduce_or(*eval_jaxpr(go_on.jaxpr, go_on.consts, *xs), axes=(0,))]
+
+    return memoized(go_on.jaxpr, "any", lambda: restage(fun, go_on.in_avals, go_on.jaxpr))
+
+
+def _only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, nbody: int, ncond: int) -> ClosedJaxpr:
+    """A step for the examples that go on; the others keep their carry."""
+
+    def fun(*args: Any) -> list[Any]:
+        cond_consts, body_consts, carry = args[:ncond], args[ncond : ncond + nbody], args[ncond + nbody :]
+        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *cond_consts, *carry)
+        moved = eval_jaxpr(turn.jaxpr, turn.consts, *body_consts, *carry)
+        return [
+            select_n(broadcast_in_dim(goes_on, shape=typeof(x).shape, broadcast_dimensions=(0,)), x, y)
+            for x, y in zip(carry, moved, strict=True)
+        ]
+
+    return restage(fun, [*go_on.in_avals[:ncond], *turn.in_avals], turn.jaxpr)
+
+
+def _steps(*args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> Steps:
+    both = cond_nconsts + body_nconsts
+    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], list(args[both:])
+    for turn in itertools.count():
+        (goes_on,) = yield cond_jaxpr, [*cond_consts, *carry], f"the condition of while, turn {turn}"
+        if not goes_on:
+            return
+        carry = yield body_jaxpr, [*body_consts, *carry], f"turn {turn} of while"
+
+
+def _checked(
+    checks: Any,
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+) -> list[Any]:
+    both = cond_nconsts + body_nconsts
+    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    test_avals = [typeof(x) for x in (*cond_consts, *carry)]
+    test, tree = checks.program(cond_jaxpr, test_avals, cond_nconsts)
+    checks.results(call(test, [*cond_consts, *checks.leaves, *carry], name="condition"), tree)
+    turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts)
+    checks.make_room(checks.program(turn, turn.in_avals, both)[1])
+    step, tree = checks.program(turn, turn.in_avals, both)
+    # The turn gives the carry, and whether it goes on, which is only there to be checked; so that the checks of what
+    # decides that need not be looked at.
+    step = step.replace(jaxpr=step.jaxpr.replace(outvars=step.jaxpr.outvars[:-1]))
+    test, _ = checks.program(cond_jaxpr, test_avals, cond_nconsts)
+    test = test.replace(jaxpr=test.jaxpr.replace(outvars=test.jaxpr.outvars[-1:]))
+    outs = _bind(test, cond_consts, step, [*cond_consts, *body_consts], [*checks.leaves, *carry])
+    return checks.results(outs, tree)
+
+
+def _turn(cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> ClosedJaxpr:
+    """One turn of a loop and the question whether it goes on: (their constants, carry) -> (carry, answer)."""
+
+    def fun(*xs: Any) -> list[Any]:
+        carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *xs[cond_nconsts:])
+        return [*carry, *eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *xs[:cond_nconsts], *carry)]
+
+    avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
+    key = ("turn", cond_jaxpr.jaxpr, axis_env.get())
+    return memoized(body_jaxpr.jaxpr, key, lambda: restage(fun, avals, body_jaxpr.jaxpr))
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return axes_used(params["cond_jaxpr"]) | axes_used(params["body_jaxpr"])
+
+
+while_p = Primitive(
+    "while",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_steps,
+    axes=_axes,
+    effects=effects_inside,
+    checked=_checked,
+)
+
+
+def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start: Sequence[Any]) -> list[Any]:
+    """Repeats ``values = turn(*values)`` as long as ``go_on(*values)``; for operations that are made of a loop."""
+    avals = [typeof(x) for x in start]
+    cond_jaxpr, cond_consts = stage(lambda *xs: [go_on(*xs)], avals)
+    body_jaxpr, body_consts = stage(turn, avals)
+    return while_p(
+        *cond_consts,
+        *body_consts,
+        *start,
+        cond_jaxpr=ClosedJaxpr(hoist_consts(cond_jaxpr)),
+        cond_nconsts=len(cond_consts),
+        body_jaxpr=ClosedJaxpr(hoist_consts(body_jaxpr)),
+        body_nconsts=len(body_consts),
+    )

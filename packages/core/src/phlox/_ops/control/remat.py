@@ -1,0 +1,256 @@
+"""The `checkpoint` primitive: a program whose derivative computes again what it needs, instead of keeping it.
+
+Its linear half takes the inputs, whatever a policy wants kept, and tangents; the values between are computed again when
+it runs, or is run backwards. `name` marks values so that policies can speak of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..._base import config, monitoring
+from ..._base.source import within
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray
+from ..._ir.effects import refuse_io
+from ..._ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Var,
+    effects_inside,
+    hoisted,
+    memoized,
+    narrowed,
+    only,
+    prune,
+)
+from ..._ir.primitive import Primitive, primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, fill
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from .call import Steps, axes_used, narrow_call
+from .division import Divided, Policy, divide
+
+#: For each operand whether it stands behind a barrier that keeps the compiler from finding what was computed before.
+Flags = bool | tuple[bool, ...]
+
+
+def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return jaxpr.out_avals
+
+
+def _eager(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+
+
+def _text(
+    f: Function, *args: Value, jaxpr: ClosedJaxpr, prevent_cse: Flags, differentiated: bool, policy: Any
+) -> list[Value]:
+    flags = (prevent_cse,) * len(args) if isinstance(prevent_cse, bool) else prevent_cse
+    guarded = only(args, flags)
+    if differentiated and guarded:
+        # Otherwise the compiler finds that it has computed all of this before, and keeps it.
+        apart = iter(f.barrier(guarded))
+        args = tuple(next(apart) if flag else x for x, flag in zip(args, flags, strict=True))
+    return lower_jaxpr(f, jaxpr.jaxpr, args)
+
+
+def _steps(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> Steps:
+    yield jaxpr, args, jaxpr.jaxpr.name or "checkpoint"
+
+
+def _bind(closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: Flags, how: dict[str, Any]) -> list[Any]:
+    """`checkpoint` of a program whose own constants are concrete: they become arguments. Operands beyond those that
+    `prevent_cse` tells of are values of the derivative, which stand behind the barrier."""
+    if not isinstance(prevent_cse, bool):
+        more = len(args) - len(prevent_cse)
+        prevent_cse = (False,) * len(closed.consts) + prevent_cse + (True,) * more
+    return checkpoint.bind(*closed.consts, *args, jaxpr=hoisted(closed), prevent_cse=prevent_cse, **how)
+
+
+def _of(prevent_cse: Flags, there: Sequence[bool]) -> Flags:
+    """The flags of the operands where `there`."""
+    return prevent_cse if isinstance(prevent_cse, bool) else tuple(only(prevent_cse, there))
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any
+) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    derived, there = jvp_jaxpr(jaxpr, nonzero)
+    results = _bind(derived, [*primals, *(t for t in tangents if type(t) is not Zero)], prevent_cse, how)
+    count = len(jaxpr.out_avals)
+    return results[:count], fill(results[count:], there, jaxpr.out_avals)
+
+
+class _Halves(NamedTuple):
+    """`primal` returns the outputs, then what is kept; `linear` takes the inputs that are `read`, what is kept, and
+    tangents, and returns tangents of outputs where `nonzero`."""
+
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    read: list[bool]
+    nonzero: list[bool]
+
+
+def _linearize(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    prevent_cse: Flags,
+    differentiated: bool,
+    policy: Policy | None,
+) -> tuple[list[Any], list[Any]]:
+    refuse_io(jaxpr.effects, "checkpoint", "which computes it again for the derivative")
+    wanted = tuple(type(t) is not Zero for t in tangents)
+    key = ("checkpoint halves", wanted, policy, axis_env.get())
+    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, wanted, policy))
+    results = eval_jaxpr(halves.primal.jaxpr, halves.primal.consts, *primals)
+    count = len(jaxpr.out_avals)
+    outs, kept = results[:count], results[count:]
+    if not any(halves.nonzero):
+        return outs, [Zero(a.tangent()) for a in jaxpr.out_avals]
+    monitoring.log(config.current().log_checkpoint_residuals, lambda: (_told(halves, count),))
+    given = [t for t in tangents if type(t) is not Zero]
+    operands = [*only(primals, halves.read), *kept, *given]
+    apart = _of(prevent_cse, halves.read)
+    found = _bind(halves.linear, operands, apart, {"differentiated": True, "policy": policy})
+    return outs, fill(found, halves.nonzero, jaxpr.out_avals)
+
+
+def _split(jaxpr: ClosedJaxpr, wanted: tuple[bool, ...], policy: Policy | None) -> _Halves:
+    s = linearize_jaxpr(jaxpr, wanted)
+    divided = Divided(s.primal, s.primal, []) if policy is None else divide(s.primal, policy)
+    inner, inputs, outputs = divided.again.jaxpr, len(jaxpr.in_avals), len(jaxpr.out_avals)
+    residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
+    recompute, needed = narrowed(divided.again.replace(jaxpr=inner.replace(outvars=residuals)), [True] * len(residuals))
+    kept = only(divided.kept, needed[inputs:])
+    first = divided.first.jaxpr
+    primal, _ = prune(first.replace(outvars=[*first.outvars[:outputs], *kept]))
+    linear = _linear(s, recompute)
+    return _Halves(divided.first.replace(jaxpr=_rounded(primal, kept)), linear, needed[:inputs], s.nonzero)
+
+
+def _told(halves: _Halves, outputs: int) -> str:
+    """What is kept, for the log."""
+    jaxpr = halves.primal.jaxpr
+    inputs = [v.aval.short for v in only(jaxpr.invars, halves.read)]
+    values = described(jaxpr, jaxpr.outvars[outputs:])
+    parts = [["saving inputs with shapes:", *inputs]] if inputs else []
+    parts += [["saving these intermediates:", *values]] if values else []
+    return "remat-decorated function " + "\nand ".join("\n  ".join(part) for part in parts or [["saving nothing"]])
+
+
+def described(jaxpr: Jaxpr, values: Sequence[Atom]) -> list[str]:
+    """For each value that the equations compute, its type and where it comes from."""
+    producers: dict[Atom, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    texts = []
+    for v in values:
+        eqn = producers.get(v)
+        while eqn is not None and eqn.primitive.name == "reduce_precision":  # put there by `_rounded`
+            eqn = producers.get(eqn.invars[0])
+        if eqn is not None:
+            name = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive.name}"
+            where = f" from {eqn.source_info}" if eqn.source_info is not None else ""
+            texts.append(f"{v.aval.short} {name}{where}")
+    return texts
+
+
+def _rounded(jaxpr: Jaxpr, kept: Sequence[Var]) -> Jaxpr:
+    """The program with values that are kept rounded to their types where it uses them.
+
+    The compiler may compute on with more digits than narrow types have; the way back starts from what was kept.
+    """
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars}
+    narrow = {v for v in kept if v in used and dtypes.is_inexact(v.aval.dtype) and v.aval.dtype.itemsize < 4}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        exact = {v: Var(v.aval) for v in eqn.outvars if v in narrow}
+        eqns.append(eqn.replace(outvars=[exact.get(v, v) for v in eqn.outvars]) if exact else eqn)
+        for v, unrounded in exact.items():
+            info = dtypes.finfo(v.aval.dtype)
+            digits = {"exponent_bits": info.nexp, "mantissa_bits": info.nmant}
+            eqns.append(JaxprEqn([unrounded], [v], primitive("reduce_precision"), digits, eqn.source_info))
+    return jaxpr.replace(eqns=eqns) if narrow else jaxpr
+
+
+def _linear(s: LinearizedJaxpr, recompute: ClosedJaxpr) -> ClosedJaxpr:
+    count = len(recompute.in_avals)
+
+    def fun(*args: Any) -> list[Any]:
+        with within("rematted_computation"):
+            residuals = eval_jaxpr(recompute.jaxpr, recompute.consts, *args[:count])
+        return eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *args[count:])
+
+    return restage(fun, [*recompute.in_avals, *s.linear.in_avals[len(s.residuals) :]], recompute.jaxpr)
+
+
+def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
+    linear = tuple(is_linear(x) for x in args)
+    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
+    derived, there = transpose_jaxpr(jaxpr, linear, nonzero)
+    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    apart = _of(prevent_cse, [not is_lin for is_lin in linear])
+    found, present = iter(_bind(derived, given, apart, how)), iter(there)
+    return [(next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in args]
+
+
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any
+) -> tuple[list[Any], list[Dim]]:
+    derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+    return _bind(derived, args, prevent_cse, how), out_dims
+
+
+def _checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
+    program, tree = checks.program(jaxpr, [typeof(x) for x in args])
+    if not isinstance(prevent_cse, bool):
+        prevent_cse = (False,) * len(checks.leaves) + prevent_cse
+    return checks.results(_bind(program, [*checks.leaves, *args], prevent_cse, how), tree)
+
+
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    narrower = narrow_call(eqn, used)
+    flags = eqn.params["prevent_cse"]
+    if isinstance(flags, bool) or narrower is eqn:
+        return narrower
+    read = narrowed(eqn.params["jaxpr"], used)[1]
+    return narrower.replace(params={**narrower.params, "prevent_cse": _of(flags, read)})
+
+
+checkpoint = Primitive(
+    "remat2",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_steps,
+    eager=_eager,
+    axes=lambda params: axes_used(params["jaxpr"]),
+    effects=effects_inside,
+    narrow=_narrow,
+    checked=_checked,
+)
+
+name_p = Primitive(
+    "name",
+    types=lambda x, name: x,
+    lower=lambda f, x, name: x,
+    jvp=lambda primals, tangents, name: (name_p.bind(*primals, name=name), tangents[0]),
+    batch=lambda axis, args, dims, name: (name_p.bind(*args, name=name), dims[0]),
+    extend=lambda params, trailing, *avals: params,
+    nan_checked=False,
+)

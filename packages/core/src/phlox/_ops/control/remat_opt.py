@@ -1,0 +1,109 @@
+"""The `remat_opt` primitive: a custom_vjp function run by its forward rule, for programs that may compute it again.
+
+Where nothing needs what the rule keeps for the way back, as in the first half of a `checkpoint`, the equation becomes a
+call of the function itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
+from ..._ir.primitive import Primitive
+from ..._trace.interpret import eval_jaxpr
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import batch_jaxpr
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from .call import axes_used, jit_p
+
+
+def _eager(*args: Any, fwd_jaxpr: ClosedJaxpr, fun_jaxpr: ClosedJaxpr, num_fun_consts: int, num_consts: int) -> Any:
+    return eval_jaxpr(fwd_jaxpr.jaxpr, fwd_jaxpr.consts, *args[num_fun_consts:])
+
+
+def _types(*avals: ShapedArray, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return fwd_jaxpr.out_avals
+
+
+def _text(f: Function, *args: Value, fwd_jaxpr: ClosedJaxpr, num_fun_consts: int, **_: Any) -> list[Value]:
+    return lower_jaxpr(f, fwd_jaxpr.jaxpr, args[num_fun_consts:])
+
+
+def _as_call(args: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The forward rule as a plain call: what is differentiated needs all that it computes."""
+    closed = params["fwd_jaxpr"]
+    return args[params["num_fun_consts"] :], {"jaxpr": closed, "name": closed.jaxpr.name, "inline": False}
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    given, how = _as_call(primals, params)
+    return jit_p.rule("jvp")(given, _as_call(tangents, params)[0], **how)
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    given, how = _as_call(primals, params)
+    return jit_p.rule("linearize")(given, _as_call(tangents, params)[0], **how)
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    fwd_jaxpr: ClosedJaxpr,
+    fun_jaxpr: ClosedJaxpr,
+    num_fun_consts: int,
+    num_consts: int,
+) -> tuple[list[Any], list[Dim]]:
+    fun_dims = (*dims[:num_fun_consts], *dims[num_fun_consts + num_consts :])
+    fwd, out_dims = batch_jaxpr(fwd_jaxpr, axis, tuple(dims[num_fun_consts:]))
+    count = len(fun_jaxpr.out_avals)
+    # Both in the same places, for one may stand for the other.
+    front = (*(True for _ in range(count)), *(d is not None for d in out_dims[count:]))
+    fwd, out_dims = batch_jaxpr(fwd_jaxpr, axis, tuple(dims[num_fun_consts:]), front)
+    fun, _ = batch_jaxpr(fun_jaxpr, axis, fun_dims, (True,) * count)
+    outs = remat_opt.bind(
+        *fun.consts,
+        *args[:num_fun_consts],
+        *fwd.consts,
+        *args[num_fun_consts:],
+        fwd_jaxpr=hoisted(fwd),
+        fun_jaxpr=hoisted(fun),
+        num_fun_consts=len(fun.consts) + num_fun_consts,
+        num_consts=len(fwd.consts) + num_consts,
+    )
+    return outs, out_dims
+
+
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    params = eqn.params
+    fun: ClosedJaxpr = params["fun_jaxpr"]
+    count, own = len(fun.out_avals), params["num_fun_consts"]
+    if any(used[count:]):
+        return eqn
+    return JaxprEqn(
+        [*eqn.invars[:own], *eqn.invars[own + params["num_consts"] :]],
+        eqn.outvars[:count],
+        jit_p,
+        {"jaxpr": fun, "name": fun.jaxpr.name, "inline": False},
+        eqn.source_info,
+    )
+
+
+remat_opt = Primitive(
+    "remat_opt",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    eager=_eager,
+    axes=lambda params: axes_used(params["fwd_jaxpr"]),
+    effects=effects_inside,
+    narrow=_narrow,
+    nan_checked=True,
+)

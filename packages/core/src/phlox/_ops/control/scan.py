@@ -1,0 +1,583 @@
+"""The `scan` primitive: one program for each slice of some arrays, with values that go from each step to the next.
+
+    (constants, carry, slices) -> (carry, slices of results)
+
+Its derivative in reverse is a scan too, backwards, over what the steps left behind. Of that as little is kept as is
+possible: constants, the arrays that were scanned, and the results are there already, and what depends on constants
+alone is computed once, outside of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only, prune
+from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
+from ..._transform.residuals import recomputed
+from ..._transform.transpose import Linear, backward_pass, is_linear
+from ..._transform.words import Zero, add, fill, instantiate, zeros
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add as plus, sub
+from ..elementwise.logic import lt
+from ..random.keys import is_key, random_wrap
+from ..structure.shape import concatenate, reshape
+from ..structure.slicing import along, dynamic_slice, dynamic_update_slice
+from .call import Steps, axes_used
+from .division import Policy, divide, divided_call
+from .loop import spread_carry, while_p
+
+Params = dict[str, Any]
+
+
+def stacked(aval: ShapedArray, length: int) -> ShapedArray:
+    """The type of `length` values of a type, one after the other along a new first axis."""
+    return shaped((length, *aval.shape), aval.dtype, aval.weak_type)
+
+
+def row_of(aval: ShapedArray) -> ShapedArray:
+    """The type of one slice along the first axis."""
+    return shaped(aval.shape[1:], aval.dtype, aval.weak_type)
+
+
+def _types(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
+) -> list[ShapedArray]:
+    outs = jaxpr.out_avals
+    return [*outs[:num_carry], *[stacked(a, length) for a in outs[num_carry:]]]
+
+
+# --- as a loop ------------------------------------------------------------------------------------------
+
+
+def _rows(x: Any, at: Any, count: int) -> Any:
+    """``x[at : at + count]``, which is known to be inside."""
+    shape = typeof(x).shape
+    if count == shape[0]:
+        return x
+    return dynamic_slice(x, at, *[_ZERO] * (len(shape) - 1), slice_sizes=(count, *shape[1:]))
+
+
+def _row(x: Any, i: int) -> Any:
+    """``x[i]``."""
+    shape = typeof(x).shape
+    row = x if shape[0] == 1 else along(x, 0, i, i + 1)
+    return reshape(row, new_sizes=shape[1:], dimensions=None)
+
+
+def _with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
+    """`x` with these rows, the first one at `at`."""
+    shape = typeof(x).shape
+    parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
+    block = parts[0] if len(parts) == 1 else concatenate(*parts, dimension=0)
+    return block if len(rows) == shape[0] else dynamic_update_slice(x, block, at, *[_ZERO] * (len(shape) - 1))
+
+
+_ZERO = dtypes.int32.type(0)
+
+
+def _as_loop(
+    *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
+) -> list[Any]:
+    """The scan in other primitives: a loop of turns, with `unroll` steps one after the other in each."""
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    ys = [_blank(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
+
+    def steps(
+        i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        at = sub(dtypes.int32.type(length - count), i) if reverse else i
+        parts = [_rows(x, at, count) for x in xs]
+        results = []
+        for k in reversed(range(count)) if reverse else range(count):
+            outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[_row(part, k) for part in parts])
+            carry = outs[:num_carry]
+            results.append(outs[num_carry:])
+        if reverse:
+            results.reverse()
+        return list(carry), [_with_rows(y, rows, at) for y, rows in zip(ys, zip(*results, strict=True), strict=True)]
+
+    turns = length // unroll
+    done = turns * unroll if turns > 1 else 0
+    if done:
+        nconst, nxs = len(consts), len(xs)
+
+        def body(*values: Any) -> list[Any]:
+            fixed, (i, *moving) = values[: nconst + nxs], values[nconst + nxs :]
+            inner = steps(i, unroll, moving[:num_carry], moving[num_carry:], fixed[nconst:], fixed[:nconst])
+            return [plus(i, dtypes.int32.type(unroll)), *inner[0], *inner[1]]
+
+        moving = [_ZERO, *carry, *ys]
+        avals = [typeof(_ZERO), *[a.update(weak_type=False) for a in map(typeof, [*carry, *ys])]]
+        fixed_avals = [typeof(x) for x in (*consts, *xs)]
+        limit = dtypes.int32.type(done)
+        outs = while_p.bind(
+            *consts,
+            *xs,
+            *moving,
+            cond_jaxpr=restage(lambda i, *_: [lt(i, limit)], avals, jaxpr.jaxpr),
+            cond_nconsts=0,
+            body_jaxpr=hoisted(restage(body, [*fixed_avals, *avals], jaxpr.jaxpr)),
+            body_nconsts=nconst + nxs,
+        )
+        carry, ys = outs[1 : num_carry + 1], outs[num_carry + 1 :]
+    if done < length:  # what is left over, or all of it
+        carry, ys = steps(dtypes.int32.type(done), length - done, carry, ys, xs, consts)
+    return [*carry, *ys]
+
+
+def _blank(aval: ShapedArray) -> Any:
+    """An array of this type to write results into."""
+    if is_key(aval):
+        return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
+    return zeros(aval.update(weak_type=False))
+
+
+def _parts(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[Any], list[Any], list[Any]]:
+    """Constants, carry, and the arrays to scan."""
+    both = num_consts + num_carry
+    return list(args[:num_consts]), list(args[num_consts:both]), list(args[both:])
+
+
+def _bind(
+    closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
+) -> tuple[list[Any], list[Any]]:
+    """A scan of a program whose own constants are concrete; returns the last carry, and the results."""
+    outs = scan.bind(
+        *closed.consts,
+        *consts,
+        *carry,
+        *xs,
+        jaxpr=hoisted(closed),
+        num_consts=len(closed.consts) + len(consts),
+        num_carry=len(carry),
+        **how,
+    )
+    return outs[: len(carry)], outs[len(carry) :]
+
+
+# --- forward mode ---------------------------------------------------------------------------------------
+
+
+def _regrouped(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
+    """The program with its inputs in another order: `groups` lists their positions."""
+    order = [i for group in groups for i in group]
+
+    def fun(*args: Any) -> list[Any]:
+        values: list[Any] = [None] * len(args)
+        for i, x in zip(order, args, strict=True):
+            values[i] = x
+        return eval_jaxpr(derived.jaxpr, derived.consts, *values)
+
+    return restage(fun, [derived.in_avals[i] for i in order], name)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+) -> tuple[list[Any], list[Any]]:
+    has = [type(t) is not Zero for t in tangents]
+    const_has, carry_given, xs_has = map(tuple, _parts(has, num_consts, num_carry))
+    carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
+    outputs = len(jaxpr.out_avals)
+    keep = (*carry_has, *[False] * (outputs - num_carry))
+    derived, there = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
+
+    def make() -> ClosedJaxpr:
+        inputs = len(jaxpr.in_avals)
+        counts = [sum(const_has), sum(carry_has), sum(xs_has)]
+        starts = [inputs, inputs + counts[0], inputs + counts[0] + counts[1]]
+        plain = _parts(range(inputs), num_consts, num_carry)
+        groups = []
+        for mine, start, count in zip(plain, starts, counts, strict=True):
+            groups += [mine, list(range(start, start + count))]
+        grouped = _regrouped(derived, groups, jaxpr.jaxpr)
+        # Results: carry, its tangents, slices, their tangents.
+        order = [
+            *range(num_carry),
+            *range(outputs, outputs + counts[1]),
+            *range(num_carry, outputs),
+            *range(outputs + counts[1], len(derived.out_avals)),
+        ]
+        return grouped.replace(jaxpr=grouped.jaxpr.replace(outvars=[grouped.jaxpr.outvars[i] for i in order]))
+
+    step = memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make)
+    consts, carry, xs = _parts(primals, num_consts, num_carry)
+    const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
+    moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
+    last, rows = _bind(
+        step,
+        [*consts, *_present(const_tangents)],
+        [*carry, *moving],
+        [*xs, *_present(xs_tangents)],
+        how,
+    )
+    width = outputs - num_carry
+    outs = [*last[:num_carry], *rows[:width]]
+    return outs, fill([*last[num_carry:], *rows[width:]], there, [typeof(x) for x in outs])
+
+
+def _present(tangents: Sequence[Any]) -> list[Any]:
+    return [t for t in tangents if type(t) is not Zero]
+
+
+# --- reverse mode ---------------------------------------------------------------------------------------
+
+
+class _Halves(NamedTuple):
+    """A step split for reverse mode.
+
+    `invariant` computes, from the constants, residuals that are the same in each step. `primal` returns carry, slices,
+    and what the step leaves behind. `linear` takes residuals that are fixed, tangents of constants and of the carry,
+    residuals of the step, and tangents of slices; it returns tangents of the carry and of slices where `nonzero`.
+    `fixed` and `moving` say where residuals come from: ("const", i), ("invariant", i), ("xs", i), ("ys", i) or
+    ("left", i).
+    """
+
+    invariant: ClosedJaxpr
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    fixed: list[tuple[str, int]]
+    moving: list[tuple[str, int]]
+    nonzero: tuple[bool, ...]
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+) -> tuple[list[Any], list[Any]]:
+    wanted = [type(t) is not Zero for t in tangents]
+    const_has, carry_given, xs_has = map(tuple, _parts(wanted, num_consts, num_carry))
+    carry_has = spread_carry(
+        carry_given,
+        lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry],
+    )
+    key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
+    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
+    consts, carry, xs = _parts(primals, num_consts, num_carry)
+    outer = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
+    last, rows = _bind(halves.primal, consts, carry, xs, how)
+    width = len(jaxpr.out_avals) - num_carry
+    outs = [*last, *rows[:width]]
+    sources = {"const": consts, "invariant": outer, "xs": xs, "ys": rows[:width], "left": rows[width:]}
+    fixed = [sources[kind][i] for kind, i in halves.fixed]
+    moving = [sources[kind][i] for kind, i in halves.moving]
+    if not any(halves.nonzero):
+        return outs, [Zero(typeof(x).tangent()) for x in outs]
+    const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
+    going = [instantiate(t) for t, there in zip(carry_tangents, carry_has, strict=True) if there]
+    last_t, rows_t = _bind(
+        halves.linear, [*fixed, *_present(const_tangents)], going, [*moving, *_present(xs_tangents)], how
+    )
+    return outs, fill([*last_t, *rows_t], halves.nonzero, [typeof(x) for x in outs])
+
+
+def _split(
+    jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
+) -> _Halves:
+    nconst, ncarry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
+    s = linearize_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has))
+    steady = _steady(s.primal.jaxpr, nconst)
+    inner = s.primal.jaxpr
+    invariant_vars: list[Any] = []  # outputs of the primal half that depend on constants alone
+    left_vars: list[Any] = []  # what a step leaves behind for its derivative, and nothing else has
+    fixed: list[tuple[str, int]] = []
+    moving: list[tuple[str, int]] = []
+    places: list[tuple[bool, int]] = []  # for each residual: whether it is fixed, and its position there
+
+    def keep(row: list[tuple[str, int]], source: tuple[str, int]) -> None:
+        if source not in row:
+            row.append(source)
+        places.append((row is fixed, row.index(source)))
+
+    def position(row: list[Any], var: Any) -> int:
+        if var not in row:
+            row.append(var)
+        return row.index(var)
+
+    there: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(inner.invars[:nconst])}
+    there |= {v: ("xs", i) for i, v in enumerate(inner.invars[nconst + ncarry :])}
+    there |= {v: ("ys", i) for i, v in enumerate(inner.outvars[ncarry:outputs]) if type(v) is Var and v not in there}
+    residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
+    again = recomputed(s.primal, residuals, [*there, *(v for v in steady if v not in there)])
+    for v in again.leaves:
+        if v in there:
+            keep(fixed if there[v][0] == "const" else moving, there[v])
+        elif v in steady:
+            keep(fixed, ("invariant", position(invariant_vars, v)))
+        else:
+            keep(moving, ("left", position(left_vars, v)))
+
+    invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady.eqns))
+    primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
+    nonzero = (*carry_has, *s.nonzero[ncarry:])
+    linear = _linear_step(jaxpr, s, again.program, places, fixed, moving, const_has, carry_has, xs_has)
+    return _Halves(
+        ClosedJaxpr(invariant, s.primal.consts),
+        ClosedJaxpr(primal, s.primal.consts),
+        linear,
+        fixed,
+        moving,
+        nonzero,
+    )
+
+
+class _Steady(set[Var]):
+    """Variables that depend on the first inputs and on constants alone, with the equations that compute them."""
+
+    eqns: list[JaxprEqn]
+
+
+def _steady(jaxpr: Jaxpr, count: int) -> _Steady:
+    found = _Steady([*jaxpr.constvars, *jaxpr.invars[:count]])
+    found.eqns = []
+    for eqn in jaxpr.eqns:
+        if not eqn.effects and all(v in found for v in eqn.invars if type(v) is Var):
+            found.update(eqn.outvars)
+            found.eqns.append(eqn)
+    return found
+
+
+def _linear_step(
+    jaxpr: ClosedJaxpr,
+    s: LinearizedJaxpr,
+    again: ClosedJaxpr,
+    places: Sequence[tuple[bool, int]],
+    fixed: Sequence[Any],
+    moving: Sequence[Any],
+    const_has: tuple[bool, ...],
+    carry_has: tuple[bool, ...],
+    xs_has: tuple[bool, ...],
+) -> ClosedJaxpr:
+    """The derivative of a step, its inputs in the order of a scan: fixed residuals, tangents of constants, tangents of
+    the carry, moving residuals, tangents of slices. `again` computes from those residuals the ones that `s` takes."""
+    ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
+    avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
+    for (is_fixed, i), aval in zip(places, again.in_avals, strict=True):
+        avals[is_fixed][i] = aval
+    tangent_avals = s.linear.in_avals[len(again.out_avals) :]
+
+    def fun(*args: Any) -> list[Any]:
+        rows = [args[: len(fixed)], args[len(fixed) + nconst_t + ncarry_t :]]
+        kept = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in places]
+        residuals = eval_jaxpr(again.jaxpr, again.consts, *kept)
+        given = [*args[len(fixed) : len(fixed) + nconst_t + ncarry_t], *rows[1][len(moving) :]]
+        found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *given)
+        outs = fill(found, s.nonzero, jaxpr.out_avals)
+        return [
+            *[instantiate(t) for t, there in zip(outs[:ncarry], carry_has, strict=True) if there],
+            *[t for t in outs[ncarry:] if type(t) is not Zero],
+        ]
+
+    order = [
+        *avals[True],
+        *tangent_avals[: nconst_t + ncarry_t],
+        *avals[False],
+        *tangent_avals[nconst_t + ncarry_t :],
+    ]
+    return restage(fun, order, s.linear.jaxpr)
+
+
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    num_consts: int,
+    num_carry: int,
+    reverse: bool,
+    unroll: int,
+) -> list[Any]:
+    """The scan backwards: cotangents of the carry go round, those of constants add up, those of slices come out."""
+    linear = tuple(is_linear(x) for x in args)
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    given_carry, given_ys = list(cotangents[:num_carry]), list(cotangents[num_carry:])
+    # Known zeros among the cotangents of slices stay out of the loop.
+    ys_has = tuple(type(ct) is not Zero for ct in given_ys)
+    step = memoized(
+        jaxpr.jaxpr,
+        ("transposed step", linear, num_consts, num_carry, ys_has, axis_env.get()),
+        lambda: _backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
+    )
+    sums = [zeros(x.aval) for x in consts if is_linear(x)]
+    going = [instantiate(ct) for ct in given_carry]
+    last, rows = _bind(
+        step,
+        [x for x in consts if not is_linear(x)],
+        [*sums, *going],
+        [*[x for x in xs if not is_linear(x)], *_present(given_ys)],
+        {"length": length, "reverse": not reverse, "unroll": unroll},
+    )
+    total, came, out = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
+    return [
+        *(next(total) if is_linear(x) else None for x in consts),
+        *(ct if is_linear(x) else None for x, ct in zip(carry, came, strict=True)),
+        *(next(out) if is_linear(x) else None for x in xs),
+    ]
+
+
+def _backward_step(
+    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
+) -> ClosedJaxpr:
+    const_lin, _, xs_lin = _parts(linear, num_consts, num_carry)
+    const_avals, carry_avals, xs_avals = _parts(jaxpr.in_avals, num_consts, num_carry)
+    ys_avals = jaxpr.out_avals[num_carry:]
+    summed = [a for a, lin in zip(const_avals, const_lin, strict=True) if lin]
+
+    def split(args: Sequence[Any], *counts: int) -> list[list[Any]]:
+        result, start = [], 0
+        for count in counts:
+            result.append(list(args[start : start + count]))
+            start += count
+        return result
+
+    def fun(*args: Any) -> list[Any]:
+        known, sums, going, rows, cts = split(
+            args, num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
+        )
+        first, later, ys = iter(known), iter(rows), iter(cts)
+        values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
+        values += [Linear(a) for a in carry_avals]
+        values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
+        outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
+        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
+        const_cts, carry_cts, xs_cts = _parts(found, num_consts, num_carry)
+        added = [ct for ct, lin in zip(const_cts, const_lin, strict=True) if lin]
+        return [
+            *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
+            *[instantiate(ct) for ct in carry_cts],
+            *[instantiate(ct) for ct, lin in zip(xs_cts, xs_lin, strict=True) if lin],
+        ]
+
+    avals = [
+        *[a for a, lin in zip(const_avals, const_lin, strict=True) if not lin],
+        *[a.update(weak_type=False) for a in [*summed, *carry_avals]],
+        *[a for a, lin in zip(xs_avals, xs_lin, strict=True) if not lin],
+        *[a for a, has in zip(ys_avals, ys_has, strict=True) if has],
+    ]
+    return restage(fun, avals, jaxpr.jaxpr)
+
+
+# --- what is not needed, and what a policy keeps ---------------------------------------------------------
+
+
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    params = eqn.params
+    step, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+
+    def read(carried: Sequence[bool]) -> tuple[list[Any], list[Any], list[Any]]:
+        found = narrowed(step, [*carried, *used[num_carry:]])[1]
+        return _parts(found, num_consts, num_carry)
+
+    # What the next step reads of the carry this one computes.
+    carried = spread_carry(used[:num_carry], lambda known: read(known)[1])
+    consts, _, xs = read(carried)
+    inputs = [*consts, *carried, *xs]
+    outputs = [*carried, *used[num_carry:]]
+    kept = [False] * len(consts) + [*carried] + [False] * len(xs)
+    narrower = narrowed(step, outputs, kept)[0]
+    how = {**params, "jaxpr": narrower, "num_consts": sum(consts), "num_carry": sum(carried)}
+    return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=how)
+
+
+def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+    """What is kept of a step leaves it as a slice. What is the same in each step is not kept so many times."""
+    step, params = eqn.params["jaxpr"], eqn.params
+    divided = divide(step, policy, excepted=set(_steady(step.jaxpr, params["num_consts"]).eqns))
+    return divided_call(eqn, divided, params["num_carry"], lambda v: stacked(v.aval, params["length"]))
+
+
+# --- vmap -----------------------------------------------------------------------------------------------
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **how: Any,
+) -> tuple[list[Any], list[Dim]]:
+    const_dims, carry_given, xs_given = _parts(dims, num_consts, num_carry)
+    xs_dims = [None if d is None else 0 for d in xs_given]
+
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        carry_dims = [0 if there else None for there in known]
+        out_dims = batch_jaxpr(jaxpr, axis, (*const_dims, *carry_dims, *xs_dims))[1]
+        return [d is not None for d in out_dims[:num_carry]]
+
+    batched = spread_carry([d is not None for d in carry_given], after)
+    carry_dims = [0 if there else None for there in batched]
+    in_dims = (*const_dims, *carry_dims, *xs_dims)
+    must = (*batched, *[False] * (len(jaxpr.out_avals) - num_carry))
+    derived, out_dims = batch_jaxpr(jaxpr, axis, in_dims, must)
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    carry = [
+        place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(carry, carry_given, batched, strict=True)
+    ]
+    xs = [x if d is None else place_axis(x, d, 1, axis.size) for x, d in zip(xs, xs_given, strict=True)]
+    last, rows = _bind(derived, consts, carry, xs, how)
+    return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
+
+
+def _text(f: Function, *args: Value, **params: Any) -> list[Value]:
+    jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
+    avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
+    loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
+    return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c).physical) for c in consts), *args])
+
+
+def _steps(
+    *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
+) -> Steps:
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    for turn in range(length):
+        at = dtypes.int32.type(length - 1 - turn if reverse else turn)
+        outs = yield jaxpr, [*consts, *carry, *(_row(x, at) for x in xs)], f"turn {turn} of scan"
+        carry = outs[:num_carry]
+
+
+def _checked(
+    checks: Any, *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **how: Any
+) -> list[Any]:
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    avals = [*map(typeof, consts), *map(typeof, carry), *(row_of(typeof(x)) for x in xs)]
+    checks.make_room(checks.program(jaxpr, avals, num_consts)[1])
+    program, tree = checks.program(jaxpr, avals, num_consts)
+    last, rows = _bind(program, consts, [*checks.leaves, *carry], xs, {"length": length, **how})
+    return checks.results([*last, *rows], tree)
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return axes_used(params["jaxpr"])
+
+
+scan = Primitive(
+    "scan",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    steps=_steps,
+    axes=_axes,
+    effects=effects_inside,
+    narrow=_narrow,
+    divide=_divide,
+    checked=_checked,
+)

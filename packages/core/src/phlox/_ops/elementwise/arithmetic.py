@@ -1,0 +1,418 @@
+"""Elementwise mathematics: each operation with its StableHLO name, the types it takes, and its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import DtypeError, OptionError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import primitive
+from ..._trace.trace import typeof
+from ..._xla.hosts import as_array
+from ..._xla.text import Function, Value
+from .families import (
+    ANY,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    LINEAR,
+    NUMBER,
+    ORDERED,
+    SIGNED_NUMBER,
+    ZERO,
+    binary,
+    check_kind,
+    literal,
+    repeat_to,
+    same_dtype,
+    unary,
+)
+from .logic import eq, ge, select
+
+# --- arithmetic -----------------------------------------------------------------------------------------
+
+neg = unary(
+    "neg",
+    "stablehlo.negate",
+    accepts=NUMBER,
+    derivative=LINEAR,
+    transpose=lambda ct, x: neg(ct),
+    nan_checked=False,
+    light=True,
+)
+
+add = binary(
+    "add",
+    "stablehlo.add",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    light=True,
+)
+
+#: the sum of tangents or cotangents: `add` by another name, so that printed programs show who added
+add_any = binary(
+    "add_any",
+    "stablehlo.add",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    light=True,
+)
+
+sub = binary(
+    "sub",
+    "stablehlo.subtract",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: neg(t)),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
+    light=True,
+)
+
+mul = binary(
+    "mul",
+    "stablehlo.multiply",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
+    transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
+    light=True,
+)
+
+div = binary(
+    "div",
+    "stablehlo.divide",
+    accepts=NUMBER,
+    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, y=-2))),
+    transpose=(lambda ct, x, y: div(ct, y), None),
+    requires=lambda checks, x, y: checks.nonzero(y),
+    light=True,
+)
+
+rem = binary(
+    "rem",
+    "stablehlo.remainder",
+    accepts=ORDERED,
+    tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
+)
+
+
+def _truncated_quotient(x: Any, y: Any) -> Any:
+    quotient = div(x, y)
+    return mul(sign(quotient), floor(abs_(quotient)))
+
+
+def _share(x: Any, out: Any, y: Any) -> Any:
+    """1 where `x` is the result, 1/2 where both operands are, else 0."""
+    one, two, zero = literal(x, 1), literal(x, 2), literal(x, 0)
+    return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
+
+
+def extremum_text(f: Function, direction: str, x: Value, y: Value) -> Value:
+    """The text of a maximum (direction GT) or minimum (LT)."""
+    if dtypes.kind(x.aval.dtype) != "c":
+        return f.same("stablehlo.maximum" if direction == "GT" else "stablehlo.minimum", x, y)
+    # Complex numbers are ordered by real part, then by imaginary part.
+    part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
+    xr, yr = (f.unlike("stablehlo.real", v, part) for v in (x, y))
+    xi, yi = (f.unlike("stablehlo.imag", v, part) for v in (x, y))
+    first = f.compare(direction, xr, yr)
+    tie = f.same("stablehlo.and", f.compare("EQ", xr, yr), f.compare(direction, xi, yi))
+    return f.select(f.same("stablehlo.or", first, tie), x, y)
+
+
+max_ = binary(
+    "max",
+    lambda f, x, y: extremum_text(f, "GT", x, y),
+    accepts=ANY,
+    tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
+    nan_checked=False,
+    light=True,
+)
+
+min_ = binary(
+    "min",
+    lambda f, x, y: extremum_text(f, "LT", x, y),
+    accepts=ANY,
+    tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
+    nan_checked=False,
+    light=True,
+)
+
+nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False)
+
+# --- rounding and sign ----------------------------------------------------------------------------------
+
+
+def _sign_text(f: Function, x: Value) -> Value:
+    if dtypes.kind(x.aval.dtype) != "u":
+        return f.same("stablehlo.sign", x)
+    zero, one = f.constant(0, x.aval), f.constant(1, x.aval)
+    return f.select(f.compare("EQ", x, zero), zero, one)
+
+
+def _round_text(f: Function, x: Value, rounding_method: Any) -> Value:
+    even = int(rounding_method) == 1
+    return f.same("stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz", x)
+
+
+def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
+    if dtypes.kind(typeof(x).dtype) != "c":
+        return select(ge(x, literal(x, 0)), t, neg(t))
+    # |x| moves with the part of t that points along x; at 0 along nothing.
+    safe = complex_(select(eq(out, literal(out, 0)), literal(out, 1), out), literal(out, 0))
+    return real(mul(t, div(conj(x), safe)))
+
+
+sign = unary("sign", _sign_text, accepts=NUMBER, derivative=ZERO, light=True)
+floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+abs_ = unary(
+    "abs",
+    "stablehlo.abs",
+    accepts=SIGNED_NUMBER,
+    tangent=_abs_tangent,
+    result=lambda dtype: dtypes.real_part(dtype),
+    nan_checked=False,
+    light=True,
+)
+is_finite = unary(
+    "is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_, nan_checked=False
+)
+
+
+def _precision_text(f: Function, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise OptionError(
+            f"reduce_precision: exponent_bits={exponent_bits} must be positive and mantissa_bits={mantissa_bits} not "
+            "negative"
+        )
+    bits = f"exponent_bits = {index(exponent_bits)} : i32, mantissa_bits = {index(mantissa_bits)} : i32"
+    return f.op("stablehlo.reduce_precision", [x], f.out, bits)
+
+
+#: its derivative is rounded likewise
+reduce_precision = unary(
+    "reduce_precision",
+    _precision_text,
+    accepts=FLOAT,
+    derivative=LINEAR,
+    transpose=lambda ct, x, **params: reduce_precision(ct, **params),
+    nan_checked=False,
+)
+
+#: the identity, which lets no derivative through
+stop_gradient = unary(
+    "stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array, nan_checked=False, light=True
+)
+
+# --- powers and roots -----------------------------------------------------------------------------------
+
+
+def _integer_pow_text(f: Function, x: Value, y: int) -> Value:
+    if y == 0:
+        return f.constant(1, x.aval)
+    result: Value | None = None
+    power, left = x, abs(y)
+    while True:  # by repeated squaring
+        if left & 1:
+            result = power if result is None else f.same("stablehlo.multiply", result, power)
+        left >>= 1
+        if not left:
+            break
+        power = f.same("stablehlo.multiply", power, power)
+    assert result is not None
+    if y > 0:
+        return result
+    return f.same("stablehlo.divide", f.number(1, x.aval), result)
+
+
+def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
+    if y == 0:
+        return literal(x, 0)
+    return mul(literal(x, y), x if y == 2 else integer_pow(x, y=y - 1))
+
+
+integer_pow = unary("integer_pow", _integer_pow_text, accepts=NUMBER, derivative=_integer_pow_derivative, light=True)
+square = unary(
+    "square",
+    lambda f, x: f.same("stablehlo.multiply", x, x),
+    accepts=NUMBER,
+    derivative=lambda x, out: mul(literal(x, 2), x),
+    light=True,
+)
+sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out), light=True)
+rsqrt = unary(
+    "rsqrt",
+    "stablehlo.rsqrt",
+    accepts=INEXACT,
+    derivative=lambda x, out: mul(literal(x, -0.5), div(out, x)),
+    light=True,
+)
+cbrt = unary(
+    "cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), integer_pow(out, y=-2))
+)
+
+
+def _without_zero(x: Any) -> Any:
+    return select(eq(x, literal(x, 0)), literal(x, 1), x)
+
+
+def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
+    if typeof(x).dtype == typeof(y).dtype:
+        return mul(t, mul(y, pow_(x, sub(y, literal(y, 1)))))
+    # A whole exponent: at 0 the power is 1 for every x, so its slope is 0 even where x**-1 is not finite.
+    y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
+    slope = mul(_without_zero(y), pow_(x, sub(y, literal(y, 1))))
+    return mul(t, select(repeat_to(eq(y, literal(y, 0)), typeof(slope).shape), literal(x, 0), slope))
+
+
+def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
+    x, y = avals
+    check_kind("pow", x, INEXACT)
+    whole = dtypes.kind(y.dtype) in INTEGER and dtypes.is_inexact(x.dtype)
+    return x.dtype if whole else same_dtype(name, avals)
+
+
+pow_ = binary(
+    "pow",
+    lambda f, x, y: f.same("stablehlo.power", x, f.convert(y, x.aval.dtype)),
+    accepts=NUMBER,
+    tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
+    dtype_of=_pow_dtype,
+)
+
+# --- exponentials and logarithms ------------------------------------------------------------------------
+
+
+def _exp2_text(f: Function, x: Value) -> Value:
+    factor = f.constant(np.log(2), x.aval)
+    return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
+
+
+exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out)
+exp2 = unary("exp2", _exp2_text, accepts=INEXACT, tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)))
+expm1 = unary(
+    "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, out: add(out, literal(x, 1))
+)
+log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x))
+log1p = unary(
+    "log1p", "stablehlo.log_plus_one", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(x, literal(x, 1)))
+)
+logistic = unary(
+    "logistic", "stablehlo.logistic", accepts=INEXACT, derivative=lambda x, out: mul(out, sub(literal(x, 1), out))
+)
+
+# --- trigonometric and hyperbolic functions -------------------------------------------------------------
+
+sin = unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, out: cos(x))
+cos = unary("cos", "stablehlo.cosine", accepts=INEXACT, tangent=lambda t, x, out: neg(mul(t, sin(x))))
+tan = unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, out: add(literal(x, 1), square(out)))
+asin = unary("asin", "chlo.asin", accepts=INEXACT, derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))))
+acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))))
+atan = unary("atan", "chlo.atan", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))))
+sinh = unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, out: cosh(x))
+cosh = unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, out: sinh(x))
+# As jax 0.12 has it; 0.10 has (t + t out) (1 - out), which keeps two values for the derivative in place of one.
+tanh = unary("tanh", "stablehlo.tanh", accepts=INEXACT, derivative=lambda x, out: sub(literal(x, 1), square(out)))
+asinh = unary("asinh", "chlo.asinh", accepts=INEXACT, derivative=lambda x, out: rsqrt(add(square(x), literal(x, 1))))
+acosh = unary(
+    "acosh",
+    "chlo.acosh",
+    accepts=INEXACT,
+    derivative=lambda x, out: rsqrt(sub(square(x), literal(x, 1))),
+)
+atanh = unary(
+    "atanh",
+    "chlo.atanh",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: mul(integer_pow(add(x, literal(x, 1)), y=-1), div(t, sub(literal(x, 1), x))),
+)
+atan2 = binary(
+    "atan2",
+    "stablehlo.atan2",
+    accepts=INEXACT,
+    tangents=(
+        lambda t, x, y, out: mul(t, div(y, add(square(x), square(y)))),
+        lambda t, x, y, out: mul(t, div(neg(x), add(square(x), square(y)))),
+    ),
+)
+
+# --- error function and relatives -----------------------------------------------------------------------
+
+_TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
+
+
+def _gauss(factor: float, t: Any, x: Any) -> Any:
+    return mul(literal(x, factor), mul(t, exp(neg(square(x)))))
+
+
+erf = unary("erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x))
+erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, tangent=lambda t, x, out: _gauss(-_TWO_OVER_ROOT_PI, t, x))
+erf_inv = unary(
+    "erf_inv",
+    "chlo.erf_inv",
+    accepts=FLOAT,
+    tangent=lambda t, x, out: mul(literal(x, 1 / _TWO_OVER_ROOT_PI), mul(t, exp(square(out)))),
+)
+
+# --- complex numbers ------------------------------------------------------------------------------------
+
+
+def _zero(ct: Any) -> Any:
+    return np.zeros((), typeof(ct).dtype)[()]
+
+
+real = unary(
+    "real",
+    "stablehlo.real",
+    accepts=COMPLEX,
+    derivative=LINEAR,
+    transpose=lambda ct, x: complex_(ct, _zero(ct)),
+    result=dtypes.real_part,
+    nan_checked=False,
+)
+imag = unary(
+    "imag",
+    "stablehlo.imag",
+    accepts=COMPLEX,
+    derivative=LINEAR,
+    transpose=lambda ct, x: complex_(_zero(ct), neg(ct)),
+    result=dtypes.real_part,
+    nan_checked=False,
+)
+
+
+def _conj_text(f: Function, x: Value) -> Value:
+    part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
+    minus = f.same("stablehlo.negate", f.unlike("stablehlo.imag", x, part))
+    return f.op("stablehlo.complex", [f.unlike("stablehlo.real", x, part), minus], x.aval)
+
+
+def _complex_of(dtype: Any) -> Any:
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise DtypeError(f"complex takes float32 or float64, got {dtype.name}", instead="x.astype(phlox.numpy.float32)")
+    return dtypes.to_complex(dtype)
+
+
+conj = unary(
+    "conj", _conj_text, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct), nan_checked=False
+)
+complex_ = binary(
+    "complex",
+    lambda f, x, y: f.op("stablehlo.complex", [x, y], f.out),
+    accepts=FLOAT,
+    tangents=(
+        lambda t, x, y, out: complex_(t, literal(t, 0)),
+        lambda t, x, y, out: complex_(literal(t, 0), t),
+    ),
+    transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
+    result=_complex_of,
+    nan_checked=False,
+)

@@ -1,0 +1,327 @@
+"""Families of primitives: what the elementwise operations have in common, stated once.
+
+`unary` and `binary` (and `nary` below them) supply types, lowering, derivative, transpose and batching, so
+that most operations are one line. Shapes of elementwise operands are equal, or of length one along an axis,
+or without axes; anything beyond that is broadcast explicitly by `phlox.numpy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive, primitive
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, add, move_axis, sum_axes, weak_number
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+
+# Kinds of element types, as one letter each: see dtypes.kind.
+FLOAT = "f"
+COMPLEX = "c"
+INEXACT = "fc"
+INTEGER = "iu"
+SIGNED_NUMBER = "ifc"
+NUMBER = "iufc"
+BITS = "biu"
+ORDERED = "biuf"
+ANY = "biufc"
+
+_KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats", "c": "complex numbers"}
+
+
+def literal(like: Any, value: Any) -> Any:
+    """`value` as a number of the type of `like`: a NumPy scalar, or a Python number beside a weakly typed scalar."""
+    aval = typeof(like)
+    number = np.asarray(value, aval.dtype)[()]
+    return weak_number(number) if aval.weak_type and not aval.shape else number
+
+
+def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:
+    """Raises `DtypeError` when an operation does not take this element type."""
+    if dtypes.kind(aval.dtype) not in accepts:
+        if aval.dtype == dtypes.float0:
+            what = f"{dtypes.NO_FLOAT0}: {name} got {aval.short}"
+            raise DtypeError(what, instead=dtypes.INSTEAD_OF_FLOAT0, primitive=name, aval=aval)
+        which = "" if position is None else f" at position {position}"
+        raise DtypeError(
+            f"{name} does not accept dtype {aval.dtype.name}{which}, got {aval.short}: it takes "
+            + ", ".join(_KIND_NAMES[letter] for letter in accepts if letter in _KIND_NAMES),
+            instead=dtypes.INSTEAD_OF_KEYS if dtypes.is_extended(aval.dtype) else "x.astype(...) first",
+            primitive=name,
+            aval=aval,
+        )
+
+
+def broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+    """The common shape of elementwise operands. Raises `ShapeError` when there is none."""
+    first = avals[0].shape
+    if all(a.shape == first for a in avals):
+        return first
+    shapes = [a.shape for a in avals if a.shape]
+    if len({len(s) for s in shapes}) == 1:
+        result = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*shapes, strict=True))
+        if all(size in (1, whole) for s in shapes for size, whole in zip(s, result, strict=True)):
+            return result
+    raise ShapeError(
+        f"{name} got incompatible shapes for broadcasting: {', '.join(str(a.shape) for a in avals)}.",
+        instead="reshape, or add axes with x[:, None], so that lengths agree or are 1",
+        shapes=[a.shape for a in avals],
+    )
+
+
+def same_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
+    """The one element type of all operands. Raises `DtypeError` when they differ."""
+    first = avals[0].dtype
+    for aval in avals[1:]:
+        if aval.dtype != first:
+            raise DtypeError(
+                f"{name} requires arguments to have the same dtypes, got {', '.join(a.short for a in avals)}",
+                instead="the function of that name in phlox.numpy, which promotes; or x.astype(...)",
+                avals=list(avals),
+            )
+    return first
+
+
+def fit(f: Function, x: Value, shape: tuple[int, ...]) -> Value:
+    """`x` repeated to `shape`: scalars everywhere, axes of length one along themselves."""
+    if x.aval.shape == shape:
+        return x
+    return f.broadcast(x, shape, range(len(shape)) if x.aval.ndim else ())
+
+
+def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
+    """The cotangent of an operand that was repeated: summed over the axes it was repeated along."""
+    shape = typeof(cotangent).shape
+    if shape == aval.shape:
+        return cotangent
+    if not aval.shape:
+        return sum_axes(cotangent, tuple(range(len(shape))))
+    axes = tuple(i for i, (have, want) in enumerate(zip(shape, aval.shape, strict=True)) if have != want)
+    return primitive("reshape").bind(sum_axes(cotangent, axes), new_sizes=aval.shape, dimensions=None)
+
+
+def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
+    """Operands with their mapped axes lined up, and where the axis is now."""
+    ranks = [typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
+    rank = max(ranks)
+    places = {d for d in dims if d is not None}
+    in_place = all((r == rank) if d is not None else (r == 0) for r, d in zip(ranks, dims, strict=True))
+    if len(places) == 1 and in_place:
+        return list(args), next(iter(places))
+    lined = []
+    for x, d, r in zip(args, dims, ranks, strict=True):
+        if d is None:
+            lined.append(
+                x
+                if r == 0
+                else primitive("broadcast_in_dim").bind(
+                    x, shape=(1, *typeof(x).shape), broadcast_dimensions=tuple(range(1, r + 1))
+                )
+            )
+            continue
+        x = move_axis(x, d, 0)
+        if r < rank:  # a batch of scalars beside arrays
+            x = primitive("reshape").bind(x, new_sizes=(axis.size, *(1,) * rank), dimensions=None)
+        lined.append(x)
+    return lined, 0
+
+
+def elementwise_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The batching rule of an elementwise primitive (given late: the rule is made before the primitive)."""
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+        lined, dim = batch_elementwise(axis, make().name, args, dims)
+        return make().bind(*lined, **params), dim
+
+    return batch
+
+
+def _computes(accepts: str) -> bool:
+    """Whether checkify looks for nan, unless an operation says something else: where it takes floats."""
+    return any(letter in accepts for letter in INEXACT)
+
+
+Lower = str | Callable[..., Value]
+Derivative = Callable[..., Any] | None
+#: the derivative of functions that are constant between jumps
+ZERO: Any = "zero"
+#: the derivative of functions that are linear in their argument
+LINEAR: Any = "linear"
+
+
+def _written(lower: Lower) -> Callable[..., Value]:
+    """The rule itself, or the one that writes the operation of this name."""
+    if callable(lower):
+        return lower
+    if lower.startswith("chlo."):  # this dialect has no short forms
+        return lambda f, *operands: f.op(lower, operands, f.out)
+
+    def short(f: Function, x: Value, *more: Value) -> Value:
+        out = f.outs[0]
+        return f.same(lower, x, *more) if x.aval.text == out.text else f.unlike(lower, x, out)
+
+    return short
+
+
+def unary(
+    name: str,
+    lower: Lower,
+    *,
+    accepts: str,
+    derivative: Any = None,
+    tangent: Callable[..., Any] | None = None,
+    result: Callable[[Any], Any] | None = None,
+    transpose: Callable[..., Any] | None = None,
+    show: Callable[..., Any] | None = None,
+    eager: Callable[..., Any] | None = None,
+    nan_checked: bool | None = None,
+    light: bool = False,
+) -> Primitive:
+    """An elementwise function of one operand.
+
+    `lower` names the StableHLO operation, or writes it. `derivative(x, out)` is what the tangent is multiplied
+    with; `LINEAR` applies the primitive to the tangent (state `transpose(ct, x)` too), `ZERO` gives none.
+    Where that is not the natural form, `tangent(t, x, out)` says how `t` passes, linearly.
+    `result(dtype)` is the element type of the result.
+    """
+
+    def types(x: ShapedArray, **params: Any) -> ShapedArray:
+        check_kind(name, x, accepts)
+        return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type)
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = made.bind(x, **params)
+        if type(t) is Zero or derivative is ZERO:
+            return out, Zero(typeof(out).tangent())
+        if derivative is LINEAR:
+            return out, made.bind(t, **params)
+        if tangent is not None:
+            return out, tangent(t, x, out, **params)
+        return out, primitive("mul").bind(t, derivative(x, out, **params))
+
+    def transposed(cotangent: Any, x: Any, **params: Any) -> list[Any]:
+        return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
+
+    made = Primitive(
+        name,
+        types=types,
+        lower=_written(lower),
+        jvp=None if derivative is None and tangent is None else jvp,
+        transpose=None if transpose is None else transposed,
+        batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
+        show=show,
+        eager=eager,
+        nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
+        light=light,
+    )
+    return made
+
+
+def binary(
+    name: str,
+    lower: Lower,
+    *,
+    accepts: str,
+    tangents: Any = None,
+    transpose: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None = None,
+    result: Callable[[Any], Any] | None = None,
+    dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
+    requires: Callable[..., None] | None = None,
+    nan_checked: bool | None = None,
+    light: bool = False,
+) -> Primitive:
+    """An elementwise function of two operands, of one dtype unless `dtype_of` has another rule.
+
+    `tangents` holds for each operand a function ``(t, x, y, out)`` that is linear in `t`; `ZERO` for both when
+    there is nothing to differentiate. `transpose` holds for each operand a function ``(ct, x, y)``, or None
+    where the operation is not linear in it. Results are summed where operands were repeated.
+    """
+
+    def types(x: ShapedArray, y: ShapedArray, **params: Any) -> ShapedArray:
+        check_kind(name, x, accepts, 0)
+        dtype = dtype_of(name, (x, y))
+        if x is y and result is None:
+            return x
+        shape = broadcast_shape(name, (x, y))
+        if result is not None:
+            dtype = result(dtype)
+        return shaped(shape, dtype, x.weak_type and y.weak_type)
+
+    rule = _written(lower)
+
+    def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
+        shape = f.outs[0].shape
+        if x.aval.shape != shape:
+            x = fit(f, x, shape)
+        if y.aval.shape != shape:
+            y = fit(f, y, shape)
+        return rule(f, x, y, **params)
+
+    def jvp(primals: Sequence[Any], given: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        x, y = primals
+        out = made.bind(x, y, **params)
+        aval = typeof(out)
+        total: Any = Zero(aval.tangent())
+        if tangents is not ZERO:
+            for t, rule in zip(given, tangents, strict=True):
+                if type(t) is not Zero:
+                    total = add(total, repeat_to(rule(t, x, y, out), aval.shape))
+        return out, total
+
+    def transposed(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
+        if type(cotangent) is Zero:
+            return [Zero(a.aval) if is_linear(a) else None for a in (x, y)]
+        result: list[Any] = [None, None]
+        for i, operand in enumerate((x, y)):
+            if is_linear(operand):
+                rule = transpose[i]  # type: ignore[index]
+                result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)  # type: ignore[misc]
+        return result
+
+    made = Primitive(
+        name,
+        types=types,
+        lower=write,
+        jvp=None if tangents is None else jvp,
+        transpose=None if transpose is None else transposed,
+        batch=elementwise_batch(lambda: made),
+        requires=requires,
+        nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
+        light=light,
+    )
+    return made
+
+
+def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any]:
+    """A lowering rule that writes what `fun`, made of other primitives, does; it returns `many` results, or one."""
+
+    def lower(f: Function, *values: Value, **params: Any) -> Any:
+        def flat(*args: Any) -> Sequence[Any]:
+            out = fun(*args, **params)
+            return out if many else [out]
+
+        jaxpr, consts = stage(flat, [v.aval for v in values])
+        constants = [f.constant(np.asarray(c), typeof(c)) for c in consts]
+        results = lower_jaxpr(f, jaxpr, [*constants, *values])
+        return results if many else results[0]
+
+    return lower
+
+
+def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to `shape` the way elementwise operands are."""
+    have = typeof(x).shape
+    if have == shape:
+        return x
+    dims = tuple(range(len(shape))) if have else ()
+    return primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=dims)

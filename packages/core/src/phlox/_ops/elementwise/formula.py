@@ -1,0 +1,119 @@
+"""Arithmetic on arrays in the notation of formulas, for functions that are computed by long ones.
+
+`Formula` wraps an array; its operators bind the primitives, with Python numbers as constants of the array's type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._trace.trace import typeof
+from . import arithmetic as e, logic
+from .families import literal, repeat_to
+
+
+class Formula:
+    """An array in a formula."""
+
+    __slots__ = ("x",)
+
+    def __init__(self, x: Any):
+        self.x = x
+
+    def _apply(self, primitive: Any, other: Any, swapped: bool = False) -> Formula:
+        y = self.of(other).x
+        return Formula(primitive(y, self.x) if swapped else primitive(self.x, y))
+
+    def of(self, value: Any) -> Formula:
+        """A number as a constant of this type; a formula as it is."""
+        return value if type(value) is Formula else Formula(literal(self.x, value))
+
+    def everywhere(self, value: Any) -> Formula:
+        """A number at each place of this shape."""
+        return Formula(repeat_to(literal(self.x, value), typeof(self.x).shape))
+
+    def everywhere_like(self, other: Formula) -> Formula:
+        """This number at each place of the other's shape."""
+        return Formula(repeat_to(self.x, typeof(other.x).shape))
+
+    def __add__(self, other: Any) -> Formula:
+        return self._apply(e.add, other)
+
+    def __radd__(self, other: Any) -> Formula:
+        return self._apply(e.add, other, True)
+
+    def __sub__(self, other: Any) -> Formula:
+        return self._apply(e.sub, other)
+
+    def __rsub__(self, other: Any) -> Formula:
+        return self._apply(e.sub, other, True)
+
+    def __mul__(self, other: Any) -> Formula:
+        return self._apply(e.mul, other)
+
+    def __rmul__(self, other: Any) -> Formula:
+        return self._apply(e.mul, other, True)
+
+    def __truediv__(self, other: Any) -> Formula:
+        return self._apply(e.div, other)
+
+    def __rtruediv__(self, other: Any) -> Formula:
+        return self._apply(e.div, other, True)
+
+    def __neg__(self) -> Formula:
+        return Formula(e.neg(self.x))
+
+    def __abs__(self) -> Formula:
+        return Formula(e.abs_(self.x))
+
+    def __lt__(self, other: Any) -> Formula:
+        return self._apply(logic.lt, other)
+
+    def __le__(self, other: Any) -> Formula:
+        return self._apply(logic.le, other)
+
+    def __gt__(self, other: Any) -> Formula:
+        return self._apply(logic.gt, other)
+
+    def __ge__(self, other: Any) -> Formula:
+        return self._apply(logic.ge, other)
+
+    def equals(self, other: Any) -> Formula:
+        return self._apply(logic.eq, other)
+
+    def differs(self, other: Any) -> Formula:
+        return self._apply(logic.ne, other)
+
+    def __and__(self, other: Formula) -> Formula:
+        return Formula(logic.and_(self.x, other.x))
+
+    def __or__(self, other: Formula) -> Formula:
+        return Formula(logic.or_(self.x, other.x))
+
+    def __invert__(self) -> Formula:
+        return Formula(logic.not_(self.x))
+
+    def where(self, yes: Any, no: Any) -> Formula:
+        """`yes` where this is true, else `no`; one of them is a formula."""
+        like = yes if type(yes) is Formula else no
+        return Formula(logic.select(self.x, like.of(yes).x, like.of(no).x))
+
+    @property
+    def is_nan(self) -> Formula:
+        return self.differs(self)
+
+
+def exp(x: Formula) -> Formula:
+    return Formula(e.exp(x.x))
+
+
+def log(x: Formula) -> Formula:
+    return Formula(e.log(x.x))
+
+
+def log1p(x: Formula) -> Formula:
+    return Formula(e.log1p(x.x))
+
+
+def sqrt(x: Formula) -> Formula:
+    return Formula(e.sqrt(x.x))

@@ -1,0 +1,56 @@
+"""Sums of numbers that are given by their logarithms: `logaddexp`, which numpy.logaddexp and lax.cumlogsumexp share.
+
+It is a primitive because its derivative is no derivative of the steps that compute it: those have a kink at ties.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from . import arithmetic as e, logic
+from .families import INEXACT, binary, literal, lowered_as
+
+
+def _complex(x: Any) -> bool:
+    return dtypes.kind(typeof(x).dtype) == "c"
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    if _complex(x):
+        top = e.max_(x, y)
+        rest = e.sub(e.add(x, y), e.mul(top, literal(top, 2)))
+        total = e.add(top, e.log1p(e.exp(rest)))
+        return e.complex_(e.real(total), _angle_between(e.imag(total)))
+    top, delta = e.max_(x, y), e.sub(x, y)
+    undefined = logic.ne(delta, delta)  # both infinite, or a nan
+    return logic.select(undefined, e.add(x, y), e.add(top, e.log1p(e.exp(e.neg(e.abs_(delta))))))
+
+
+def _no_infinity(x: Any) -> Any:
+    """`x` with 0 for infinity, which has no difference to itself."""
+    real = e.real(x) if _complex(x) else x
+    return logic.select(logic.eq(real, literal(real, np.inf)), literal(x, 0), x)
+
+
+def _angle_between(x: Any) -> Any:
+    """The angle `x` modulo a whole turn, between -pi and pi."""
+    half, turn = literal(x, np.pi), literal(x, 2 * np.pi)
+    rest = e.rem(e.add(x, half), turn)
+    return e.sub(logic.select(logic.is_negative(rest), e.add(rest, turn), rest), half)
+
+
+def _share(t: Any, x: Any, out: Any) -> Any:
+    return e.mul(t, e.exp(e.sub(_no_infinity(x), _no_infinity(out))))
+
+
+#: log(exp(x) + exp(y)) without overflow
+logaddexp = binary(
+    "logaddexp",
+    lowered_as(_logaddexp),
+    accepts=INEXACT,
+    tangents=(lambda t, x, y, out: _share(t, x, out), lambda t, x, y, out: _share(t, y, out)),
+)

@@ -1,0 +1,118 @@
+"""Special functions of one and two numbers: gamma and its relatives, zeta, Bessel functions.
+
+XLA computes most of them; i0e is a sum of Chebyshev polynomials with the coefficients of Cephes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..._base.errors import DerivativeError
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from ..structure.shape import convert
+from . import arithmetic as e, logic
+from .families import FLOAT, binary, literal, lowered_as, unary
+from .formula import Formula, sqrt
+
+# --- gamma ----------------------------------------------------------------------------------------------
+
+#: log(abs(gamma(x)))
+lgamma = unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, out: digamma(x))
+#: the derivative of lgamma
+digamma = unary("digamma", "chlo.digamma", accepts=FLOAT, derivative=lambda x, out: polygamma(literal(x, 1), x))
+
+
+def no_derivative(function: str, argument: str) -> Any:
+    """A tangent rule that says there is none."""
+
+    def refuse(t: Any, *operands: Any) -> NoReturn:
+        raise DerivativeError(f"{function} has no derivative with respect to {argument}")
+
+    return refuse
+
+
+#: the m-th derivative of digamma
+polygamma = binary(
+    "polygamma",
+    "chlo.polygamma",
+    accepts=FLOAT,
+    tangents=(
+        no_derivative("polygamma", "its order"),
+        lambda t, m, x, out: e.mul(t, polygamma(e.add(m, literal(m, 1)), x)),
+    ),
+)
+#: the sum of ``(q + k) ** -x`` over k = 0, 1, …
+zeta = binary("zeta", "chlo.zeta", accepts=FLOAT)
+
+# --- Bessel functions -----------------------------------------------------------------------------------
+
+# Chebyshev coefficients of i0e, up to 8 and beyond, in single and double precision.
+# fmt: off
+_NEAR_32 = (
+    -1.30002500998624804212e-8, 6.04699502254191894932e-8, -2.67079385394061173391e-7, 1.11738753912010371815e-6,
+    -4.41673835845875056359e-6, 1.64484480707288970893e-5, -5.75419501008210370398e-5, 1.88502885095841655729e-4,
+    -5.76375574538582365885e-4, 1.63947561694133579842e-3, -4.32430999505057594430e-3, 1.05464603945949983183e-2,
+    -2.37374148058994688156e-2, 4.93052842396707084878e-2, -9.49010970480476444210e-2, 1.71620901522208775349e-1,
+    -3.04682672343198398683e-1, 6.76795274409476084995e-1,
+)
+_FAR_32 = (
+    3.39623202570838634515e-9, 2.26666899049817806459e-8, 2.04891858946906374183e-7, 2.89137052083475648297e-6,
+    6.88975834691682398426e-5, 3.36911647825569408990e-3, 8.04490411014108831608e-1,
+)
+_NEAR_64 = (
+    -4.41534164647933937950e-18, 3.33079451882223809783e-17, -2.43127984654795469359e-16, 1.71539128555513303061e-15,
+    -1.16853328779934516808e-14, 7.67618549860493561688e-14, -4.85644678311192946090e-13, 2.95505266312963983461e-12,
+    -1.72682629144155570723e-11, 9.67580903537323691224e-11, -5.18979560163526290666e-10, 2.65982372468238665035e-9,
+    -1.30002500998624804212e-8, 6.04699502254191894932e-8, -2.67079385394061173391e-7, 1.11738753912010371815e-6,
+    -4.41673835845875056359e-6, 1.64484480707288970893e-5, -5.75419501008210370398e-5, 1.88502885095841655729e-4,
+    -5.76375574538582365885e-4, 1.63947561694133579842e-3, -4.32430999505057594430e-3, 1.05464603945949983183e-2,
+    -2.37374148058994688156e-2, 4.93052842396707084878e-2, -9.49010970480476444210e-2, 1.71620901522208775349e-1,
+    -3.04682672343198398683e-1, 6.76795274409476084995e-1,
+)
+_FAR_64 = (
+    -7.23318048787475395456e-18, -4.83050448594418207126e-18, 4.46562142029675999901e-17, 3.46122286769746109310e-17,
+    -2.82762398051658348494e-16, -3.42548561967721913462e-16, 1.77256013305652638360e-15, 3.81168066935262242075e-15,
+    -9.55484669882830764870e-15, -4.15056934728722208663e-14, 1.54008621752140982691e-14, 3.85277838274214270114e-13,
+    7.18012445138366623367e-13, -1.79417853150680611778e-12, -1.32158118404477131188e-11, -3.14991652796324136454e-11,
+    1.18891471078464383424e-11, 4.94060238822496958910e-10, 3.39623202570838634515e-9, 2.26666899049817806459e-8,
+    2.04891858946906374183e-7, 2.89137052083475648297e-6, 6.88975834691682398426e-5, 3.36911647825569408990e-3,
+    8.04490411014108831608e-1,
+)
+# fmt: on
+
+
+def _chebyshev(x: Formula, coefficients: tuple[float, ...]) -> Formula:
+    """A sum of Chebyshev polynomials, by Clenshaw's recurrence."""
+    b0 = b1 = b2 = x.everywhere(0)
+    for c in coefficients:
+        b0, b1, b2 = x * b0 - b1 + c, b0, b1
+    return 0.5 * (b0 - b2)
+
+
+def _i0e(x: Any) -> Any:
+    dtype = typeof(x).dtype
+    double = dtype == dtypes.float64
+    near, far = (_NEAR_64, _FAR_64) if double else (_NEAR_32, _FAR_32)
+    size = abs(Formula(x if double else convert(x, dtypes.float32)))
+    found = (size <= 8.0).where(_chebyshev(0.5 * size - 2.0, near), _chebyshev(32.0 / size - 2.0, far) / sqrt(size))
+    return convert(found.x, dtype)
+
+
+def _i1e_derivative(x: Any, out: Any) -> Any:
+    # i0e(x) - out * (sign(x) + 1/x); at 0, where the last term cannot be computed, it is 1/2.
+    eps = dtypes.finfo(typeof(x).dtype).eps
+    away = logic.gt(e.abs_(x), literal(x, eps))
+    safe = logic.select(away, x, literal(x, eps))
+    slope = e.sub(bessel_i0e(safe), e.mul(out, e.add(e.sign(safe), e.integer_pow(safe, y=-1))))
+    return logic.select(away, slope, literal(x, 0.5))
+
+
+#: exp(-abs(x)) times the modified Bessel function of order 0, and of order 1
+bessel_i0e = unary(
+    "bessel_i0e",
+    lowered_as(_i0e),
+    accepts=FLOAT,
+    derivative=lambda x, out: e.sub(bessel_i1e(x), e.mul(e.sign(x), out)),
+)
+bessel_i1e = unary("bessel_i1e", "chlo.bessel_i1e", accepts=FLOAT, derivative=_i1e_derivative)

@@ -1,0 +1,1 @@
+"""Primitives that reach out of the program: callbacks, foreign functions, checks."""

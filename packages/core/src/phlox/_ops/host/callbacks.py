@@ -1,0 +1,226 @@
+"""Primitives that call Python while a program runs: pure_callback, io_callback, and the two behind phlox.debug.
+
+pure_callback   no effect: may be dropped, repeated and moved
+io_callback     an effect: called exactly as often as the program says
+debug_callback  an effect without results that follows its program through every transformation
+debug_print     the same, for prints
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import DerivativeError, EffectError, MissingRuleError
+from ..._base.pytree import PyTreeDef
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.effects import DebugEffect, Effects, IOEffect, OrderedDebugEffect, OrderedIOEffect, no_effects
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.primitive import Primitive
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import insert_axis, move_axis
+from ..._xla.array import logical
+from ..._xla.callbacks import call_host, checked, on_host
+from ..._xla.hosts import as_array
+from ..._xla.text import Function, Value
+from ..control.scan import row_of, scan
+
+
+@dataclasses.dataclass(frozen=True)
+class Callback:
+    """A user's function of `(args, kwargs)` as one of flat arrays.
+
+    `fixed` are the leaves that are no arrays, by position; `keys` the types of arrays that are more than their numbers.
+    """
+
+    fun: Callable[..., Any]
+    in_tree: PyTreeDef
+    fixed: tuple[tuple[int, Any], ...] = ()
+    keys: tuple[ShapedArray | None, ...] = ()
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        if self.keys:
+            arrays = tuple(x if a is None else logical(x, a) for x, a in zip(arrays, self.keys, strict=True))
+        leaves = list(arrays)
+        for position, x in self.fixed:
+            leaves.insert(position, x)
+        args, kwargs = self.in_tree.unflatten(leaves)
+        return pytree.tree_leaves(self.fun(*args, **kwargs))
+
+    def __str__(self) -> str:
+        return getattr(self.fun, "__name__", type(self.fun).__name__)
+
+
+def _with_keys(params: dict[str, Any], _trailing: tuple[int, ...], *avals: ShapedArray) -> dict[str, Any]:
+    keys = tuple(a if a.physical is not a else None for a in avals)
+    return {**params, "callback": dataclasses.replace(params["callback"], keys=keys)}
+
+
+def _each(
+    made: Primitive, axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], unroll: bool, params: dict[str, Any]
+) -> tuple[list[Any], list[Dim]]:
+    """One call for each example, one after the other."""
+    mapped = [d is not None for d in dims]
+    consts = [x for x, there in zip(args, mapped, strict=True) if not there]
+    xs = [move_axis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
+
+    def step(*values: Any) -> list[Any]:
+        shared, rows = iter(values[: len(consts)]), iter(values[len(consts) :])
+        return made.bind(*[next(rows) if there else next(shared) for there in mapped], **params)
+
+    jaxpr, _ = stage(step, [*map(typeof, consts), *(row_of(typeof(x)) for x in xs)], name=made.name)
+    outs = scan.bind(
+        *consts,
+        *xs,
+        jaxpr=ClosedJaxpr(jaxpr),
+        length=axis.size,
+        num_consts=len(consts),
+        num_carry=0,
+        reverse=False,
+        unroll=max(1, axis.size) if unroll else 1,
+    )
+    return outs, [0] * len(outs)
+
+
+# --- callbacks with results -----------------------------------------------------------------------------
+
+
+def _no_derivative(name: str) -> Callable[..., Any]:
+    def refuse(*_args: Any, **_params: Any) -> Any:
+        raise DerivativeError(
+            f"differentiation of {name}, which calls Python",
+            instead="a function with custom_jvp or custom_vjp around it, whose rule says the derivative",
+        )
+
+    return refuse
+
+
+def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any) -> list[Any]:
+    outs = checked(callback(*map(as_array, args)), f"the callback {callback}", result_avals)
+    return [as_array(x) for x in outs]
+
+
+def _pure_text(
+    f: Function, *args: Value, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any
+) -> list[Value]:
+    fun = on_host(callback, f"the callback {callback}", result_avals)
+    return call_host(f, args, fun, result_avals, effects=no_effects)
+
+
+def vectorized(
+    made: Primitive,
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    vmap_method: str | None,
+    result_avals: Sequence[ShapedArray],
+    params: dict[str, Any],
+) -> tuple[list[Any], list[Dim]]:
+    """The batching rule of operations that XLA cannot look into, by the method that the user chose."""
+    how = {**params, "vmap_method": vmap_method, "result_avals": result_avals}
+    if vmap_method in ("sequential", "sequential_unrolled"):
+        return _each(made, axis, args, dims, vmap_method == "sequential_unrolled", how)
+    if vmap_method not in ("expand_dims", "broadcast_all", "legacy_vectorized"):
+        raise MissingRuleError(
+            f"vmap of {made.name} with vmap_method={vmap_method!r}: the function may not know of batches",
+            instead="vmap_method='sequential', which calls it for each example, or 'expand_dims' or 'broadcast_all'",
+            primitive=made.name,
+            rule="batch",
+        )
+    size = axis.size if vmap_method == "broadcast_all" else 1
+    lined = []
+    for x, d in zip(args, dims, strict=True):
+        if d is not None:
+            lined.append(move_axis(x, d, 0))
+        else:
+            lined.append(x if vmap_method == "legacy_vectorized" else insert_axis(x, size, 0))
+    wide = tuple(shaped((axis.size, *a.shape), a.dtype, a.weak_type) for a in result_avals)
+    return made.bind(*lined, **{**how, "result_avals": wide}), [0] * len(wide)
+
+
+pure_callback = Primitive(
+    "pure_callback",
+    multiple_results=True,
+    types=lambda *avals, result_avals, **_: list(result_avals),
+    lower=_pure_text,
+    eager=_pure_eager,
+    jvp=_no_derivative("pure_callback"),
+    batch=lambda axis, args, dims, vmap_method, result_avals, **params: vectorized(
+        pure_callback, axis, args, dims, vmap_method, result_avals, params
+    ),
+    extend=_with_keys,
+    nan_checked=False,
+)
+
+
+def _io_effects(params: dict[str, Any]) -> Effects:
+    return frozenset([OrderedIOEffect() if params["ordered"] else IOEffect()])
+
+
+def _io_text(f: Function, *args: Value, callback: Callback, result_avals: Any, ordered: bool) -> list[Value]:
+    fun = on_host(callback, f"the callback {callback}", result_avals)
+    return call_host(f, args, fun, result_avals, effects=_io_effects({"ordered": ordered}))
+
+
+def _io_batch(axis: BatchAxis, args: Any, dims: Any, ordered: bool, **params: Any) -> tuple[list[Any], list[Dim]]:
+    if ordered:
+        raise EffectError(
+            f"vmap of the ordered io_callback {params['callback']}: examples have no order",
+            instead="ordered=False, or phlox.lax.map instead of vmap",
+            effects=_io_effects({"ordered": True}),
+        )
+    return _each(io_callback, axis, args, dims, False, {**params, "ordered": False})
+
+
+io_callback = Primitive(
+    "io_callback",
+    multiple_results=True,
+    types=lambda *avals, result_avals, **_: list(result_avals),
+    lower=_io_text,
+    eager=_pure_eager,
+    jvp=_no_derivative("io_callback"),
+    batch=_io_batch,
+    extend=_with_keys,
+    effects=_io_effects,
+    nan_checked=False,
+)
+
+
+# --- callbacks that only look ---------------------------------------------------------------------------
+
+
+def _debugging(name: str) -> Primitive:
+    def effects(params: dict[str, Any]) -> Effects:
+        return frozenset([OrderedDebugEffect() if params["ordered"] else DebugEffect()])
+
+    def lower(f: Function, *args: Value, callback: Callback, ordered: bool, partitioned: bool) -> list[Value]:
+        fun = on_host(lambda *xs: _nothing(callback(*xs)), str(callback), ())
+        return call_host(f, args, fun, (), effects=effects({"ordered": ordered}), partitioned=partitioned)
+
+    made = Primitive(
+        name,
+        multiple_results=True,
+        types=lambda *avals, **_: [],
+        lower=lower,
+        eager=lambda *args, callback, **_: _nothing(callback(*map(as_array, args))),
+        # What is printed are values, so tangents and cotangents pass by.
+        jvp=lambda primals, tangents, **params: (made.bind(*primals, **params), []),
+        transpose=lambda cotangents, *args, **params: [None] * len(args),
+        batch=lambda axis, args, dims, **params: _each(made, axis, args, dims, False, params),
+        extend=_with_keys,
+        effects=effects,
+        nan_checked=False,
+    )
+    return made
+
+
+def _nothing(_result: Any) -> list[Any]:
+    return []
+
+
+debug_callback = _debugging("debug_callback")
+debug_print = _debugging("debug_print")

@@ -1,0 +1,30 @@
+"""The primitive that tells how an array lies on devices, when that is decided: at once, or when XLA has partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..._ir.effects import DebugEffect
+from ..._ir.primitive import Primitive
+from ..._xla.hosts import as_array
+from ..._xla.inspect import inspect_text
+
+
+def _eager(x: Any, callback: Callable[[Any], None]) -> list[Any]:
+    callback(as_array(x).sharding)
+    return []
+
+
+inspect_sharding = Primitive(
+    "inspect_sharding",
+    multiple_results=True,
+    types=lambda x, callback: [],
+    lower=inspect_text,
+    eager=_eager,
+    jvp=lambda primals, tangents, **params: (inspect_sharding.bind(*primals, **params), []),
+    transpose=lambda cotangents, x, **params: [None],
+    batch=lambda axis, args, dims, **params: (inspect_sharding.bind(*args, **params), []),
+    effects=lambda params: frozenset([DebugEffect()]),
+    nan_checked=False,
+)

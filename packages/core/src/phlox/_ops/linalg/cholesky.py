@@ -1,0 +1,115 @@
+"""Positive definite matrices: `cholesky`, its change when a vector's square is added, and the product A Aᵀ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import ShapeError
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from ..._transform.words import move_axis
+from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import abs_, add, div, max_, mul, neg, rsqrt, square, sub
+from ..elementwise.families import FLOAT, literal, lowered_as
+from ..elementwise.logic import eq, select
+from ..reductions.reduce import reduce_sum
+from ..structure.shape import broadcast_in_dim, iota
+from .matrices import (
+    Shape,
+    filled,
+    in_turn,
+    linalg,
+    lower_triangle,
+    need_square,
+    plus_identity,
+    product,
+    swapped,
+    times,
+)
+from .triangular import solve_triangular
+
+
+def _square(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
+    need_square("cholesky", shape)
+    return [(shape, dtype)]
+
+
+def _text(f: Function, x: Value) -> Value:
+    factor, info = lapack(f, "potrf", [x], [x.aval, status(x.aval.shape[:-2])], aliases={0: 0}, uplo="L")
+    # What was above the diagonal is still there.
+    return lowered_as(lower_triangle)(f, nan_unless(f, succeeded(f, info), factor))
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """A = L Lᴴ gives dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ keeps the lower triangle and halves the diagonal."""
+    (x,), (dx,) = primals, tangents
+    factor = cholesky.bind(x)
+    right = solve_triangular(factor, dx, left_side=False, transpose_a=True, conjugate_a=True)
+    inner = lower_triangle(solve_triangular(factor, right))
+    # (nan stays below the diagonal, as in the factor)
+    return factor, lower_triangle(product(factor, div(inner, plus_identity(filled(inner, 1)))))
+
+
+cholesky = linalg("cholesky", ranks=(2,), result=_square, lower=_text, jvp=_jvp)
+
+
+# --- updates --------------------------------------------------------------------------------------------
+
+
+def _update_result(dtype: Any, r: Shape, w: Shape) -> list[tuple[Shape, Any]]:
+    if r[0] != r[1] or w[0] != r[1]:
+        raise ShapeError(
+            f"cholesky_update: takes a square matrix and a vector of its size, got shapes {r} and {w}", shapes=[r, w]
+        )
+    return [(r, dtype)]
+
+
+def _update(r: Any, w: Any) -> Any:
+    """Rotates `w` into the rows of `r`, one after the other; each rotation makes one element of `w` zero."""
+    shape, stack = typeof(w).shape, typeof(w).ndim - 1
+    n = shape[-1]
+
+    def step(w: Any, row: Any, k: Any) -> list[Any]:
+        places = iota(dtype=dtypes.int32, shape=shape, dimension=stack)
+        here = eq(places, broadcast_in_dim(k, shape=shape, broadcast_dimensions=()))
+        x, y = (reduce_sum(select(here, v, literal(v, 0)), axes=(stack,)) for v in (row, w))
+        size = max_(abs_(x), abs_(y))
+        still = eq(y, filled(y, 0))
+        size = select(still, filled(y, 1), size)
+        a, b = div(x, size), div(y, size)
+        length = rsqrt(add(square(a), square(b)))
+        cosine = select(still, literal(y, 1), mul(a, length))
+        sine = select(still, literal(y, 0), neg(mul(b, length)))
+        c, s = (broadcast_in_dim(v, shape=shape, broadcast_dimensions=tuple(range(stack))) for v in (cosine, sine))
+        return [add(mul(c, w), mul(s, row)), sub(mul(c, row), mul(s, w))]
+
+    rows = move_axis(r, stack, 0)
+    _, out = in_turn(step, [w], [rows, iota(dtype=dtypes.int32, shape=(n,), dimension=0)])
+    return move_axis(out, 0, stack)
+
+
+cholesky_update = linalg(
+    "cholesky_update", ranks=(2, 1), result=_update_result, lower=lowered_as(_update), kinds=(FLOAT, FLOAT)
+)
+
+
+# --- squares --------------------------------------------------------------------------------------------
+
+
+def _symmetric_result(dtype: Any, a: Shape, c: Shape, **_: Any) -> list[tuple[Shape, Any]]:
+    if a[0] != c[1] or c[0] != c[1]:
+        raise ShapeError(
+            f"symmetric_product: a of shape {a} needs a square c of as many rows, got shape {c}", shapes=[a, c]
+        )
+    return [(c, dtype)]
+
+
+def _symmetric(a: Any, c: Any, alpha: Any, beta: Any) -> Any:
+    return add(times(product(a, swapped(a)), alpha), times(c, beta))
+
+
+symmetric_product = linalg(
+    "symmetric_product", ranks=(2, 2), result=_symmetric_result, lower=lowered_as(_symmetric), kinds=(FLOAT, FLOAT)
+)

@@ -1,0 +1,274 @@
+"""Tensor contraction: `dot_general`, of which matrix products are special cases."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._base.errors import DtypeError, OptionError, ShapeError
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, add
+from ..._xla.text import Function, Value, ints
+from ..structure.shape import convert, transpose
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from .algorithms import Algorithm
+
+    #: what users give as a precision
+    PrecisionLike: TypeAlias = "str | Precision | tuple[str, str] | tuple[Precision, Precision] | Algorithm | None"
+
+Dims = tuple[int, ...]
+DotDimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
+
+
+class Precision(enum.Enum):
+    """How exact matrix products are on hardware that multiplies in less than float32.
+
+    DEFAULT is fastest, HIGHEST the full precision of the element type. On a CPU all three are the same.
+
+    >>> jnp.dot(jnp.ones(2), jnp.ones(2), precision=Precision.HIGHEST)
+    Array(2., dtype=float32)
+    """
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_WORDS = {
+    None: None,
+    "default": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "high": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+}
+
+
+def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorithm | None:
+    """A user's precision (None, a word, a `Precision`, a pair of those, or an algorithm) as a pair, an algorithm, or
+    None."""
+    several = type(precision) in (tuple, list)
+    if not several and not isinstance(precision, Precision) and precision not in _WORDS:
+        from .algorithms import algorithm_of  # as few programs name one
+
+        if (algorithm := algorithm_of(precision)) is not None:
+            return algorithm
+    first, second = map(_one_precision, precision if several and len(precision) == 2 else (precision, precision))
+    if first is None and second is None:
+        return None
+    return first or Precision.DEFAULT, second or Precision.DEFAULT
+
+
+def _one_precision(precision: Any) -> Precision | None:
+    if isinstance(precision, Precision):
+        return precision
+    if not isinstance(precision, str | None) or precision not in _WORDS:
+        raise OptionError(f"unknown precision {precision!r}", instead="one of " + ", ".join(str(w) for w in _WORDS))
+    return _WORDS[precision]
+
+
+def _free(ndim: int, contract: Dims, batch: Dims) -> list[int]:
+    return [i for i in range(ndim) if i not in contract and i not in batch]
+
+
+def _dot_types(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+) -> ShapedArray:
+    (lc, rc), (lb, rb) = dimension_numbers
+    for what, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
+        sizes = [lhs.shape[i] for i in left], [rhs.shape[i] for i in right]
+        if sizes[0] != sizes[1]:
+            raise ShapeError(
+                f"dot_general requires {what} dimensions to have the same shape, got {tuple(sizes[0])} and "
+                f"{tuple(sizes[1])}: axes {list(left)} of {lhs.short} and {list(right)} of {rhs.short}",
+                instead="transpose one of them, or choose other axes",
+                shapes=[lhs.shape, rhs.shape],
+            )
+    if lhs.dtype != rhs.dtype and preferred_element_type is None:
+        raise DtypeError(f"dot_general: {lhs.short} and {rhs.short} need preferred_element_type")
+    shape = (
+        *(lhs.shape[i] for i in lb),
+        *(lhs.shape[i] for i in _free(lhs.ndim, lc, lb)),
+        *(rhs.shape[i] for i in _free(rhs.ndim, rc, rb)),
+    )
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    return shaped(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+
+def _dot_text(
+    f: Function,
+    lhs: Value,
+    rhs: Value,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+) -> Value:
+    out, algorithm = f.out, ""
+    if precision is not None and type(precision) is not tuple:
+        from .algorithms import prepared
+
+        lhs, rhs, kept, algorithm = prepared(f, lhs, rhs, precision)
+        out, precision = shaped(out.shape, kept), None
+    end = _dot_end(dimension_numbers, precision, algorithm, lhs.aval, rhs.aval, out)
+    return f.convert(f.ending("stablehlo.dot_general", f"{lhs.name}, {rhs.name}", end, out), f.out.dtype)
+
+
+@functools.lru_cache(4096)
+def _dot_end(
+    numbers: DotDimensionNumbers,
+    precision: Any,
+    algorithm: str,
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    out: ShapedArray,
+) -> str:
+    (lc, rc), (lb, rb) = numbers
+    batch = f", batching_dims = {ints(lb)} x {ints(rb)}" if lb else ""
+    first, second = precision or (Precision.DEFAULT, Precision.DEFAULT)
+    return (
+        f"{batch}, contracting_dims = {ints(lc)} x {ints(rc)}, precision = [{first.name}, {second.name}]{algorithm}"
+        f" : ({lhs.text}, {rhs.text}) -> {out.text}"
+    )
+
+
+def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    lhs, rhs = primals
+    t_lhs, t_rhs = tangents
+    out = dot_general(lhs, rhs, **params)
+    total: Any = Zero(typeof(out).tangent())
+    if type(t_lhs) is not Zero:
+        total = dot_general(t_lhs, rhs, **params)
+    if type(t_rhs) is not Zero:
+        total = add(total, dot_general(lhs, t_rhs, **params))
+    return out, total
+
+
+def _dot_transpose(
+    ct: Any,
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+) -> list[Any]:
+    """The cotangent of one factor is the contraction of `ct` with the other over the other's free axes."""
+    if is_linear(lhs):
+        if type(ct) is Zero:
+            return [Zero(lhs.aval), None]
+        return [_factor(ct, lhs.aval, rhs, dimension_numbers, precision, True), None]
+    if type(ct) is Zero:
+        return [None, Zero(rhs.aval)]
+    (lc, rc), (lb, rb) = dimension_numbers
+    return [None, _factor(ct, rhs.aval, lhs, ((rc, lc), (rb, lb)), precision, False)]
+
+
+def _factor(
+    ct: Any, aval: ShapedArray, other: Any, numbers: DotDimensionNumbers, precision: Any, ct_has_it_first: bool
+) -> Any:
+    """The cotangent of the factor of type `aval`, whose axes come first in `numbers`."""
+    (mine, theirs), (my_batch, their_batch) = numbers
+    other_aval = typeof(other)
+    my_free = _free(aval.ndim, mine, my_batch)
+    their_free = _free(other_aval.ndim, theirs, their_batch)
+    batches = len(my_batch)
+    # In ct the axes are: batch, free axes of the left factor, free axes of the right factor. The result has: batch, my
+    # free axes, then the other's contracted axes in the other's order.
+    start = batches + (len(my_free) if ct_has_it_first else 0)
+    ct_axes = tuple(range(start, start + len(their_free)))
+    ct_batch = tuple(range(batches))
+    swapped = (precision[1], precision[0]) if type(precision) is tuple and not ct_has_it_first else precision
+    contracted = [mine[theirs.index(axis)] for axis in _free(other_aval.ndim, tuple(their_free), their_batch)]
+    factors = [ct, other]
+    numbers = ((ct_axes, tuple(their_free)), (ct_batch, their_batch))
+    order = [*my_batch, *my_free, *contracted]
+    if order != sorted(order) and [*my_batch, *contracted, *my_free] == sorted(order):
+        # The other way round nothing has to be transposed; XLA on a CPU is up to twice as fast with that.
+        factors.reverse()
+        numbers = (numbers[0][::-1], numbers[1][::-1])
+        swapped = swapped[::-1] if type(swapped) is tuple else swapped
+        order.sort()
+    result = dot_general(
+        *factors,
+        dimension_numbers=numbers,
+        precision=swapped,
+        preferred_element_type=None if typeof(ct).dtype == other_aval.dtype else aval.dtype,
+    )
+    permutation = tuple(order.index(i) for i in range(aval.ndim))
+    if permutation != tuple(range(aval.ndim)):
+        result = transpose(result, permutation=permutation)
+    return convert(result, aval.dtype)
+
+
+def _dot_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    dimension_numbers: DotDimensionNumbers,
+    **params: Any,
+) -> tuple[Any, Dim]:
+    (lc, rc), (lb, rb) = dimension_numbers
+    lhs, rhs = args
+    ld, rd = dims
+    if ld is not None and rd is not None:
+        numbers = ((_skip(lc, ld), _skip(rc, rd)), ((ld, *_skip(lb, ld)), (rd, *_skip(rb, rd))))
+        return dot_general(lhs, rhs, dimension_numbers=numbers, **params), 0
+    if ld is not None:
+        # The mapped axis is one more free axis of the left factor.
+        numbers = ((_skip(lc, ld), rc), (_skip(lb, ld), rb))
+        free = _free(typeof(lhs).ndim, numbers[0][0], numbers[1][0])
+        place = len(lb) + free.index(ld)
+    else:
+        assert rd is not None
+        numbers = ((lc, _skip(rc, rd)), (lb, _skip(rb, rd)))
+        free = _free(typeof(rhs).ndim, numbers[0][1], numbers[1][1])
+        place = len(lb) + len(_free(typeof(lhs).ndim, lc, lb)) + free.index(rd)
+    return dot_general(lhs, rhs, dimension_numbers=numbers, **params), place
+
+
+def _skip(dims: Dims, new: int) -> Dims:
+    """Axis numbers after an axis was inserted at `new`."""
+    return tuple(d if d < new else d + 1 for d in dims)
+
+
+def _dot_show(eqn: Any, printer: Any) -> dict[str, Any]:
+    (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
+    shown = {"dimension_numbers": ((list(lc), list(rc)), (list(lb), list(rb)))}
+    for name in ("precision", "preferred_element_type"):
+        if eqn.params[name] is not None:
+            shown[name] = eqn.params[name]
+    return shown
+
+
+dot_general = Primitive(
+    "dot_general",
+    remembers=True,
+    types=_dot_types,
+    lower=_dot_text,
+    jvp=_dot_jvp,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    show=_dot_show,
+    nan_checked=True,
+)

@@ -1,0 +1,209 @@
+"""Eigenvalues and eigenvectors: `eigh` of Hermitian matrices, `eig` of general ones."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import OptionError, UnsupportedError
+from ..._ir import dtypes
+from ..._ir.avals import shaped
+from ..._trace.trace import typeof
+from ..._xla.lapack import lapack, nan_unless, status, succeeded, symmetric
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import abs_, add, complex_, conj, div, imag, integer_pow, mul, neg, real
+from ..elementwise.families import literal
+from ..elementwise.logic import eq, select
+from ..reductions.reduce import argmax, reduce_sum
+from ..structure.shape import convert, iota
+from .lu import solve
+from .matrices import (
+    Shape,
+    adjoint,
+    diagonal_of,
+    differences,
+    hermitian_part,
+    linalg,
+    minus_identity,
+    need_square,
+    over_rows,
+    plus_identity,
+    product,
+    real_of,
+    real_part,
+    swapped,
+)
+
+
+class EighImplementation(enum.Enum):
+    """Ways to compute `eigh`. On a CPU there is QR.
+
+    >>> phlox.lax.linalg.eigh(jnp.eye(2), implementation=EighImplementation.QR)[1]
+    Array([1., 1.], dtype=float32)
+    """
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class EigImplementation(enum.Enum):
+    """Ways to compute `eig`. On a CPU there is LAPACK's.
+
+    >>> phlox.lax.linalg.eig(jnp.eye(2), implementation=EigImplementation.LAPACK)[0].shape
+    (2,)
+    """
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+def _partial(subset_by_index: Any, count: int) -> bool:
+    return subset_by_index is not None and tuple(subset_by_index) != (0, count)
+
+
+def _eigh_result(dtype: Any, shape: Shape, *, subset_by_index: Any, **_: Any) -> list[tuple[Shape, Any]]:
+    n = need_square("eigh", shape)
+    count = n if subset_by_index is None else subset_by_index[1] - subset_by_index[0]
+    return [((n, count), dtype), ((count,), real_of(dtype))]
+
+
+def _eigh_text(
+    f: Function, x: Value, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
+) -> list[Value]:
+    if _partial(subset_by_index, x.aval.shape[-1]):
+        raise UnsupportedError("eigh: subset_by_index is not there on a CPU", instead="all of them, and then a slice")
+    if algorithm not in (None, EighImplementation.QR):
+        raise UnsupportedError(f"eigh: implementation={algorithm} is not there on a CPU", instead="QR, or None")
+    vectors, values, info = lapack(
+        f,
+        symmetric(x.aval) + "evd",
+        [x],
+        [*f.outs, status(x.aval.shape[:-2])],
+        aliases={0: 0},
+        mode="V",
+        uplo="L" if lower else "U",
+    )
+    ok = succeeded(f, info)
+    return [nan_unless(f, ok, vectors), nan_unless(f, ok, values)]
+
+
+def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    """First order perturbation theory for distinct eigenvalues: dw = diag(M), dV = V (F ∘ M), M = Vᴴ dA V."""
+    (a,), (da,) = primals, tangents
+    if _partial(params["subset_by_index"], typeof(a).shape[-1]):
+        raise UnsupportedError("eigh: no derivatives of a part of the eigenvalues", instead="subset_by_index=None")
+    v, w = eigh.bind(hermitian_part(a), **params)
+    inner = product(adjoint(v), da, v)
+    full = convert(w, typeof(a).dtype)
+    inverse = minus_identity(integer_pow(plus_identity(differences(full)), y=-1))
+    return [v, w], [product(v, mul(inverse, inner)), diagonal_of(real_part(inner))]
+
+
+eigh = linalg("eigh", ranks=(2,), result=_eigh_result, lower=_eigh_text, many=True, jvp=_eigh_jvp)
+
+
+# --- general matrices -----------------------------------------------------------------------------------
+
+
+def _eig_result(
+    dtype: Any, shape: Shape, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
+) -> list[tuple[Shape, Any]]:
+    n = need_square("eig", shape)
+    dtype = dtypes.to_complex(dtype)
+    return [((n,), dtype), *[(shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)]
+
+
+def _eig_text(
+    f: Function,
+    x: Value,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    implementation: Any,
+    **_: Any,
+) -> list[Value]:
+    if implementation not in (None, EigImplementation.LAPACK):
+        raise OptionError(f"eig: implementation={implementation} is not there on a CPU", instead="LAPACK, or None")
+    values = f.out
+    aval = x.aval
+    is_real = dtypes.kind(aval.dtype) == "f"
+    one, vectors = shaped(values.shape, aval.dtype), shaped(aval.shape, values.dtype)
+    *parts, left, right, info = lapack(
+        f,
+        "geev",
+        [x],
+        [*[one] * (2 if is_real else 1), vectors, vectors, status(aval.shape[:-2])],
+        compute_left="V" if compute_left_eigenvectors else "N",
+        compute_right="V" if compute_right_eigenvectors else "N",
+    )
+    w = f.op("stablehlo.complex", parts, values) if is_real else parts[0]
+    asked = [v for v, yes in ((left, compute_left_eigenvectors), (right, compute_right_eigenvectors)) if yes]
+    ok = succeeded(f, info)
+    return [nan_unless(f, ok, y) for y in (w, *asked)]
+
+
+def _eig_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool,
+    implementation: Any,
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    if (compute_left_eigenvectors or compute_right_eigenvectors) and not enable_eigvec_derivs:
+        raise UnsupportedError(
+            "eig: derivatives of the eigenvectors of general matrices are right under conditions only: distinct "
+            "eigenvalues, and a result that does not depend on how the vectors are scaled",
+            instead="phlox.lax.linalg.eig(..., enable_eigvec_derivs=True) where they hold",
+        )
+    w, *vectors = eig.bind(
+        a,
+        compute_left_eigenvectors=compute_left_eigenvectors,
+        compute_right_eigenvectors=True,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+        implementation=implementation,
+    )
+    right = vectors[-1]
+    da = convert(da, typeof(right).dtype)
+    if not (compute_left_eigenvectors or compute_right_eigenvectors):
+        inner = mul(solve(right, da), swapped(right))
+        return [w], [reduce_sum(inner, axes=(typeof(inner).ndim - 1,))]
+    dw, dright = _vectors_tangent(w, right, da)
+    outs, douts = [w], [dw]
+    if compute_left_eigenvectors:
+        outs.append(vectors[0])
+        douts.append(_vectors_tangent(conj(w), vectors[0], adjoint(da))[1])
+    if compute_right_eigenvectors:
+        outs.append(right)
+        douts.append(dright)
+    return outs, douts
+
+
+def _vectors_tangent(w: Any, v: Any, da: Any) -> tuple[Any, Any]:
+    """Tangents of eigenvalues and of eigenvectors that are scaled as LAPACK does it.
+
+    A V = V W leaves the scale of each column v open: dv = u + c v with U = V (F ∘ P), P = V⁻¹ dA V, and any c. The
+    columns have length one, and are real where they are largest; both conditions together give c.
+    """
+    inner = product(solve(v, da), v)
+    inverse = minus_identity(integer_pow(plus_identity(differences(w)), y=-1))
+    u = product(v, mul(inverse, inner))
+    aval = typeof(v)
+    rows, n = aval.ndim - 2, aval.shape[-1]
+    largest = over_rows(argmax(abs_(v), axes=(rows,), index_dtype=dtypes.int32), n)
+    here = eq(iota(dtype=dtypes.int32, shape=aval.shape, dimension=rows), largest)
+
+    def at_largest(x: Any) -> Any:
+        return reduce_sum(select(here, x, literal(x, 0)), axes=(rows,))
+
+    along = neg(real(reduce_sum(mul(conj(v), u), axes=(rows,))))
+    turn = neg(div(imag(at_largest(u)), real(at_largest(v))))
+    return diagonal_of(inner), add(u, mul(v, over_rows(complex_(along, turn), n)))
+
+
+eig = linalg("eig", ranks=(2,), result=_eig_result, lower=_eig_text, many=True, jvp=_eig_jvp)

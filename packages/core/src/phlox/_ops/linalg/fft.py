@@ -1,0 +1,126 @@
+"""Discrete Fourier transforms over the last axes: complex, and of real numbers, both ways."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._trace.trace import typeof
+from ..._transform.words import move_axis
+from ..._xla.text import Function, Value, i64_array
+from ..elementwise.arithmetic import conj, mul
+from ..structure.shape import broadcast_in_dim, structural
+
+Ints = tuple[int, ...]
+
+
+class FftType(enum.IntEnum):
+    """Which transform: of complex numbers, forth or back, or of real numbers, whose spectrum is stored by half.
+
+    >>> phlox.lax.fft(jnp.ones(4), FftType.RFFT, (4,)).shape
+    (3,)
+    """
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+    @staticmethod
+    def from_any(kind: Any) -> FftType:
+        """The type that a user's word means, in capitals or not."""
+        if isinstance(kind, FftType):
+            return kind
+        for member in FftType:
+            if kind in (member.name, member.name.lower()):
+                return member
+        if not isinstance(kind, str):
+            raise DtypeError(f"unknown kind of Fourier transform: {kind!r}", instead="a word, or a lax.FftType")
+        raise OptionError(f"unknown kind of Fourier transform: {kind!r}", instead="'fft', 'ifft', 'rfft' or 'irfft'")
+
+
+def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
+    name = FftType(fft_type).name
+    count = len(fft_lengths)
+    if count > x.ndim:
+        raise ShapeError(f"{name} of {x.short} over {count} axes", shapes=[x.shape])
+    real = fft_type is FftType.RFFT
+    if x.dtype not in ((dtypes.float32, dtypes.float64) if real else (dtypes.complex64, dtypes.complex128)):
+        raise DtypeError(f"{name} takes {'float32 or float64' if real else 'complex numbers'}, got {x.short}")
+    half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)
+    front, last = x.shape[: x.ndim - count], x.shape[x.ndim - count :]
+    back = fft_type is FftType.IRFFT
+    fits = last[:-1] == fft_lengths[:-1] if back else last == fft_lengths
+    if not fits:
+        raise ShapeError(f"{name}: the last axes of {x.short} do not have the lengths {fft_lengths}", shapes=[x.shape])
+    empty = back and count and fft_lengths[-1] == 0 and last[-1] <= 1  # what irfft makes of one element by default
+    if back and count and not empty and (fft_lengths[-1] < 1 or last[-1] != half[-1]):
+        raise ShapeError(
+            f"{name}: the last axis of {x.short} must have length {half[-1]} for a result of length {fft_lengths[-1]}",
+            shapes=[x.shape],
+        )
+    if real and fft_lengths and not fft_lengths[-1]:
+        raise ShapeError(f"{name} of {x.short}, whose last axis has no elements", shapes=[x.shape])
+    dtype = dtypes.to_complex(x.dtype) if real else dtypes.real_part(x.dtype) if back else x.dtype
+    return shaped((*front, *(half if real else fft_lengths)), dtype, x.weak_type)
+
+
+def _text(f: Function, x: Value, fft_type: FftType, fft_lengths: Ints) -> Value:
+    if fft_type is not FftType.IRFFT or len(fft_lengths) == 1:
+        return _plain(f, x, fft_type, fft_lengths, f.out)
+    # XLA on GPUs does not know this one: all axes but the last go first, as complex numbers.
+    rank, first = x.aval.ndim, x.aval.ndim - len(fft_lengths)
+    order = [*range(first), rank - 1, *range(first, rank - 1)]
+    turned = shaped(tuple(x.aval.shape[i] for i in order), x.aval.dtype)
+    moved = _plain(f, _turn(f, x, order, turned), FftType.IFFT, fft_lengths[:-1], turned)
+    straight = _turn(f, moved, [order.index(i) for i in range(rank)], x.aval)
+    return _plain(f, straight, fft_type, fft_lengths[-1:], f.out)
+
+
+def _turn(f: Function, x: Value, order: list[int], out: ShapedArray) -> Value:
+    return f.unlike("stablehlo.transpose", x, out, f", dims = {order}")
+
+
+def _plain(f: Function, x: Value, fft_type: FftType, lengths: Ints, out: ShapedArray) -> Value:
+    kind = f"fft_type = #stablehlo<fft_type {fft_type.name}>"
+    return f.op("stablehlo.fft", [x], out, f"{kind}, fft_length = {i64_array(lengths)}")
+
+
+def _counts(aval: ShapedArray, length: int) -> np.ndarray:
+    """How often each element of a half spectrum stands in the whole one: twice, but for the first and a middle one."""
+    counts = np.full(aval.shape[-1:], 2.0)
+    counts[:1] = 1
+    if length % 2 == 0:
+        counts[length // 2 :] = 1
+    return counts
+
+
+def _weighted(x: Any, weights: np.ndarray) -> Any:
+    """`x` times weights along its last axis."""
+    aval = typeof(x)
+    last = (aval.ndim - 1,)
+    return mul(x, broadcast_in_dim(weights.astype(aval.dtype), shape=aval.shape, broadcast_dimensions=last))
+
+
+def _transpose(ct: Any, aval: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> Any:
+    size, last = math.prod(fft_lengths), fft_lengths[-1]
+    if fft_type is FftType.RFFT:
+        given = _weighted(conj(ct), size / _counts(typeof(ct), last))
+        return fft(given, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
+    if fft_type is FftType.IRFFT:
+        found = fft(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
+        return conj(_weighted(found, _counts(typeof(found), last) / size))
+    return fft(ct, fft_type=fft_type, fft_lengths=fft_lengths)
+
+
+def _batch(x: Any, dim: int, **params: Any) -> tuple[Any, int]:
+    return fft(move_axis(x, dim, 0), **params), 0
+
+
+fft = structural("fft", types=_types, lower=_text, transpose=_transpose, batch=_batch, nan_checked=True)

@@ -1,0 +1,150 @@
+"""General square systems: `lu`, what its pivots mean, and solving with the factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import ShapeError
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from ..._transform.words import move_axis, zero_tangent
+from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.text import Function, Value
+from ..control.loop import repeat as loop
+from ..elementwise.arithmetic import add
+from ..elementwise.families import literal, lowered_as
+from ..elementwise.logic import eq, ge, lt, select
+from ..reductions.reduce import reduce_sum
+from ..structure.shape import broadcast_in_dim, convert, iota, pad, reshape
+from ..structure.slicing import dynamic_slice, dynamic_update_slice
+from ..structure.sort import sort
+from .matrices import (
+    Shape,
+    block,
+    diagonal_matrix,
+    linalg,
+    lower_triangle,
+    plus_identity,
+    product,
+    repeat,
+    take_rows,
+    upper_triangle,
+)
+from .triangular import solve_triangular
+
+
+def _permutation(pivots: Any, permutation_size: int) -> Any:
+    """Swaps places i and ``pivots[i]`` of 0, 1, 2 …, for one i after the other."""
+    stack = typeof(pivots).shape[:-1]
+    shape = (*stack, permutation_size)
+    start = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+    count = typeof(pivots).shape[-1]
+    if not count:
+        return start
+    corner = [np.int32(0)] * len(stack)
+    turns = move_axis(pivots, len(stack), 0)
+
+    def swap(i: Any, order: Any) -> list[Any]:
+        j = reshape(dynamic_slice(turns, i, *corner, slice_sizes=(1, *stack)), new_sizes=stack, dimensions=None)
+        return [add(i, np.int32(1)), swapped(order, i, j)]
+
+    def swapped(order: Any, i: Any, j: Any) -> Any:
+        x = dynamic_slice(order, *corner, i, slice_sizes=(*stack, 1))
+        if not stack:
+            y = dynamic_slice(order, j, slice_sizes=(1,))
+            return dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)
+        # Each matrix of a stack swaps other places.
+        places = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+        here = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
+        y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
+        y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
+        x = broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
+        return dynamic_update_slice(select(here, x, order), y, *corner, i)
+
+    return loop(lambda i, order: lt(i, np.int32(count)), swap, [np.int32(0), start])[1]
+
+
+def _permutation_result(dtype: Any, pivots: Shape, *, permutation_size: int) -> list[tuple[Shape, Any]]:
+    if permutation_size < pivots[0]:
+        raise ShapeError(f"lu_pivots_to_permutation: {pivots[0]} pivots for a permutation of {permutation_size}")
+    return [((permutation_size,), dtype)]
+
+
+lu_pivots_to_permutation = linalg(
+    "lu_pivots_to_permutation",
+    ranks=(1,),
+    result=_permutation_result,
+    lower=lowered_as(_permutation),
+    kinds=("i",),
+)
+
+
+# --- the factors ----------------------------------------------------------------------------------------
+
+
+def _result(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
+    return [(shape, dtype), ((min(shape),), dtypes.int32), ((shape[0],), dtypes.int32)]
+
+
+def _text(f: Function, x: Value) -> list[Value]:
+    factors, pivots, _ = f.outs
+    rows = x.aval.shape[-2]
+    out, pivot, info = lapack(f, "getrf", [x], [factors, pivots, status(x.aval.shape[:-2])], aliases={0: 0})
+    pivot = f.same("stablehlo.subtract", pivot, f.constant(1, pivots))  # LAPACK counts from one
+    order = lowered_as(_permutation)(f, pivot, permutation_size=rows)
+    return [nan_unless(f, succeeded(f, info, "GE"), out), pivot, order]
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """P A = L U gives dL = L tril(M, -1) and dU = triu(M) U with M = L⁻¹ P dA U⁻¹."""
+    (a,), (da,) = primals, tangents
+    factors, pivots, order = lu.bind(a)
+    aval = typeof(a)
+    m, n = aval.shape[-2:]
+    k = min(m, n)
+    # Of matrices that are not square the triangles are completed by the identity.
+    left = plus_identity(_wider(lower_triangle(block(factors, (0, m), (0, k)), -1), (0, m - k)))
+    right = _wider(upper_triangle(block(factors, (0, k), (0, n))), (n - k, 0))
+    beyond = diagonal_matrix(convert(ge(iota(dtype=dtypes.int32, shape=(n,), dimension=0), np.int32(k)), aval.dtype))
+    right = add(right, repeat(beyond, typeof(right).shape))
+    inner = solve_triangular(left, take_rows(da, order), unit_diagonal=True)
+    inner = solve_triangular(right, inner, left_side=False, lower=False)
+    tangent = add(product(left, lower_triangle(inner, -1)), product(upper_triangle(inner), right))
+    return [factors, pivots, order], [tangent, zero_tangent(pivots), zero_tangent(order)]
+
+
+def _wider(x: Any, more: tuple[int, int]) -> Any:
+    """Matrices with this many rows and columns of zeros more."""
+    none = ((0, 0, 0),) * (typeof(x).ndim - 2)
+    return pad(x, literal(x, 0), padding_config=(*none, (0, more[0], 0), (0, more[1], 0)))
+
+
+lu = linalg("lu", ranks=(2,), result=_result, lower=_text, many=True, jvp=_jvp)
+
+
+def lu_solve(factors: Any, order: Any, b: Any, trans: int = 0) -> Any:
+    """The x with ``A x = b`` (with Aᵀ for `trans` 1, with Aᴴ for 2), for stacks of one shape; `b` are matrices."""
+    if trans == 0:
+        x = solve_triangular(factors, take_rows(b, order), unit_diagonal=True)
+        return solve_triangular(factors, x, lower=False)
+    options = {"transpose_a": True, "conjugate_a": trans == 2 and dtypes.kind(typeof(factors).dtype) == "c"}
+    x = solve_triangular(factors, b, lower=False, **options)
+    x = solve_triangular(factors, x, unit_diagonal=True, **options)
+    return take_rows(x, inverse_order(order))
+
+
+def inverse_order(order: Any) -> Any:
+    """The permutation that undoes another one."""
+    shape = typeof(order).shape
+    last = len(shape) - 1
+    places = iota(dtype=dtypes.int32, shape=shape, dimension=last)
+    return sort.bind(order, places, dimension=last, is_stable=True, num_keys=1)[1]
+
+
+def solve(a: Any, b: Any) -> Any:
+    """The x with ``A x = b`` for stacks of one shape; `b` are matrices."""
+    factors, _, order = lu.bind(a)
+    return lu_solve(factors, order, b)

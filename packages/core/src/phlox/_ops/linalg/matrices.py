@@ -1,0 +1,289 @@
+"""Stacks of matrices: the words that linear algebra is written in, and the family of its primitives.
+
+The last two axes are those of the matrix, the others number the matrices of the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.errors import ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.primitive import Primitive
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.words import Zero, zero_tangent
+from ..control.scan import row_of, scan
+from ..elementwise.arithmetic import add, conj, div, mul, real, sub
+from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
+from ..elementwise.logic import eq, ge, le, select
+from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..structure.shape import broadcast_in_dim, convert, iota, reshape, transpose
+from ..structure.slicing import along, slice_
+from .dot import Precision, dot_general
+
+Shape = tuple[int, ...]
+#: Shapes of matrices and element type to the shapes and element types of the results.
+Result = Callable[..., Sequence[tuple[Shape, Any]]]
+
+
+def linalg(
+    name: str,
+    *,
+    ranks: Sequence[int],
+    result: Result,
+    lower: Callable[..., Any],
+    many: bool = False,
+    kinds: Sequence[str] | None = None,
+    jvp: Callable[..., Any] | None = None,
+    transpose: Callable[..., Any] | None = None,
+    batch: Callable[..., Any] | None = None,
+) -> Primitive:
+    """An operation on stacks of matrices (rank 2) and vectors (rank 1).
+
+    Args:
+      ranks: of each operand without the axes of the stack, which all operands share.
+      result: ``result(dtype, *shapes, **params)`` of one element of the stack; it raises `ShapeError`.
+      kinds: of element types, for each operand; by default all are of one inexact type.
+      jvp: called when one of the tangents is an array at least.
+      batch: where the mapped axis need not simply become one more axis of the stack.
+    """
+
+    def types(*avals: ShapedArray, **params: Any) -> Any:
+        stack = _stack(name, avals, ranks)
+        for i, aval in enumerate(avals):
+            check_kind(name, aval, INEXACT if kinds is None else kinds[i], i)
+        dtype = same_dtype(name, avals) if kinds is None else avals[0].dtype
+        weak = all(a.weak_type for a in avals)
+        cores = [a.shape[a.ndim - r :] for a, r in zip(avals, ranks, strict=True)]
+        outs = [shaped((*stack, *shape), d, weak) for shape, d in result(dtype, *cores, **params)]
+        return outs if many else outs[0]
+
+    def forward(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        assert jvp is not None
+        if all(type(t) is Zero for t in tangents):
+            out = made.bind(*primals, **params)
+            return out, [zero_tangent(x) for x in out] if many else zero_tangent(out)
+        return jvp(primals, tangents, **params)
+
+    def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Any]:
+        out = made.bind(*[place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)], **params)
+        return out, [0] * len(out) if many else 0
+
+    made = Primitive(
+        name,
+        multiple_results=many,
+        types=types,
+        lower=lower,
+        jvp=None if jvp is None else forward,
+        transpose=transpose,
+        batch=batch or batched,
+        nan_checked=True,
+    )
+    return made
+
+
+def _stack(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -> Shape:
+    stacks = []
+    for aval, rank in zip(avals, ranks, strict=True):
+        if aval.ndim < rank:
+            what = "matrices" if rank == 2 else "vectors"
+            raise ShapeError(f"{name}: takes {what}, got {aval.short}", shapes=[a.shape for a in avals])
+        stacks.append(aval.shape[: aval.ndim - rank])
+    if len(set(stacks)) > 1:
+        raise ShapeError(
+            f"{name}: stacks of different shapes: {', '.join(a.short for a in avals)}",
+            instead="broadcast them first: the axes before those of the matrix must be the same",
+            shapes=[a.shape for a in avals],
+        )
+    return stacks[0]
+
+
+def need_square(name: str, shape: Shape) -> int:
+    """The size of a square matrix. Raises `ShapeError` for others."""
+    if shape[0] != shape[1]:
+        raise ShapeError(f"{name}: takes square matrices, got shape {shape}", shapes=[shape])
+    return shape[0]
+
+
+def real_of(dtype: Any) -> Any:
+    """The element type of absolute values."""
+    return dtypes.real_part(dtype) if dtypes.kind(dtype) == "c" else dtype
+
+
+# --- words ----------------------------------------------------------------------------------------------
+
+
+def swapped(x: Any) -> Any:
+    """Each matrix transposed."""
+    ndim = typeof(x).ndim
+    return transpose(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def conjugated(x: Any) -> Any:
+    """The complex conjugate; real numbers are their own."""
+    return conj(x) if dtypes.kind(typeof(x).dtype) == "c" else x
+
+
+def real_part(x: Any) -> Any:
+    """The real part; real numbers are their own."""
+    return real(x) if dtypes.kind(typeof(x).dtype) == "c" else x
+
+
+def adjoint(x: Any) -> Any:
+    """Each matrix transposed and conjugated."""
+    return conjugated(swapped(x))
+
+
+def hermitian_part(x: Any) -> Any:
+    """(x + xᴴ) / 2."""
+    return div(add(x, adjoint(x)), filled(x, 2))
+
+
+def filled(x: Any, value: Any) -> Any:
+    """A number in the shape and type of `x`."""
+    return repeat(literal(x, value), typeof(x).shape)
+
+
+def repeat(x: Any, shape: Shape) -> Any:
+    """`x` with axes in front, repeated along them to `shape`."""
+    have = typeof(x).shape
+    if have == shape:
+        return x
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(have), len(shape))))
+
+
+def product(x: Any, y: Any, *more: Any) -> Any:
+    """The matrix products of stacks of one shape, in the full precision of the element type."""
+    a, b = typeof(x), typeof(y)
+    stack = tuple(range(a.ndim - 2))
+    out = dot_general(
+        x,
+        y,
+        dimension_numbers=(((a.ndim - 1,), (b.ndim - 2,)), (stack, stack)),
+        precision=(Precision.HIGHEST, Precision.HIGHEST),
+        preferred_element_type=a.dtype,
+    )
+    return product(out, *more) if more else out
+
+
+def _places(shape: Shape) -> tuple[Any, Any]:
+    """The row and the column of each element."""
+    rows, columns = (iota(dtype=dtypes.int32, shape=shape[-2:], dimension=i) for i in (0, 1))
+    return repeat(rows, shape), repeat(columns, shape)
+
+
+def lower_triangle(x: Any, k: int = 0) -> Any:
+    """`x` with zeros above the diagonal that lies `k` places above the main one."""
+    rows, columns = _places(typeof(x).shape)
+    return select(ge(add(rows, filled(rows, k)), columns), x, literal(x, 0))
+
+
+def upper_triangle(x: Any, k: int = 0) -> Any:
+    """`x` with zeros below the diagonal that lies `k` places above the main one."""
+    rows, columns = _places(typeof(x).shape)
+    return select(le(add(rows, filled(rows, k)), columns), x, literal(x, 0))
+
+
+def identity(shape: Shape, dtype: Any) -> Any:
+    """Ones on the diagonal of each matrix, zeros elsewhere."""
+    return convert(eq(*_places(shape)), dtype)
+
+
+def diagonal_of(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    *batch, n, _ = typeof(x).shape
+    return along(reshape(x, new_sizes=(*batch, n * n), dimensions=None), len(batch), 0, n * n, n + 1)
+
+
+def over_rows(x: Any, rows: int) -> Any:
+    """Vectors as matrices whose rows are all this vector."""
+    aval = typeof(x)
+    shape = (*aval.shape[:-1], rows, aval.shape[-1])
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=(*range(aval.ndim - 1), aval.ndim))
+
+
+def over_columns(x: Any, columns: int) -> Any:
+    """Vectors as matrices whose columns are all this vector."""
+    aval = typeof(x)
+    return broadcast_in_dim(x, shape=(*aval.shape, columns), broadcast_dimensions=tuple(range(aval.ndim)))
+
+
+def diagonal_matrix(x: Any) -> Any:
+    """Vectors as the diagonals of square matrices."""
+    wide = over_rows(x, typeof(x).shape[-1])
+    return select(eq(*_places(typeof(wide).shape)), wide, literal(wide, 0))
+
+
+def differences(x: Any) -> Any:
+    """For vectors the matrices of ``x[j] - x[i]``, with i the row."""
+    n = typeof(x).shape[-1]
+    return sub(over_rows(x, n), over_columns(x, n))
+
+
+def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    """Part of each matrix: rows and columns from and to these numbers."""
+    shape = typeof(x).shape
+    stack = shape[:-2]
+    start, stop = (*(0 for _ in stack), rows[0], columns[0]), (*stack, rows[1], columns[1])
+    if start == (0,) * len(shape) and stop == shape:
+        return x
+    return slice_(x, start_indices=start, limit_indices=stop, strides=None)
+
+
+def take_rows(x: Any, order: Any) -> Any:
+    """The rows of each matrix in another order, an order for each matrix."""
+    shape = typeof(x).shape
+    stack = tuple(range(len(shape) - 2))
+    numbers = GatherDimensionNumbers((len(shape) - 1,), (len(shape) - 2,), (len(shape) - 2,), stack, stack)
+    return gather(
+        x,
+        reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
+        dimension_numbers=numbers,
+        slice_sizes=(*(min(n, 1) for n in shape[:-1]), shape[-1]),
+        unique_indices=True,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
+
+
+def take_columns(x: Any, order: Any) -> Any:
+    """The columns of each matrix in another order, an order for each matrix."""
+    return swapped(take_rows(swapped(x), order))
+
+
+def times(x: Any, number: Any) -> Any:
+    """`x` times a number."""
+    return mul(x, filled(x, number))
+
+
+def plus_identity(x: Any) -> Any:
+    """`x` with one added on the diagonal."""
+    return add(x, identity(typeof(x).shape, typeof(x).dtype))
+
+
+def minus_identity(x: Any) -> Any:
+    """`x` with one subtracted on the diagonal."""
+    return sub(x, identity(typeof(x).shape, typeof(x).dtype))
+
+
+def in_turn(step: Callable[..., Sequence[Any]], carry: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
+    """A loop over the first axis of `xs`: ``step(*carry, *slices) -> [*carry, *results]``; see `scan`."""
+    length = typeof(xs[0]).shape[0]
+    jaxpr, consts = stage(step, [*map(typeof, carry), *[row_of(typeof(x)) for x in xs]])
+    assert not consts
+    return scan.bind(
+        *carry,
+        *xs,
+        jaxpr=ClosedJaxpr(jaxpr),
+        length=length,
+        num_consts=0,
+        num_carry=len(carry),
+        reverse=False,
+        unroll=1,
+    )

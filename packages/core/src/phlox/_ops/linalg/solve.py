@@ -1,0 +1,155 @@
+"""The `custom_linear_solve` primitive: x with A x = b, found by a program of the user, differentiated by what it means.
+
+    A x = b     gives     dx = A⁻¹ (db - dA x)     and for cotangents     b̄ = A⁻ᵀ x̄
+
+Four programs come along, each with the values of its first inputs: A, its transpose, and how to solve with either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..._base.errors import DerivativeError
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.primitive import Primitive
+from ..._trace.interpret import eval_jaxpr
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import batch_jaxpr
+from ..._transform.jvp import jvp
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, add, instantiate, zero_tangent
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from ..control.call import axes_used
+from ..control.loop import spread_carry
+from ..elementwise.arithmetic import neg
+
+
+class LinearSolve(NamedTuple):
+    """Something for each of the four programs. Without `transpose_solve` there is no `vecmat` either."""
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def transpose(self) -> LinearSolve:
+        return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *each: LinearSolve) -> LinearSolve:
+        """`function` of the parts of `each`; None where there is no program."""
+        return cls(*(None if parts[0] is None else function(*parts) for parts in zip(*each, strict=True)))
+
+
+def _split(args: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve, list[Any]]:
+    """(the constants of each program, b)."""
+    parts, rest = [], list(args)
+    for count in const_lengths:
+        parts.append(rest[:count])
+        rest = rest[count:]
+    return LinearSolve(*parts), rest
+
+
+def _bind(consts: LinearSolve, b: Sequence[Any], jaxprs: LinearSolve) -> list[Any]:
+    lengths = LinearSolve(*map(len, consts))
+    return linear_solve.bind(*(x for part in consts for x in part), *b, const_lengths=lengths, jaxprs=jaxprs)
+
+
+def _eager(*args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+    consts, b = _split(args, const_lengths)
+    return eval_jaxpr(jaxprs.solve.jaxpr, jaxprs.solve.consts, *consts.solve, *b)
+
+
+def _types(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
+    _, b = _split(avals, const_lengths)
+    return [*b, *jaxprs.solve.out_avals[len(b) :]]
+
+
+def _text(f: Function, *args: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
+    consts, b = _split(args, const_lengths)
+    return lower_jaxpr(f, jaxprs.solve.jaxpr, [*consts.solve, *b])
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> tuple[list[Any], list[Any]]:
+    consts, b = _split(primals, const_lengths)
+    const_tangents, rhs = _split(tangents, const_lengths)
+    outs = _bind(consts, b, jaxprs)
+    x, aux = outs[: len(b)], outs[len(b) :]
+    if any(type(t) is not Zero for t in const_tangents.matvec):
+        matvec = partial(eval_jaxpr, jaxprs.matvec.jaxpr, jaxprs.matvec.consts)
+        at_x = [*const_tangents.matvec, *map(zero_tangent, x)]
+        _, moved = jvp(matvec, [*consts.matvec, *x], at_x)
+        rhs = [add(t, m if type(m) is Zero else neg(m)) for t, m in zip(rhs, moved, strict=True)]
+    no_aux = list(map(zero_tangent, aux))
+    if all(type(t) is Zero for t in rhs):
+        return outs, [*map(zero_tangent, x), *no_aux]
+    return outs, [*_bind(consts, list(map(instantiate, rhs)), jaxprs)[: len(b)], *no_aux]
+
+
+def _transpose(cotangents: Sequence[Any], *args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+    consts, b = _split(args, const_lengths)
+    if jaxprs.transpose_solve is None:
+        raise DerivativeError(
+            "reverse-mode differentiation of a custom_linear_solve that does not say how to solve with the transpose",
+            instead="transpose_solve=..., or symmetric=True",
+        )
+    if any(is_linear(x) for part in consts for x in part):
+        raise DerivativeError("custom_linear_solve is linear in b alone, not in its matrix")
+    found = _bind(consts.transpose(), [instantiate(ct) for ct in cotangents[: len(b)]], jaxprs.transpose())
+    mine = [ct if is_linear(x) else None for x, ct in zip(b, found, strict=False)]
+    return [None] * sum(const_lengths) + mine
+
+
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> tuple[list[Any], list[Dim]]:
+    consts, b = _split(args, const_lengths)
+    const_dims, b_dims = _split(dims, const_lengths)
+
+    def batched(closed: ClosedJaxpr, mine: Sequence[Dim], known: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[Dim]]:
+        extra = (False,) * (len(closed.out_avals) - len(known))
+        in_dims = (*mine, *(0 if there else None for there in known))
+        return batch_jaxpr(closed, axis, in_dims, (*known, *extra))
+
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        found = [batched(*pair, known)[1] for pair in zip(jaxprs, const_dims, strict=True) if pair[0] is not None]
+        return [any(ds[i] is not None for ds in found) for i in range(len(known))]
+
+    # x and b have one structure, and each program makes one of the other.
+    known = spread_carry([d is not None for d in b_dims], after)
+    derived = LinearSolve.of(lambda closed, mine: batched(closed, mine, known)[0], jaxprs, const_dims)
+    out_dims = batched(jaxprs.solve, const_dims.solve, known)[1]
+    more = [[] if closed is None else closed.consts for closed in derived]
+    placed = [place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(b, b_dims, known, strict=True)]
+    outs = _bind(
+        LinearSolve(*([*new, *old] for new, old in zip(more, consts, strict=True))),
+        placed,
+        LinearSolve.of(hoisted, derived),
+    )
+    return outs, out_dims
+
+
+def _axes(params: dict[str, Any]) -> set[Any]:
+    return {name for closed in params["jaxprs"] if closed is not None for name in axes_used(closed)}
+
+
+linear_solve = Primitive(
+    "custom_linear_solve",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    eager=_eager,
+    axes=_axes,
+    effects=lambda params: effects_inside({"solve": params["jaxprs"].solve}),
+    nan_checked=True,
+)

@@ -1,0 +1,156 @@
+"""Singular values and vectors: the primitive `svd`."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import OptionError, UnsupportedError
+from ..._ir.avals import shaped
+from ..._trace.trace import typeof
+from ..._transform.words import zeros
+from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.families import lowered_as
+from ..elementwise.logic import eq
+from ..structure.shape import convert
+from .matrices import (
+    Shape,
+    adjoint,
+    diagonal_matrix,
+    diagonal_of,
+    differences,
+    filled,
+    identity,
+    linalg,
+    minus_identity,
+    over_columns,
+    over_rows,
+    plus_identity,
+    product,
+    real_of,
+    real_part,
+    times,
+)
+
+
+class SvdAlgorithm(enum.Enum):
+    """Ways to compute `svd`. On a CPU there are QR and DIVIDE_AND_CONQUER, the default.
+
+    >>> phlox.lax.linalg.svd(jnp.eye(2), algorithm=SvdAlgorithm.QR)[1]
+    Array([1., 1.], dtype=float32)
+    """
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+_ROUTINES = {
+    None: "gesdd",
+    SvdAlgorithm.DEFAULT: "gesdd",
+    SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd",
+    SvdAlgorithm.QR: "gesvd",
+}
+
+
+def _result(
+    dtype: Any, shape: Shape, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, **_: Any
+) -> list[tuple[Shape, Any]]:
+    m, n = shape
+    rank = min(m, n)
+    if subset_by_index is not None:
+        if full_matrices and tuple(subset_by_index) != (0, rank):
+            raise OptionError("svd: a part of the singular values has no full matrices", instead="full_matrices=False")
+        rank = min(rank, subset_by_index[1] - subset_by_index[0])
+    left, right = (m, n) if full_matrices else (rank, rank)
+    vectors = [((m, left), dtype), ((right, n), dtype)] if compute_uv else []
+    return [((rank,), real_of(dtype)), *vectors]
+
+
+def _text(
+    f: Function, x: Value, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
+) -> list[Value]:
+    *stack, m, n = x.aval.shape
+    rank = min(m, n)
+    if subset_by_index is not None and tuple(subset_by_index) != (0, rank):
+        raise UnsupportedError("svd: subset_by_index is not there on a CPU", instead="all of them, and then a slice")
+    if algorithm not in _ROUTINES:
+        raise UnsupportedError(f"svd: {algorithm} is not there on a CPU", instead="algorithm=None")
+    if rank == 0:
+        return lowered_as(_empty, many=True)(f, x, full_matrices=full_matrices, compute_uv=compute_uv)
+    left, right = (m, n) if full_matrices else (rank, rank)
+    vectors = [shaped((*stack, *shape), x.aval.dtype) for shape in ((m, left), (right, n))]
+    _, *outs, info = lapack(
+        f,
+        _ROUTINES[algorithm],
+        [x],
+        [x.aval, f.outs[0], *vectors, status(tuple(stack))],
+        aliases={0: 0},
+        mode="N" if not compute_uv else "A" if full_matrices else "S",
+    )
+    ok = succeeded(f, info)
+    return [nan_unless(f, ok, y) for y in (outs if compute_uv else outs[:1])]
+
+
+def _empty(x: Any, full_matrices: bool, compute_uv: bool) -> list[Any]:
+    aval = typeof(x)
+    *stack, m, n = aval.shape
+    values = zeros(shaped((*stack, 0), real_of(aval.dtype)))
+    if not compute_uv:
+        return [values]
+    left, right = (m, n) if full_matrices else (0, 0)
+    return [values, identity((*stack, m, left), aval.dtype), identity((*stack, right, n), aval.dtype)]
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool, **params: Any
+) -> tuple[list[Any], list[Any]]:
+    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), and dU, dV follow from the rest of M where the values differ.
+
+    See https://people.maths.ox.ac.uk/gilesm/files/NA-08-01.pdf.
+    """
+    (a,), (da,) = primals, tangents
+    m, n = typeof(a).shape[-2:]
+    s, u, vh = svd.bind(a, full_matrices=False, compute_uv=True, **params)
+    if compute_uv and full_matrices and m != n:
+        raise UnsupportedError(
+            "svd: no derivatives of the full matrices, whose last columns are arbitrary", instead="full_matrices=False"
+        )
+    dtype = typeof(a).dtype
+    v, uh = adjoint(vh), adjoint(u)
+    inner = product(uh, da, v)
+    ds = diagonal_of(real_part(inner))
+    if not compute_uv:
+        return [s], [ds]
+    k = typeof(s).shape[-1]
+    columns, rows = over_rows(s, k), over_columns(s, k)
+    spread = plus_identity(mul(add(columns, rows), differences(s)))
+    inverse = convert(minus_identity(div(filled(spread, 1), spread)), dtype)
+    columns, rows = (convert(x, dtype) for x in (columns, rows))
+    right, left = mul(columns, inner), mul(rows, inner)
+    du = mul(inverse, add(right, adjoint(right)))
+    dv = product(v, mul(inverse, add(left, adjoint(left))))
+    # Of complex matrices the phases of both sides turn together.
+    zero = convert(eq(s, filled(s, 0)), typeof(s).dtype)
+    inverse_values = sub(div(filled(s, 1), add(s, zero)), zero)
+    turn = mul(times(sub(inner, adjoint(inner)), 0.5), convert(diagonal_matrix(inverse_values), dtype))
+    du = product(u, add(du, turn))
+    if m > n:
+        du = add(du, _outside(product(da, v), u, uh, s, dtype))
+    if n > m:
+        dv = add(dv, _outside(product(adjoint(da), u), v, vh, s, dtype))
+    return [s, u, vh], [ds, du, adjoint(dv)]
+
+
+def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any, dtype: Any) -> Any:
+    """What of `x` lies outside of the space that `basis` spans, divided by the singular values."""
+    rest = sub(x, product(basis, product(basis_adjoint, x)))
+    return div(rest, convert(over_rows(s, typeof(x).shape[-2]), dtype))
+
+
+svd = linalg("svd", ranks=(2,), result=_result, lower=_text, many=True, jvp=_jvp)

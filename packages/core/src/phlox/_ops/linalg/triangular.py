@@ -1,0 +1,136 @@
+"""Systems of equations whose matrix is a triangle: the primitive `triangular_solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import ShapeError
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.words import Zero, add, move_axis, zero_tangent
+from ..._xla.lapack import has_routines, lapack
+from ..._xla.text import Function, Value, flag
+from ..elementwise.arithmetic import neg
+from ..structure.shape import reshape
+from .matrices import Shape, conjugated, linalg, lower_triangle, need_square, product, swapped, upper_triangle
+
+
+def _result(dtype: Any, a: Shape, b: Shape, *, left_side: bool, **_: Any) -> list[tuple[Shape, Any]]:
+    n = need_square("triangular_solve", a)
+    if b[0 if left_side else 1] != n:
+        side = "rows" if left_side else "columns"
+        raise ShapeError(f"triangular_solve: a of shape {a} needs b with {n} {side}, got shape {b}", shapes=[a, b])
+    return [(b, dtype)]
+
+
+def _text(
+    f: Function,
+    a: Value,
+    b: Value,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> Value:
+    if conjugate_a and not transpose_a:
+        a = f.op("chlo.conj", [a], a.aval)
+    if not has_routines(a.aval):  # XLA writes out the substitution for narrow floats
+        how = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
+        flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
+        words = [f"{name} = {flag(value)}" for name, value in flags.items()]
+        words.append(f"transpose_a = #stablehlo<transpose {how}>")
+        return f.op("stablehlo.triangular_solve", [a, b], f.out, ", ".join(words))
+    (out,) = lapack(
+        f,
+        "trsm",
+        [a, b],
+        [f.out],
+        aliases={1: 0},
+        diag="U" if unit_diagonal else "N",
+        side="L" if left_side else "R",
+        trans_x=("C" if conjugate_a else "T") if transpose_a else "N",
+        uplo="L" if lower else "U",
+    )
+    return out
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """A x = b gives dx = A⁻¹ (db - dA x); with the matrix on the right, x A = b, dx = (db - x dA) A⁻¹."""
+    a, b = primals
+    da, db = tangents
+    x = triangular_solve.bind(a, b, **params)
+    total: Any = zero_tangent(x)
+    if type(da) is not Zero:
+        k = 1 if params["unit_diagonal"] else 0
+        da = neg(lower_triangle(da, -k) if params["lower"] else upper_triangle(da, k))
+        da = swapped(da) if params["transpose_a"] else da
+        da = conjugated(da) if params["conjugate_a"] else da
+        left = params["left_side"]
+        rows, columns = typeof(x).shape[-2:]
+        # Both orders give the same; one of them solves for fewer columns (or rows).
+        first, count = (da, x), rows > columns if left else rows < columns
+        if not left:
+            first = (x, da)
+        if count:
+            total = triangular_solve.bind(a, product(*first), **params)
+        else:
+            solved = triangular_solve.bind(a, da, **params)
+            total = product(solved, x) if left else product(x, solved)
+    if type(db) is not Zero:
+        total = add(total, triangular_solve.bind(a, db, **params))
+    return x, total
+
+
+def _transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
+    if type(ct) is Zero:
+        return [None, Zero(b.aval)]
+    return [None, triangular_solve.bind(a, ct, transpose_a=not transpose_a, **params)]
+
+
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], *, left_side: bool, **params: Any
+) -> tuple[Any, Dim]:
+    a, b = args
+    if dims[0] is None:
+        # One matrix for the whole batch: its right hand sides stand next to each other.
+        assert dims[1] is not None
+        ndim = typeof(b).ndim
+        place = ndim - 1 if left_side else ndim - 2
+        b = move_axis(b, dims[1], place)
+        shape = typeof(b).shape
+        joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
+        flat = reshape(b, new_sizes=joined, dimensions=None)
+        out = triangular_solve.bind(a, flat, left_side=left_side, **params)
+        return reshape(out, new_sizes=shape, dimensions=None), place
+    a, b = (place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True))
+    return triangular_solve.bind(a, b, left_side=left_side, **params), 0
+
+
+triangular_solve = linalg(
+    "triangular_solve", ranks=(2, 2), result=_result, lower=_text, jvp=_jvp, transpose=_transpose, batch=_batch
+)
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = True,
+    lower: bool = True,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """`triangular_solve` with the usual parameters left out."""
+    return triangular_solve.bind(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a,
+        unit_diagonal=unit_diagonal,
+    )

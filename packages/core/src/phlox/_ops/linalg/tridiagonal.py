@@ -1,0 +1,117 @@
+"""Matrices with three diagonals: how Hermitian ones are brought there, and solving systems with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import ShapeError
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.words import Zero, add, instantiate, move_axis
+from ..._xla.lapack import lapack, nan_unless, perturbed_tridiagonal_solve, status, succeeded, symmetric
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add as plus, mul, neg
+from ..elementwise.families import literal
+from ..structure.shape import pad, reshape
+from .matrices import Shape, linalg, need_square, over_columns, real_of
+
+
+def _result(dtype: Any, shape: Shape, *, lower: bool) -> list[tuple[Shape, Any]]:
+    n = need_square("tridiagonal", shape)
+    if n == 0:
+        raise ShapeError("tridiagonal: takes matrices with one row at least", shapes=[shape])
+    real = real_of(dtype)
+    return [(shape, dtype), ((n,), real), ((n - 1,), real), ((n - 1,), dtype)]
+
+
+def _text(f: Function, a: Value, *, lower: bool) -> list[Value]:
+    report = status(a.aval.shape[:-2])
+    uplo = "L" if lower else "U"
+    *outs, info = lapack(f, symmetric(a.aval) + "trd", [a], [*f.outs, report], aliases={0: 0}, uplo=uplo)
+    ok = succeeded(f, info)
+    return [nan_unless(f, ok, x) for x in outs]
+
+
+tridiagonal = linalg("tridiagonal", ranks=(2,), result=_result, lower=_text, many=True)
+
+
+# --- solving --------------------------------------------------------------------------------------------
+
+
+def _solve_result(dtype: Any, dl: Shape, d: Shape, du: Shape, b: Shape, **_: Any) -> list[tuple[Shape, Any]]:
+    if not dl == d == du == b[:1]:
+        raise ShapeError(
+            f"tridiagonal_solve: three diagonals of one length, and b with as many rows, got shapes {dl}, {d}, {du} "
+            f"and {b}",
+            shapes=[dl, d, du, b],
+        )
+    return [(b, dtype)]
+
+
+def _solve_text(f: Function, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool) -> Value:
+    operands = [dl, d, du, b]
+    if perturb_singular:
+        return perturbed_tridiagonal_solve(f, operands)
+    outs = [*[x.aval for x in operands], status(b.aval.shape[:-2])]
+    *_, x, info = lapack(f, "gtsv", operands, outs, aliases={0: 0, 1: 1, 2: 2, 3: 3})
+    return nan_unless(f, succeeded(f, info), x)
+
+
+def _shifted(x: Any, by: int) -> Any:
+    """Vectors moved on by one place, with 0 where they left one."""
+    none = ((0, 0, 0),) * (typeof(x).ndim - 1)
+    return pad(x, literal(x, 0), padding_config=(*none, (by, -by, 0)))
+
+
+def _product(dl: Any, d: Any, du: Any, x: Any) -> Any:
+    """The matrix with these diagonals times `x`."""
+    aval = typeof(x)
+    none = ((0, 0, 0),) * (aval.ndim - 2)
+    zero, k = literal(x, 0), aval.shape[-1]
+    above = pad(x, zero, padding_config=(*none, (1, -1, 0), (0, 0, 0)))
+    below = pad(x, zero, padding_config=(*none, (-1, 1, 0), (0, 0, 0)))
+    terms = [mul(over_columns(diagonal, k), y) for diagonal, y in ((dl, above), (d, x), (du, below))]
+    return plus(plus(terms[0], terms[1]), terms[2])
+
+
+def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    *diagonals, _ = primals
+    *ddiagonals, db = tangents
+    x = tridiagonal_solve.bind(*primals, **params)
+    if any(type(t) is not Zero for t in ddiagonals):
+        lower, middle, upper = map(instantiate, ddiagonals)
+        db = add(db, neg(_product(lower, middle, upper, x)))
+    return x, tridiagonal_solve.bind(*diagonals, db, **params)
+
+
+def _solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> list[Any]:
+    if type(ct) is Zero:
+        return [None, None, None, Zero(b.aval)]
+    return [None, None, None, tridiagonal_solve.bind(_shifted(du, 1), d, _shifted(dl, -1), ct, **params)]
+
+
+def _solve_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+    *diagonals, b = args
+    if all(d is None for d in dims[:3]):
+        # One matrix for the whole batch: its right hand sides stand next to each other.
+        assert dims[3] is not None
+        place = typeof(b).ndim - 2
+        b = move_axis(b, dims[3], place)
+        shape = typeof(b).shape
+        flat = reshape(b, new_sizes=(*shape[:-2], shape[-2] * shape[-1]), dimensions=None)
+        out = tridiagonal_solve.bind(*diagonals, flat, **params)
+        return reshape(out, new_sizes=shape, dimensions=None), place
+    placed = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+    return tridiagonal_solve.bind(*placed, **params), 0
+
+
+tridiagonal_solve = linalg(
+    "tridiagonal_solve",
+    ranks=(1, 1, 1, 2),
+    result=_solve_result,
+    lower=_solve_text,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+)

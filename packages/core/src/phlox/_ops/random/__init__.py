@@ -1,0 +1,1 @@
+"""Primitives of random bits and keys."""

@@ -1,0 +1,133 @@
+"""Generators of random numbers: what one is, and those that phlox has.
+
+A generator says how keys are made of seeds, split, mixed with a number, and turned into random bits. The streams of all
+agree with JAX's bit for bit; those of "rbg" and "unsafe_rbg" differ between platforms, as XLA's own generator does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..._base.errors import OptionError
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, place_axis, run_batched
+from ..elementwise.logic import xor
+from ..structure.shape import broadcast_in_dim, concatenate, reshape, transpose
+from ..structure.slicing import along
+from . import rng, threefry
+
+Shape = tuple[int, ...]
+
+
+class Impl(NamedTuple):
+    """A generator whose keys are arrays of uint32 of shape `key_shape`. Its functions take one key (K):
+
+    seed: integer -> K;  split: K, shape -> K[*shape];  random_bits: K, bits of a number, shape -> uint[*shape];
+    fold_in: K, uint32 -> K.  If they are `elementwise`, they take arrays of keys as well.
+    """
+
+    key_shape: Shape
+    seed: Callable[[Any], Any]
+    split: Callable[[Any, Shape], Any]
+    random_bits: Callable[[Any, int, Shape], Any]
+    fold_in: Callable[[Any, Any], Any]
+    name: str = "<unnamed>"
+    tag: str = "?"
+    elementwise: bool = False
+
+    def __repr__(self) -> str:
+        return self.tag
+
+    def each(self, function: Callable[..., Any], ranks: Sequence[int], *args: Any) -> Any:
+        """`function` for each key of arrays of them, which have so many axes of keys, none or as many as the others;
+        axes of length one are repeated."""
+        if self.elementwise or not any(ranks):
+            return function(*args)
+        sizes = {typeof(x).shape[0] for x, rank in zip(args, ranks, strict=True) if rank}
+        size = 1 if sizes == {1} else max(sizes - {1})
+        values, dims, inner = [], [], []
+        for x, rank in zip(args, ranks, strict=True):
+            aval = typeof(x)
+            mapped = rank > 0 and aval.shape[0] == size
+            dims.append(0 if mapped else None)
+            alone = rank > 0 and not mapped
+            values.append(reshape(x, new_sizes=aval.shape[1:], dimensions=None) if alone else x)
+            inner.append(max(rank - 1, 0))
+        (out,), (dim,) = run_batched(lambda *xs: [self.each(function, inner, *xs)], BatchAxis(size), values, dims)
+        return place_axis(out, dim, 0, size)
+
+
+THREEFRY = Impl(
+    (2,), threefry.seed, threefry.split, threefry.bits, threefry.fold_in, "threefry2x32", "fry", elementwise=True
+)
+
+
+# --- XLA's own generator --------------------------------------------------------------------------------
+#
+# Under vmap the first key makes the bits of all examples.
+
+
+def _bits(key: Any, bit_width: int, shape: Shape) -> Any:
+    dtype = getattr(dtypes, f"uint{bit_width}")
+    return rng.rng_bit_generator.bind(key, shape=shape, dtype=dtype, algorithm=rng.RandomAlgorithm.RNG_DEFAULT)[1]
+
+
+def _halves(key: Any) -> Any:
+    return reshape(key, new_sizes=(2, 2), dimensions=None)
+
+
+def _rbg_seed(seed: Any) -> Any:
+    half = threefry.seed(seed)
+    return concatenate(half, half, dimension=0)
+
+
+def _rbg_split(key: Any, shape: Shape) -> Any:
+    """Both halves of the key are split as threefry keys."""
+    rank = len(shape)
+    pairs = threefry.split(_halves(key), shape)
+    pairs = transpose(pairs, permutation=(*range(1, rank + 1), 0, rank + 1))
+    return reshape(pairs, new_sizes=(*shape, 4), dimensions=None)
+
+
+def _rbg_fold_in(key: Any, data: Any) -> Any:
+    twice = broadcast_in_dim(data, shape=(2,), broadcast_dimensions=())
+    return reshape(threefry.fold_in(_halves(key), twice), new_sizes=(4,), dimensions=None)
+
+
+def _unsafe_split(key: Any, shape: Shape) -> Any:
+    """Ten rounds of bits serve as a hash function."""
+    count = 1
+    for n in shape:
+        count *= n
+    bits = _bits(key, 32, (10 * count, 4))
+    return reshape(along(bits, 0, 0, 10 * count, 10), new_sizes=(*shape, 4), dimensions=None)
+
+
+def _unsafe_fold_in(key: Any, data: Any) -> Any:
+    bits = _bits(_rbg_seed(data), 32, (10, 4))
+    return xor(key, reshape(along(bits, 0, 9, 10), new_sizes=(4,), dimensions=None))
+
+
+RBG = Impl((4,), _rbg_seed, _rbg_split, _bits, _rbg_fold_in, "rbg", "rbg")
+UNSAFE_RBG = Impl((4,), _rbg_seed, _unsafe_split, _bits, _unsafe_fold_in, "unsafe_rbg", "urbg")
+
+# --- by name --------------------------------------------------------------------------------------------
+
+#: by their names, the rarer ones from when they are first asked for
+KNOWN = {impl.name: impl for impl in (THREEFRY, RBG, UNSAFE_RBG)}
+NAMES = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+
+
+def named(name: str) -> Impl:
+    """The generator of this name."""
+    if name not in NAMES:
+        raise OptionError(
+            f'unrecognized PRNG implementation "{name}"', instead="one of " + ", ".join(map(repr, NAMES)), value=name
+        )
+    if name not in KNOWN:
+        from . import ciphers
+
+        KNOWN.update({impl.name: impl for impl in ciphers.IMPLS})
+    return KNOWN[name]

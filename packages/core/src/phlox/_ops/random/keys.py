@@ -1,0 +1,214 @@
+"""PRNG keys: their element type, and the primitives that make, split and use them.
+
+An array of keys is an array of `KeyDtype` elements; in memory each is a few 32-bit words. The primitives' types
+speak of keys, their lowering of words, through one of the generators in `generators.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import config
+from ..._base.errors import ArgumentError, DtypeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dtypes import ExtendedDtype
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import move_axis
+from ..elementwise.families import batch_elementwise, broadcast_shape, lowered_as
+from .generators import KNOWN, Impl, named
+
+
+def find_impl(given: Any) -> Impl:
+    """The generator of this name, or of keys of this element type (None: the default)."""
+    if given is None:
+        return named(config.current().default_prng_impl)
+    if isinstance(given, Impl):
+        return given
+    if isinstance(given, KeyDtype):
+        return given.impl
+    if not isinstance(given, str):
+        raise ArgumentError(
+            f"unrecognized type {type(given).__name__} for specifying PRNG implementation, got {given!r}",
+            instead="its name, as in impl='rbg'",
+            value=given,
+        )
+    return named(given)
+
+
+class KeyDtype(ExtendedDtype):
+    """The element type of PRNG keys, ``key<fry>``."""
+
+    physical = dtypes.uint32
+    type = dtypes.prng_key
+
+    def __init__(self, impl: Impl):
+        self.impl = impl
+        self.name = f"key<{impl.tag}>"
+        self.element_shape = impl.key_shape
+
+    def __reduce__(self) -> Any:
+        known = self.impl == KNOWN.get(self.impl.name)
+        return key_dtype, (self.impl.name if known else self.impl,)
+
+
+@functools.cache
+def _dtype_of(impl: Impl) -> KeyDtype:
+    return KeyDtype(impl)
+
+
+def key_dtype(impl: Any) -> KeyDtype:
+    """The element type of keys of this generator, which `find_impl` finds."""
+    return _dtype_of(find_impl(impl))
+
+
+def is_key(aval: ShapedArray) -> bool:
+    """Whether arrays of this type hold PRNG keys."""
+    return isinstance(aval.dtype, KeyDtype)
+
+
+def _need_keys(name: str, aval: ShapedArray) -> None:
+    if not is_key(aval):
+        raise DtypeError(f"{name} takes an array of PRNG keys, got {aval.short}", instead="phlox.random.key(0)")
+
+
+def _unchanged(params: dict[str, Any], trailing: tuple[int, ...], *avals: ShapedArray) -> dict[str, Any]:
+    return params
+
+
+def with_impl(params: dict[str, Any], trailing: tuple[int, ...], *avals: ShapedArray) -> dict[str, Any]:
+    """The parameters for lowering rules that meet words in place of keys: they get the generator too."""
+    return {**params, "impl": avals[0].dtype.impl}
+
+
+def _rank(impl: Impl, words: Any) -> int:
+    """How many axes there are beside those of the words of a key."""
+    return typeof(words).ndim - len(impl.key_shape)
+
+
+def _kept(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Batching of an operation on keys with one operand: the mapped axis stays where it is."""
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+        return make().bind(args[0], **params), dims[0]
+
+    return batch
+
+
+def _front(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Batching of an operation on words, whose last axes are those of one key: the mapped axis goes in front."""
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        return make().bind(move_axis(args[0], dim, 0), **params), 0
+
+    return batch
+
+
+random_seed = Primitive(
+    "random_seed",
+    types=lambda seeds, impl: shaped(seeds.shape, key_dtype(impl)),
+    lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
+    batch=_kept(lambda: random_seed),
+    extend=_unchanged,
+    nan_checked=False,
+)
+
+
+def _wrap_types(base: ShapedArray, impl: Impl) -> ShapedArray:
+    shape = impl.key_shape
+    if base.dtype != dtypes.uint32 or base.shape[base.ndim - len(shape) :] != shape:
+        raise DtypeError(
+            f"random_wrap: keys of {impl.name} are made of uint32[..., {', '.join(map(str, shape))}], got {base.short}"
+        )
+    return shaped(base.shape[: base.ndim - len(shape)], key_dtype(impl))
+
+
+random_wrap = Primitive(
+    "random_wrap",
+    types=_wrap_types,
+    lower=lambda f, base, impl: base,
+    batch=_front(lambda: random_wrap),
+    extend=_unchanged,
+    nan_checked=False,
+)
+
+
+def _unwrap_types(keys: ShapedArray) -> ShapedArray:
+    _need_keys("random_unwrap", keys)
+    return keys.physical
+
+
+random_unwrap = Primitive(
+    "random_unwrap",
+    types=_unwrap_types,
+    lower=lambda f, keys: keys,
+    batch=_kept(lambda: random_unwrap),
+    extend=_unchanged,
+    nan_checked=False,
+)
+
+
+def _split_types(keys: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
+    _need_keys("random_split", keys)
+    return shaped((*keys.shape, *shape), keys.dtype)
+
+
+random_split = Primitive(
+    "random_split",
+    types=_split_types,
+    lower=lowered_as(lambda keys, impl, shape: impl.each(lambda k: impl.split(k, shape), [_rank(impl, keys)], keys)),
+    batch=_kept(lambda: random_split),
+    extend=with_impl,
+    nan_checked=False,
+)
+
+
+def _fold_types(keys: ShapedArray, msgs: ShapedArray) -> ShapedArray:
+    _need_keys("random_fold_in", keys)
+    if msgs.dtype != dtypes.uint32:
+        raise DtypeError(f"random_fold_in: data must be uint32, got {msgs.short}")
+    return shaped(broadcast_shape("random_fold_in", (keys, msgs)), keys.dtype)
+
+
+def _fold_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
+    lined, dim = batch_elementwise(axis, "random_fold_in", args, dims)
+    return random_fold_in.bind(*lined), dim
+
+
+random_fold_in = Primitive(
+    "random_fold_in",
+    types=_fold_types,
+    lower=lowered_as(
+        lambda keys, msgs, impl: impl.each(impl.fold_in, [_rank(impl, keys), typeof(msgs).ndim], keys, msgs)
+    ),
+    batch=_fold_batch,
+    extend=with_impl,
+    nan_checked=False,
+)
+
+
+def _bits_types(keys: ShapedArray, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+    _need_keys("random_bits", keys)
+    return shaped((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
+
+
+random_bits = Primitive(
+    "random_bits",
+    types=_bits_types,
+    lower=lowered_as(
+        lambda keys, impl, bit_width, shape: impl.each(
+            lambda k: impl.random_bits(k, bit_width, shape), [_rank(impl, keys)], keys
+        )
+    ),
+    batch=_kept(lambda: random_bits),
+    extend=with_impl,
+    nan_checked=False,
+)

@@ -1,0 +1,159 @@
+"""Threefry-2x32, the counter-based generator behind all random numbers (Salmon et al., 2011).
+
+`threefry2x32` encrypts pairs of 32-bit counters under a key of two 32-bit words in twenty rounds of add, rotate
+and xor. Everything else in this file says which counters are encrypted: the same ones as in JAX with
+``jax_threefry_partitionable``, so streams agree bit for bit. Keys are arrays of shape (..., 2) here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import DtypeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._xla.text import Function, Value
+from ..elementwise.families import batch_elementwise, broadcast_shape, fit
+from ..elementwise.logic import or_, shift_left, shift_right_logical, xor
+from ..structure.shape import bitcast_convert_type, broadcast_in_dim, concatenate, convert, iota, reshape
+from ..structure.slicing import along
+
+u32 = dtypes.uint32
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+
+# --- the block cipher -----------------------------------------------------------------------------------
+
+
+def _types(*avals: ShapedArray) -> list[ShapedArray]:
+    if any(a.dtype != u32 for a in avals):
+        raise DtypeError(f"threefry2x32 requires uint32 arguments, got {', '.join(a.short for a in avals)}")
+    shape = broadcast_shape("threefry2x32", avals)
+    return [shaped(shape, u32)] * 2
+
+
+def _text(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value]:
+    shape = f.out.shape
+    k0, k1, x0, x1 = (fit(f, v, shape) for v in (k0, k1, x0, x1))
+    aval = f.out
+    number = functools.cache(lambda n: f.constant(n, aval))
+
+    def op(name: str, a: Value, b: Value) -> Value:
+        return f.same(f"stablehlo.{name}", a, b)
+
+    def rotate(v: Value, by: int) -> Value:
+        up = op("shift_left", v, number(by))
+        return op("or", up, op("shift_right_logical", v, number(32 - by)))
+
+    keys = [k0, k1, op("xor", op("xor", k0, k1), number(_PARITY))]
+    x0, x1 = op("add", x0, keys[0]), op("add", x1, keys[1])
+    for block in range(5):
+        for by in _ROTATIONS[block % 2]:
+            x0 = op("add", x0, x1)
+            x1 = op("xor", rotate(x1, by), x0)
+        x0 = op("add", x0, keys[(block + 1) % 3])
+        x1 = op("add", x1, op("add", keys[(block + 2) % 3], number(block + 1)))
+    return [x0, x1]
+
+
+def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Any]:
+    lined, dim = batch_elementwise(axis, "threefry2x32", args, dims)
+    return threefry2x32.bind(*lined), [dim, dim]
+
+
+threefry2x32 = Primitive(
+    "threefry2x32", multiple_results=True, types=_types, lower=_text, batch=_batch, nan_checked=False
+)
+
+# --- keys and counters ----------------------------------------------------------------------------------
+
+
+def words(keys: Any) -> tuple[Any, Any]:
+    """The two words of each key."""
+    last = typeof(keys).ndim - 1
+    shape = typeof(keys).shape[:-1]
+    first, second = (reshape(along(keys, last, i, i + 1), new_sizes=shape, dimensions=None) for i in (0, 1))
+    return first, second
+
+
+def pair(first: Any, second: Any) -> Any:
+    """Two arrays of words as an array of keys."""
+    shape = typeof(first).shape
+    columns = [
+        broadcast_in_dim(w, shape=(*shape, 1), broadcast_dimensions=tuple(range(len(shape)))) for w in (first, second)
+    ]
+    return concatenate(*columns, dimension=len(shape))
+
+
+def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """0, 1, 2 … in the order of the elements of `shape`, as high and low words."""
+    high = broadcast_in_dim(np.uint32(0), shape=shape, broadcast_dimensions=()) if shape else np.uint32(0)
+    if not shape:
+        return high, np.uint32(0)
+    size = math.prod(shape)
+    if size <= 2**32:
+        flat = iota(dtype=u32, shape=(size,), dimension=0)
+        return high, reshape(flat, new_sizes=shape, dimensions=None)
+    # There are no numbers of 64 bits to shift by where 64-bit mode is off, but bits can be read as two words.
+    pairs = bitcast_convert_type(iota(dtype=dtypes.uint64, shape=(size,), dimension=0), new_dtype=u32)
+    low, top = (reshape(along(pairs, 1, i, i + 1), new_sizes=shape, dimensions=None) for i in (0, 1))
+    return top, low
+
+
+def _encrypt(keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The two words of the cipher for each key and each counter of `shape`; results have shape keys + `shape`."""
+    k0, k1 = words(keys)
+    outer = typeof(k0).shape
+    high, low = counters(shape)
+    if outer:
+        full = (*outer, *shape)
+        front, back = tuple(range(len(outer))), tuple(range(len(outer), len(full)))
+        k0, k1 = (broadcast_in_dim(k, shape=full, broadcast_dimensions=front) for k in (k0, k1))
+        high, low = (broadcast_in_dim(c, shape=full, broadcast_dimensions=back) for c in (high, low))
+    first, second = threefry2x32.bind(k0, k1, high, low)
+    return first, second
+
+
+def high_and_low(seeds: Any) -> tuple[Any, Any]:
+    """The high and the low 32 bits of integers."""
+    aval = typeof(seeds)
+    if dtypes.bits(aval.dtype) > 32:
+        high = convert(shift_right_logical(seeds, np.asarray(32, aval.dtype)[()]), u32)
+    else:
+        high = broadcast_in_dim(np.uint32(0), shape=aval.shape, broadcast_dimensions=()) if aval.shape else np.uint32(0)
+    return high, convert(seeds, u32)
+
+
+def seed(seeds: Any) -> Any:
+    """Keys of integer seeds: the high and the low 32 bits of each."""
+    return pair(*high_and_low(seeds))
+
+
+def split(keys: Any, shape: tuple[int, ...]) -> Any:
+    """New keys, `shape` of them for each key."""
+    return pair(*_encrypt(keys, shape))
+
+
+def fold_in(keys: Any, data: Any) -> Any:
+    """Keys that depend on `data` (an array of words of the shape of the keys) as well."""
+    message = seed(data)
+    first, second = threefry2x32.bind(*words(keys), *words(message))
+    return pair(first, second)
+
+
+def bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """Random words of 8, 16, 32 or 64 bits, `shape` of them for each key."""
+    first, second = _encrypt(keys, shape)
+    if bit_width == 64:
+        high = shift_left(convert(first, dtypes.uint64), np.uint64(32))
+        return or_(high, convert(second, dtypes.uint64))
+    mixed = xor(first, second)
+    return mixed if bit_width == 32 else convert(mixed, np.dtype(f"uint{bit_width}"))

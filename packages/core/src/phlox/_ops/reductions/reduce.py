@@ -1,0 +1,292 @@
+"""Reductions over axes: sums, products, extrema, logical ones and positions of extrema."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import config
+from ..._base.errors import DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import Zero
+from ..._xla.text import Function, Value, i64_array, ints
+from ..elementwise.arithmetic import add, div, extremum_text, mul
+from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
+from ..elementwise.logic import eq
+from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
+from ..structure.slicing import along
+
+Axes = tuple[int, ...]
+
+
+def _kept(ndim: int, axes: Axes) -> Axes:
+    return tuple(i for i in range(ndim) if i not in axes)
+
+
+def spread(x: Any, aval: ShapedArray, axes: Axes) -> Any:
+    """`x`, which lacks `axes`, repeated along them to the shape of `aval`."""
+    return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=_kept(aval.ndim, axes))
+
+
+def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name} of {x.short}: duplicate value in 'axes' {axes}", axes=axes, shapes=[x.shape])
+    for axis in axes:
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"{name}: Invalid axis {axis} for operand {x.short}", axes=axes, shapes=[x.shape])
+
+
+def _check_half(x: ShapedArray, axes: Axes) -> None:
+    """Refuses sums that lose most of their precision, where the flag says so."""
+    if config.current().allow_f16_reductions or x.dtype not in (dtypes.float16, dtypes.bfloat16):
+        return
+    if any(x.shape[a] != 1 for a in axes):
+        raise DtypeError(
+            f"reduce_sum on operand {x.short} is not allowed when the flag allow_f16_reductions is False",
+            instead="a sum in float32: x.astype(phlox.numpy.float32)",
+            aval=x,
+        )
+
+
+#: How two elements become one: a StableHLO operation, or what writes it.
+Combine = str | Callable[[Function, Value, Value], Value]
+
+
+def combined(g: Function, op: Combine, a: Value, b: Value) -> Value:
+    """`a` and `b` combined by `op`."""
+    return g.same(op, a, b) if isinstance(op, str) else op(g, a, b)
+
+
+def reducer(
+    name: str,
+    op: Combine,
+    start: Callable[[Any], Any],
+    *,
+    accepts: str,
+    check: Callable[[ShapedArray, Axes], None] | None = None,
+    jvp: Callable[..., Any] | None = None,
+    transpose: Callable[..., Any] | None = None,
+    nan_checked: bool = False,
+) -> Primitive:
+    """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
+
+    `jvp(reduce, t, x, axes)` returns the result and its derivative, `reduce` being the reduction itself;
+    `check(type, axes)` may refuse what `accepts` lets pass, as flags say: it is asked each time.
+    """
+
+    def types(x: ShapedArray, axes: Axes) -> ShapedArray:
+        check_kind(name, x, accepts)
+        _check_axes(name, x, axes)
+        if check is not None:
+            check(x, axes)
+        return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
+
+    def lower(f: Function, x: Value, axes: Axes) -> Value:
+        return reduce_text(f, op, x, start(x.aval.dtype), axes, f.out)
+
+    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        if type(t) is Zero:
+            out = made.bind(x, axes=axes)
+            return out, Zero(typeof(out).tangent())
+        return jvp(made, t, x, axes)  # type: ignore[misc]
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        shifted = tuple(a if a < dim else a + 1 for a in axes)
+        return made.bind(args[0], axes=shifted), dim - sum(a < dim for a in shifted)
+
+    made = Primitive(
+        name,
+        remembers=check is None,
+        types=types,
+        lower=lower,
+        jvp=None if jvp is None else differentiate,
+        transpose=transpose,
+        batch=batch,
+        nan_checked=nan_checked,
+    )
+    return made
+
+
+def reduce_text(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
+    """The text of a reduction of one operand."""
+    scalar = shaped((), x.aval.dtype)
+    if isinstance(op, str) and op.startswith("stablehlo."):
+        operands = f"({x.name} init: {f.number(start, scalar).name})"
+        return f.ending("stablehlo.reduce", operands, _reduce_end(op, tuple(axes), x.aval, scalar, out), out)
+    body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
+    return f.op("stablehlo.reduce", [x, f.constant(start, scalar)], out, f"dimensions = {i64_array(axes)}", [body])
+
+
+@functools.lru_cache(4096)
+def _reduce_end(op: str, axes: Axes, x: ShapedArray, scalar: ShapedArray, out: ShapedArray) -> str:
+    return f" applies {op} across dimensions = {ints(axes)} : ({x.text}, {scalar.text}) -> {out.text}"
+
+
+def lowest(dtype: Any) -> Any:
+    """The neutral element of a maximum."""
+    letter = dtypes.kind(dtype)
+    if letter == "b":
+        return False
+    return dtypes.iinfo(dtype).min if letter in "iu" else -np.inf
+
+
+def highest(dtype: Any) -> Any:
+    """The neutral element of a minimum."""
+    letter = dtypes.kind(dtype)
+    if letter == "b":
+        return True
+    return dtypes.iinfo(dtype).max if letter in "iu" else np.inf
+
+
+def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
+    return [Zero(x.aval) if type(ct) is Zero else spread(ct, x.aval, axes)]
+
+
+reduce_sum = reducer(
+    "reduce_sum",
+    "stablehlo.add",
+    lambda dtype: 0,
+    accepts=NUMBER,
+    check=_check_half,
+    jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
+    transpose=_sum_transpose,
+    nan_checked=True,
+)
+
+
+def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
+    # Elements that share the extremum share the derivative equally.
+    out = reduce(x, axes=axes)
+    hit = convert(eq(x, spread(out, typeof(x), axes)), typeof(x).dtype)
+    count = reduce_sum(hit, axes=axes)
+    return out, div(reduce_sum(mul(t, hit), axes=axes), count)
+
+
+def larger(g: Function, a: Value, b: Value) -> Value:
+    """The text of the larger of two elements."""
+    return extremum_text(g, "GT", a, b)
+
+
+def smaller(g: Function, a: Value, b: Value) -> Value:
+    """The text of the smaller of two elements."""
+    return extremum_text(g, "LT", a, b)
+
+
+reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
+reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp)
+
+
+def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
+    """Products of halves, then of halves of these, …, and their derivatives: no element is divided by."""
+    aval = typeof(x)
+    if len(axes) == 1:
+        (axis,) = axes
+    else:
+        axis, kept = 0, _kept(aval.ndim, axes)
+        flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in kept))
+        x, t = (reshape(_transposed(v, (*axes, *kept)), new_sizes=flat, dimensions=None) for v in (x, t))
+    while (n := typeof(x).shape[axis]) > 1:
+        (a, b), (da, db) = _halves(x, axis, n, 1), _halves(t, axis, n, 0)
+        x, t = mul(a, b), add(mul(da, b), mul(a, db))
+    return reduce(x, axes=(axis,)), reduce_sum(t, axes=(axis,))
+
+
+def _halves(x: Any, axis: int, n: int, neutral: int) -> tuple[Any, Any]:
+    """The halves of `x` along `axis`, of length `n`; the second is filled up if it is shorter."""
+    half = (n + 1) // 2
+    first, second = along(x, axis, 0, half), along(x, axis, half, n)
+    if n % 2:
+        padding = tuple((0, int(i == axis), 0) for i in range(typeof(x).ndim))
+        second = pad(second, literal(x, neutral), padding_config=padding)
+    return first, second
+
+
+def _transposed(x: Any, order: Axes) -> Any:
+    return x if order == tuple(range(len(order))) else transpose(x, permutation=order)
+
+
+reduce_prod = reducer(
+    "reduce_prod", "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER, jvp=_product_jvp, nan_checked=True
+)
+
+
+def _no_tangent(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
+    out = reduce(x, axes=axes)
+    return out, Zero(typeof(out).tangent())
+
+
+reduce_and = reducer("reduce_and", "stablehlo.and", lambda d: ~np.zeros((), d), accepts=BITS, jvp=_no_tangent)
+reduce_or = reducer("reduce_or", "stablehlo.or", lambda d: 0, accepts=BITS, jvp=_no_tangent)
+reduce_xor = reducer("reduce_xor", "stablehlo.xor", lambda d: 0, accepts=BITS, jvp=_no_tangent)
+
+# --- positions of extrema -------------------------------------------------------------------------------
+
+
+def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
+    """argmax or argmin: reduces pairs (value, index); nan wins, then the better value, then the smaller index."""
+
+    def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
+        check_kind(name, x, ORDERED)
+        if dtypes.kind(index_dtype) not in "iu":
+            raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
+        _check_axes(name, x, axes)
+        if x.shape[axes[0]] == 0:
+            raise ShapeError(
+                f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
+                shapes=[x.shape],
+            )
+        return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), index_dtype)
+
+    def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
+        positions = shaped(x.aval.shape, index_dtype)
+        iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
+        value, index = shaped((), x.aval.dtype), shaped((), index_dtype)
+
+        def body(g: Function, a: Value, i: Value, b: Value, j: Value) -> list[Value]:
+            better = g.compare(direction, a, b)
+            if dtypes.kind(a.aval.dtype) == "f":
+                better = g.same("stablehlo.or", better, g.compare("NE", a, a))
+            tie = g.same("stablehlo.and", g.compare("EQ", a, b), g.compare("LT", i, j))
+            keep = g.same("stablehlo.or", better, tie)
+            return [g.select(better, a, b), g.select(keep, i, j)]
+
+        region = f.region([value, index, value, index], body)
+        starts = [f.constant(worst(x.aval.dtype), value), f.constant(0, index)]
+        outs = [shaped(f.out.shape, x.aval.dtype), f.out]
+        return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]
+
+    def batch(
+        axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, index_dtype: Any
+    ) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        at = axes[0] if axes[0] < dim else axes[0] + 1
+        return made.bind(args[0], axes=(at,), index_dtype=index_dtype), dim - (at < dim)
+
+    made = Primitive(
+        name,
+        remembers=True,
+        types=types,
+        lower=lower,
+        jvp=lambda primals, tangents, **params: (
+            out := made.bind(*primals, **params),
+            Zero(typeof(out).tangent()),
+        ),
+        batch=batch,
+        nan_checked=False,
+    )
+    return made
+
+
+argmax = _position("argmax", "GT", lowest)
+argmin = _position("argmin", "LT", highest)

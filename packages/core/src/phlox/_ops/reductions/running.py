@@ -1,0 +1,128 @@
+"""Running reductions along an axis (cumsum and relatives), and the associative scan that their derivatives are made of.
+
+They are written as windows that reach back to the first element: XLA makes a tree of these, and is sooner done with it
+than with the many slices of a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.errors import ShapeError
+from ..._ir.avals import ShapedArray
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jvp import jvp
+from ..._transform.words import Zero
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add, max_, min_, mul
+from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as
+from ..elementwise.logic import or_
+from ..elementwise.logs import logaddexp
+from ..structure.shape import concatenate, pad, rev
+from ..structure.slicing import along
+from .reduce import Combine, highest, larger, lowest, smaller
+
+
+def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> list[Any]:
+    """All prefixes of `xs` under an associative `combine` of two lists of arrays, in a logarithmic number of steps.
+
+    Pairs are combined, the half as long list of pairs is scanned, and the elements between are filled in
+    (Blelloch, 1990).
+    """
+    n = typeof(xs[0]).shape[axis]
+    if n < 2:
+        return xs
+    pairs = combine([along(x, axis, 0, n - 1, 2) for x in xs], [along(x, axis, 1, n, 2) for x in xs])
+    odd = associative_scan(combine, pairs, axis)
+    before = odd if n % 2 else [along(x, axis, 0, n // 2 - 1) for x in odd]
+    if n > 2:
+        filled = combine(before, [along(x, axis, 2, n, 2) for x in xs])
+        even = [concatenate(along(x, axis, 0, 1), y, dimension=axis) for x, y in zip(xs, filled, strict=True)]
+    else:
+        even = [along(x, axis, 0, 1) for x in xs]
+    return [_interleave(e, o, axis) for e, o in zip(even, odd, strict=True)]
+
+
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
+    """even[0], odd[0], even[1], …; `even` is as long as `odd`, or one longer."""
+    shape, longer = typeof(even).shape, typeof(even).shape[axis] - typeof(odd).shape[axis]
+    config_even, config_odd = [(0, 0, 0)] * len(shape), [(0, 0, 0)] * len(shape)
+    config_even[axis] = (0, 1 - longer, 1)
+    config_odd[axis] = (1, longer, 1)
+    zero = literal(even, 0)
+    join = or_ if typeof(even).dtype == bool else add
+    return join(pad(even, zero, padding_config=tuple(config_even)), pad(odd, zero, padding_config=tuple(config_odd)))
+
+
+def cumulative(
+    name: str,
+    operation: Primitive,
+    op: Combine,
+    start: Callable[[Any], Any],
+    *,
+    accepts: str,
+    transpose: Callable[..., Any] | None = None,
+) -> Primitive:
+    """A running reduction along `axis`, from the end with `reverse`: element i covers elements 0 … i.
+
+    `op` is the text of `operation`, and ``start(dtype)`` changes nothing under it. A reduction with a `transpose` is
+    linear. The derivative of others is that of a scan, so zeros and ties are treated as `operation` treats them.
+    """
+
+    def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        from ..windows.pooling import reduced  # which few programs need
+
+        n, rank = x.aval.shape[axis], x.aval.ndim
+        if n == 0:
+            return x
+        reach = (0, n - 1) if reverse else (n - 1, 0)
+        window = {
+            "window_dimensions": tuple(n if i == axis else 1 for i in range(rank)),
+            "window_strides": (1,) * rank,
+            "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
+        }
+        return reduced(f, x, op, start(x.aval.dtype), window)
+
+    def scan(x: Any, axis: int, reverse: bool) -> Any:
+        x = rev(x, dimensions=(axis,)) if reverse else x
+        (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
+        return rev(out, dimensions=(axis,)) if reverse else out
+
+    def types(x: ShapedArray, axis: int, reverse: bool) -> ShapedArray:
+        check_kind(name, x, accepts)
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"{name}: {x.short} has no axis {axis}", axis=axis)
+        return x
+
+    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axis: int, reverse: bool) -> tuple[Any, Any]:
+        if type(tangents[0]) is Zero:
+            out = made.bind(*primals, axis=axis, reverse=reverse)
+            return out, Zero(typeof(out).tangent())
+        if transpose is not None:
+            return made.bind(*primals, axis=axis, reverse=reverse), made.bind(*tangents, axis=axis, reverse=reverse)
+        (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
+        return out, t
+
+    def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
+
+    made = Primitive(
+        name, types=types, lower=lower, jvp=differentiate, transpose=transpose, batch=batch, nan_checked=True
+    )
+    return made
+
+
+def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
+    return [Zero(x.aval) if type(ct) is Zero else cumsum(ct, axis=axis, reverse=not reverse)]
+
+
+cumsum = cumulative("cumsum", add, "stablehlo.add", lambda dtype: 0, accepts=NUMBER, transpose=_cumsum_transpose)
+cumprod = cumulative("cumprod", mul, "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER)
+cummax = cumulative("cummax", max_, larger, lowest, accepts=NUMBER)
+cummin = cumulative("cummin", min_, smaller, highest, accepts=NUMBER)
+cumlogsumexp = cumulative("cumlogsumexp", logaddexp, lowered_as(logaddexp), lowest, accepts=INEXACT)

@@ -1,0 +1,1 @@
+"""Primitives of several devices: collectives, shard_map, resharding."""

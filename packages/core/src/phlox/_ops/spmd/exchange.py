@@ -1,0 +1,386 @@
+"""Collectives that move data between the examples of a mapped axis, or the devices of one: all_gather, reduce_scatter,
+all_to_all, ppermute. They are linear, and each is transposed to another of them.
+
+Under vmap the mapped axis is an axis of the batch, so they become moves and reshapes of it. Dimensions count the axes
+of one example's operand; `axis_size` is the length of the mapped axis, or of each of `axis_index_groups`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from ..._base.errors import OptionError, ShapeError, UnsupportedError
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_size as length_of
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, run_batched
+from ..._transform.words import Zero, insert_axis, move_axis, zeros
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import mul
+from ..elementwise.families import NUMBER, check_kind, literal
+from ..reductions.reduce import combined, reduce_sum
+from ..structure.shape import concatenate, reshape
+from ..structure.slicing import slice_
+from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, unbound
+
+Params = dict[str, Any]
+
+
+def _exchange(
+    name: str,
+    *,
+    types: Callable[..., ShapedArray],
+    lower: Callable[..., Value],
+    transpose: Callable[..., Any],
+    over_batch: Callable[..., tuple[Any, Dim]],
+    beside_batch: Callable[..., tuple[Any, Dim]],
+    apart: Callable[..., Any] | None = None,
+    moves: bool = True,
+) -> Primitive:
+    """A linear collective of one operand. `over_batch(axis, x, dim, **params)` is its batch rule where the axis is its
+    own; `beside_batch(x, dim, **params)` where it is another one. `apart(x, lengths, **params)`, with the length of
+    each axis by name, is the same as collectives of one axis each. `moves` says that elements are not computed with."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = made.bind(x, **params)
+        return out, Zero(typeof(out).tangent()) if type(t) is Zero else made.bind(t, **params)
+
+    def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
+        return [Zero(x.aval) if type(ct) is Zero else transpose(ct, **params)]
+
+    def batch(
+        axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis_name: Axes, **params: Any
+    ) -> tuple[Any, Dim]:
+        (x,), (dim,) = args, dims
+        if axis.name not in axis_name:
+            return beside_batch(x, dim, axis_name=axis_name, **params)
+        if params.get("axis_index_groups") is not None:
+            raise UnsupportedError(f"{name} with axis_index_groups over axis {axis.name!r}, which vmap maps")
+        if len(axis_name) > 1:
+            if apart is None:
+                raise UnsupportedError(
+                    f"{name} over several axes {axis_name}, of which vmap maps {axis.name!r}",
+                    instead=f"one {name} for each axis",
+                )
+            lengths = {n: axis.size if n == axis.name else length_of(n) for n in axis_name}
+            (out,), (out_dim,) = run_batched(lambda x: [apart(x, lengths, **params)], axis, args, dims)
+            return out, out_dim
+        return over_batch(axis, x, dim, **params)
+
+    made = Primitive(
+        name,
+        types=types,
+        lower=lower,
+        jvp=jvp,
+        transpose=transposed,
+        batch=batch,
+        extend=(lambda params, trailing, *avals: params) if moves else None,
+        axes=lambda params: params["axis_name"],
+        eager=lambda x, axis_name, **params: unbound(axis_name),
+        nan_checked=not moves,
+    )
+    return made
+
+
+def _split(x: Any, axis: int, count: int) -> Any:
+    """`x` with an axis cut into `count` parts: that axis, and behind it one along a part."""
+    shape = typeof(x).shape
+    if shape[axis] % count:
+        raise ShapeError(f"axis {axis} of {typeof(x).short} cannot be split evenly into {count} parts", axis=axis)
+    parts = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
+    return reshape(x, new_sizes=parts, dimensions=None)
+
+
+def _fold(x: Any, axis: int) -> Any:
+    """`x` with an axis and the one behind it made one."""
+    shape = typeof(x).shape
+    folded = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return reshape(x, new_sizes=folded, dimensions=None)
+
+
+def _without_axis(f: Function, x: Value, axis: int) -> Value:
+    shape = x.aval.shape
+    return f.unlike("stablehlo.reshape", x, shaped((*shape[:axis], *shape[axis + 1 :]), x.aval.dtype))
+
+
+def _with_axis(f: Function, x: Value, axis: int) -> Value:
+    shape = x.aval.shape
+    return f.unlike("stablehlo.reshape", x, shaped((*shape[:axis], 1, *shape[axis:]), x.aval.dtype))
+
+
+def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
+    """`x` with an axis cut into axes of these lengths."""
+    shape = typeof(x).shape
+    return reshape(x, new_sizes=(*shape[:axis], *lengths, *shape[axis + 1 :]), dimensions=None)
+
+
+# --- all_gather -----------------------------------------------------------------------------------------
+
+
+def _gather_types(
+    x: ShapedArray, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
+) -> ShapedArray:
+    at, shape = all_gather_dimension, x.shape
+    new = (shape[at] * axis_size, *shape[at + 1 :]) if tiled else (axis_size, *shape[at:])
+    return shaped((*shape[:at], *new), x.dtype, x.weak_type)
+
+
+def _gather_text(
+    f: Function,
+    x: Value,
+    all_gather_dimension: int,
+    axis_name: Axes,
+    axis_index_groups: Groups,
+    axis_size: int,
+    tiled: bool,
+) -> Value:
+    if not tiled:
+        x = _with_axis(f, x, all_gather_dimension)
+    where = f"all_gather_dim = {all_gather_dimension} : i64, {groups_text(f, axis_name, axis_index_groups)}"
+    return f.op("stablehlo.all_gather", [x], f.out, f"{where}, {channel(f)}, use_global_device_ids")
+
+
+def _gather_over_batch(
+    axis: BatchAxis, x: Any, dim: Dim, all_gather_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
+) -> tuple[Any, Dim]:
+    at = all_gather_dimension
+    whole = insert_axis(x, axis.size, at) if dim is None else move_axis(x, dim, at)
+    return (_fold(whole, at) if tiled else whole), None
+
+
+def _gather_beside_batch(x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
+    at = all_gather_dimension
+    if dim is not None:
+        before = dim <= at
+        at, dim = at + before, dim + (not before and not tiled)
+    return all_gather.bind(x, all_gather_dimension=at, tiled=tiled, **params), dim
+
+
+def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, tiled: bool, **params: Any) -> Any:
+    at, shape = all_gather_dimension, typeof(x).shape
+    for name in reversed(lengths):  # the first name counts slowest
+        x = all_gather.bind(
+            x, **{**params, "axis_size": lengths[name]}, axis_name=(name,), all_gather_dimension=at, tiled=tiled
+        )
+    return x if tiled else reshape(x, new_sizes=(*shape[:at], prod(lengths.values()), *shape[at:]), dimensions=None)
+
+
+all_gather = _exchange(
+    "all_gather",
+    types=_gather_types,
+    lower=_gather_text,
+    transpose=lambda ct, all_gather_dimension, **params: reduce_scatter.bind(
+        ct, scatter_dimension=all_gather_dimension, **params
+    ),
+    over_batch=_gather_over_batch,
+    beside_batch=_gather_beside_batch,
+    apart=_gather_apart,
+)
+
+# --- reduce_scatter -------------------------------------------------------------------------------------
+
+
+def _scatter_types(
+    x: ShapedArray, scatter_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
+) -> ShapedArray:
+    check_kind("psum_scatter", x, NUMBER)
+    at, length = scatter_dimension, x.shape[scatter_dimension]
+    if tiled and length % axis_size:
+        raise ShapeError(
+            f"psum_scatter: axis {at} of {x.short} is not a multiple of the {axis_size} that share the sum", axis=at
+        )
+    if not tiled and length != axis_size:
+        raise ShapeError(
+            f"psum_scatter: axis {at} of {x.short} has not the length {axis_size} of the mapped axis",
+            instead="tiled=True, which gives each a part of several elements",
+            axis=at,
+        )
+    kept = (length // axis_size,) if tiled else ()
+    return shaped((*x.shape[:at], *kept, *x.shape[at + 1 :]), x.dtype, x.weak_type)
+
+
+def _scatter_text(
+    f: Function,
+    x: Value,
+    scatter_dimension: int,
+    axis_name: Axes,
+    axis_index_groups: Groups,
+    axis_size: int,
+    tiled: bool,
+) -> Value:
+    at, shape = scatter_dimension, x.aval.shape
+    part = shaped((*shape[:at], shape[at] // axis_size, *shape[at + 1 :]), x.aval.dtype)
+    scalar = shaped((), x.aval.dtype)
+    body = f.region([scalar, scalar], lambda g, a, b: [combined(g, "stablehlo.add", a, b)])
+    where = f"scatter_dimension = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
+    out = f.op("stablehlo.reduce_scatter", [x], part, f"{where}, {channel(f)}, use_global_device_ids", [body])
+    return out if tiled else _without_axis(f, out, at)
+
+
+def _scatter_over_batch(
+    axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
+) -> tuple[Any, Dim]:
+    total = mul(x, literal(x, axis.size)) if dim is None else reduce_sum(x, axes=(dim,))
+    return (_split(total, scatter_dimension, axis.size) if tiled else total), scatter_dimension
+
+
+def _scatter_beside_batch(x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
+    at = scatter_dimension
+    if dim is not None:
+        before = dim <= at
+        at, dim = at + before, dim - (not before and not tiled)
+    return reduce_scatter.bind(x, scatter_dimension=at, tiled=tiled, **params), dim
+
+
+def _scatter_apart(x: Any, lengths: dict[Any, int], scatter_dimension: int, tiled: bool, **params: Any) -> Any:
+    at = scatter_dimension
+    if not tiled:
+        x = _split_into(x, at, list(lengths.values()))
+    for name, length in lengths.items():
+        x = reduce_scatter.bind(
+            x, **{**params, "axis_size": length}, axis_name=(name,), scatter_dimension=at, tiled=tiled
+        )
+    return x
+
+
+reduce_scatter = _exchange(
+    "reduce_scatter",
+    types=_scatter_types,
+    lower=_scatter_text,
+    transpose=lambda ct, scatter_dimension, **params: all_gather.bind(
+        ct, all_gather_dimension=scatter_dimension, **params
+    ),
+    over_batch=_scatter_over_batch,
+    beside_batch=_scatter_beside_batch,
+    apart=_scatter_apart,
+    moves=False,
+)
+
+# --- all_to_all -----------------------------------------------------------------------------------------
+
+
+def _all_to_all_types(
+    x: ShapedArray, axis_name: Axes, split_axis: int, concat_axis: int, axis_index_groups: Groups, axis_size: int
+) -> ShapedArray:
+    shape = list(x.shape)
+    if shape[split_axis] % axis_size:
+        raise ShapeError(
+            f"all_to_all: axis {split_axis} of {x.short} cannot be split evenly over {axis_size}", axis=split_axis
+        )
+    shape[split_axis] //= axis_size
+    shape[concat_axis] *= axis_size
+    return shaped(tuple(shape), x.dtype)
+
+
+def _all_to_all_text(
+    f: Function,
+    x: Value,
+    axis_name: Axes,
+    split_axis: int,
+    concat_axis: int,
+    axis_index_groups: Groups,
+    axis_size: int,
+) -> Value:
+    where = (
+        f"split_dimension = {split_axis} : i64, concat_dimension = {concat_axis} : i64, "
+        f"split_count = {axis_size} : i64, {groups_text(f, axis_name, axis_index_groups)}, {channel(f)}"
+    )
+    return f.op("stablehlo.all_to_all", [x], f.out, where)
+
+
+def _all_to_all_over_batch(
+    axis: BatchAxis, x: Any, dim: Dim, split_axis: int, concat_axis: int, axis_index_groups: Groups, axis_size: int
+) -> tuple[Any, Dim]:
+    # With the batch in front, [sender, ..., receiver, part, ...] is what is sent; receivers become the batch.
+    whole = insert_axis(x, axis.size, 0) if dim is None else move_axis(x, dim, 0)
+    parts = move_axis(_split(whole, split_axis + 1, axis.size), split_axis + 1, 0)
+    return _fold(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
+
+
+def _all_to_all_beside_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int, **params: Any) -> tuple[Any, Dim]:
+    if dim is not None:
+        split_axis, concat_axis = split_axis + (dim <= split_axis), concat_axis + (dim <= concat_axis)
+    return all_to_all.bind(x, split_axis=split_axis, concat_axis=concat_axis, **params), dim
+
+
+def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_axis: int, **params: Any) -> Any:
+    x = _split(x, split_axis, prod(lengths.values()))
+    x = _split_into(x, split_axis, list(lengths.values()))
+    for i, (name, length) in enumerate(lengths.items()):  # receivers and senders change places, axis by axis
+        at = split_axis + i
+        x = all_to_all.bind(x, **{**params, "axis_size": length}, axis_name=(name,), split_axis=at, concat_axis=at)
+    count, behind = len(lengths), concat_axis > split_axis
+    for i in range(count):
+        source, to = (split_axis, concat_axis + count - 1) if behind else (split_axis + i, concat_axis + i)
+        x = move_axis(x, source, to)
+    for _ in lengths:
+        x = _fold(x, concat_axis)
+    return x
+
+
+all_to_all = _exchange(
+    "all_to_all",
+    types=_all_to_all_types,
+    lower=_all_to_all_text,
+    transpose=lambda ct, split_axis, concat_axis, **params: all_to_all.bind(
+        ct, split_axis=concat_axis, concat_axis=split_axis, **params
+    ),
+    over_batch=_all_to_all_over_batch,
+    beside_batch=_all_to_all_beside_batch,
+    apart=_all_to_all_apart,
+)
+
+# --- ppermute -------------------------------------------------------------------------------------------
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def check_pairs(perm: Pairs, size: int) -> None:
+    """Raises `OptionError` unless the pairs name places of the axis, each at most once on each side."""
+    sources, targets = [s for s, _ in perm], [t for _, t in perm]
+    for what, places in (("source", sources), ("destination", targets)):
+        if len(set(places)) < len(places):
+            raise OptionError(f"ppermute: perm={perm} has the same {what} twice")
+    if any(not 0 <= place < size for pair in perm for place in pair):
+        raise OptionError(f"ppermute: perm={perm} has an index that is not below the axis' length of {size}")
+
+
+def _permute_text(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value:
+    rows = groups(f, axis_name)
+    check_pairs(perm, rows.shape[1])
+    pairs = [[int(row[s]), int(row[t])] for row in rows for s, t in perm]
+    where = f"source_target_pairs = dense<{ints_of_rows(pairs)}> : tensor<{len(pairs)}x2xi64>, {channel(f)}"
+    return f.op("stablehlo.collective_permute", [x], x.aval, where)
+
+
+def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple[Any, Dim]:
+    check_pairs(perm, axis.size)
+    if dim is None:
+        if len(perm) == axis.size:
+            return x, None
+        x, dim = insert_axis(x, axis.size, 0), 0
+    source = {t: s for s, t in perm}
+    shape = typeof(x).shape
+
+    def part(place: int | None) -> Any:
+        at = place or 0
+        lo, hi = [0] * len(shape), list(shape)
+        lo[dim], hi[dim] = at, at + 1
+        piece = slice_(x, start_indices=tuple(lo), limit_indices=tuple(hi), strides=None)
+        return zeros(typeof(piece)) if place is None else piece
+
+    return concatenate(*[part(source.get(i)) for i in range(axis.size)], dimension=dim), dim
+
+
+ppermute = _exchange(
+    "ppermute",
+    types=lambda x, axis_name, perm: x,
+    lower=_permute_text,
+    transpose=lambda ct, axis_name, perm: ppermute.bind(ct, axis_name=axis_name, perm=tuple((t, s) for s, t in perm)),
+    over_batch=_permute_over_batch,
+    beside_batch=lambda x, dim, **params: (ppermute.bind(x, **params), dim),
+)

@@ -1,0 +1,58 @@
+"""`reshard`: the same array, laid out over the devices of a mesh as a PartitionSpec says. A linear identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._ir.avals import ShapedArray
+from ..._ir.primitive import Primitive
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import Zero
+from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.program import spec_text
+from ..._xla.text import Function, Value
+
+
+def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> PartitionSpec:
+    """The spec of an array with one more axis at `dim`, which is split over the mesh axes of these names."""
+    if dim is None or (dim >= len(spec) and not names):
+        return spec
+    before = (*spec[:dim], *(None for _ in range(dim - len(spec))))
+    return PartitionSpec(*before, names or None, *spec[dim:])
+
+
+def _text(f: Function, x: Value, mesh: Mesh, spec: PartitionSpec) -> Value:
+    if mesh.size == 1:
+        return x
+    where = spec_text(f.module, mesh, spec, x.aval.ndim)
+    out = f.fresh()
+    f.line(f"{out} = sdy.sharding_constraint {x} <{where}> : {x.aval.text}")
+    return Value(out, x.aval)
+
+
+def _types(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
+    return aval
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **where: Any) -> tuple[Any, Any]:
+    (tangent,) = tangents
+    return reshard_p.bind(*primals, **where), tangent if type(tangent) is Zero else reshard_p.bind(tangent, **where)
+
+
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], mesh: Mesh, spec: PartitionSpec
+) -> tuple[Any, Dim]:
+    return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0], axis.spmd)), dims[0]
+
+
+reshard_p = Primitive(
+    "reshard",
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    transpose=lambda ct, x, **where: [reshard_p.bind(ct, **where)],
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    nan_checked=False,
+)

@@ -1,0 +1,300 @@
+"""`shard_map`: one program run by every device of a mesh on its own part of the data. pmap is made of it.
+
+The inner Jaxpr sees the parts. Which part of an argument a device gets, and where its result goes, is said by
+PartitionSpecs. Lowered to Shardy's manual computation, in which collectives name the axes of the mesh. `manual` are
+the axes that the program is mapped over; along the others the compiler may split the parts as it likes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..._base.errors import EffectError, ShapeError
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.effects import ordered
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
+from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_env, only_axes
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, fill, insert_axis
+from ..._xla.lower import lower_jaxpr
+from ..._xla.mesh import Mesh, PartitionSpec, axes_of, tiles
+from ..._xla.program import spec_text
+from ..._xla.text import Function, Value, quoted
+from ..control.call import axes_used
+from ..elementwise.arithmetic import div
+from ..elementwise.families import literal
+from ..structure.shape import reshape
+from .collectives import psum
+from .reshard import insert_entry
+
+Specs = tuple[PartitionSpec, ...]
+Names = tuple[Any, ...]
+
+
+def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts: bool) -> tuple[int, ...]:
+    pieces = tiles(mesh, spec, len(shape))
+    if not into_parts:
+        return tuple(n * k for n, k in zip(shape, pieces, strict=True))
+    for axis, (n, k) in enumerate(zip(shape, pieces, strict=True)):
+        if n % k:
+            raise ShapeError(f"axis {axis} of an array of shape {shape} cannot be split evenly over {k} devices")
+    return tuple(n // k for n, k in zip(shape, pieces, strict=True))
+
+
+def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
+    """The type of one device's part of an array."""
+    return shaped(_scaled(aval.shape, mesh, spec, True), aval.dtype, aval.weak_type)
+
+
+@contextmanager
+def inside(mesh: Mesh, manual: Names) -> Iterator[None]:
+    """Puts the axes that are mapped in scope."""
+    with only_axes((*axis_env.get(), *[(name, size) for name, size in mesh.shape.items() if name in manual])):
+        yield
+
+
+def bind(
+    jaxpr: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[Any]:
+    """Applies `shard_map`; constants of the Jaxpr become arguments that every device gets whole."""
+    if jaxpr.consts:
+        args = [*jaxpr.consts, *args]
+        in_specs = (*[PartitionSpec()] * len(jaxpr.consts), *in_specs)
+        jaxpr = ClosedJaxpr(hoist_consts(jaxpr.jaxpr))
+    return shard_map.bind(
+        *args, jaxpr=jaxpr, mesh=mesh, in_specs=tuple(in_specs), out_specs=tuple(out_specs), manual=manual
+    )
+
+
+def _types(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[ShapedArray]:
+    return [
+        shaped(_scaled(a.shape, mesh, spec, False), a.dtype, a.weak_type)
+        for a, spec in zip(jaxpr.out_avals, out_specs, strict=True)
+    ]
+
+
+def _text(
+    f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[Value]:
+    def shardings(specs: Specs, ranks: Sequence[int]) -> str:
+        return ", ".join(f"<{spec_text(f.module, mesh, spec, rank)}>" for spec, rank in zip(specs, ranks, strict=True))
+
+    if ordered(jaxpr.effects):
+        raise EffectError(
+            f"ordered effects ({', '.join(map(repr, jaxpr.effects))}) in a program of {mesh.size} devices, "
+            "which have no common order",
+            instead="ordered=False",
+            effects=jaxpr.effects,
+        )
+    outs = list(f.outs)
+    free = tuple(n for n in (f.free if f.axes else mesh.axis_names) if n not in manual)
+    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, free)
+    parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
+    results = lower_jaxpr(inner, jaxpr.jaxpr, parts)
+    name = f.fresh()
+    left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
+    head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
+    mapped = ", ".join(quoted(str(axis)) for axis in mesh.axis_names if axis in manual)
+    begin = (
+        f"{left}sdy.manual_computation({', '.join(map(str, args))}) "
+        f"in_shardings=[{shardings(in_specs, [a.aval.ndim for a in args])}] "
+        f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{mapped}}} ({head}) {{"
+    )
+    types = ", ".join(r.aval.text for r in results)
+    returned = f" {', '.join(map(str, results))} : {types}" if results else ""
+    end = f"{inner.indent}sdy.return{returned}"
+    given = ", ".join(a.aval.text for a in args)
+    tail = f"{f.indent}}} : ({given}) -> ({', '.join(a.text for a in outs)})"
+    f.line("\n".join([begin, *inner.lines, end, tail]))
+    return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
+
+
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    with inside(mesh, manual):
+        derived, present = jvp_jaxpr(jaxpr, nonzero)
+    given = [t for t in tangents if type(t) is not Zero]
+    specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
+    out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
+    results = bind(derived, [*primals, *given], mesh, specs, out, manual)
+    count = len(out_specs)
+    return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
+
+
+def _linearize(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+) -> tuple[list[Any], list[Any]]:
+    wanted = tuple(type(t) is not Zero for t in tangents)
+    with inside(mesh, manual):
+        split = linearize_jaxpr(jaxpr, wanted)
+        count = len(out_specs)
+        # Residuals differ from device to device: they leave with an axis in front that is split over all.
+        stacked = PartitionSpec(manual)
+
+        def with_axis(*xs: Any) -> list[Any]:
+            outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
+            return [*outs[:count], *[insert_axis(r, 1, 0) for r in outs[count:]]]
+
+        primal = restage(with_axis, split.primal.in_avals, jaxpr.jaxpr)
+        fresh = [kind == "out" and i >= count for kind, i in split.residuals]
+
+        def without_axis(*xs: Any) -> list[Any]:
+            plain = [
+                reshape(x, new_sizes=typeof(x).shape[1:], dimensions=None) if i < len(fresh) and fresh[i] else x
+                for i, x in enumerate(xs)
+            ]
+            return eval_jaxpr(split.linear.jaxpr, split.linear.consts, *plain)
+
+        in_avals = [
+            shaped((1, *a.shape), a.dtype, a.weak_type) if i < len(fresh) and fresh[i] else a
+            for i, a in enumerate(split.linear.in_avals)
+        ]
+        linear = restage(without_axis, in_avals, jaxpr.jaxpr)
+    extra = len(primal.out_avals) - count
+    results = bind(primal, primals, mesh, in_specs, (*out_specs, *[stacked] * extra), manual)
+    sources: dict[str, Sequence[Any]] = {"in": primals, "out": results}
+    specs = {"in": in_specs, "out": (*out_specs, *[stacked] * extra)}
+    residuals = [sources[kind][i] for kind, i in split.residuals]
+    linear_specs = [specs[kind][i] for kind, i in split.residuals]
+    linear_specs += [s for s, want in zip(in_specs, wanted, strict=True) if want]
+    tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
+    given = [t for t in tangents if type(t) is not Zero]
+    outs = bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs, manual) if tangent_specs else []
+    return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
+
+
+def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
+    """Mapped axes that a spec does not split over: along them every device holds the same."""
+    used = {axis for entry in spec for axis in axes_of(entry)}
+    return tuple(axis for axis in manual if axis not in used)
+
+
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+) -> list[Any]:
+    linear = tuple(is_linear(x) for x in args)
+    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
+    ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
+    arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
+    result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
+    with inside(mesh, manual):
+        derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
+        result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
+
+        def adjusted(*xs: Any) -> list[Any]:
+            values, cts = list(xs[: len(arg_specs)]), list(xs[len(arg_specs) :])
+            # A result that all devices hold is one value: each device answers for its share of it. An argument
+            # that all devices hold collects the cotangents of all.
+            for i, spec in enumerate(ct_specs):
+                copies = _unmapped(manual, spec)
+                if copies:
+                    share = 1
+                    for axis in copies:
+                        share *= mesh.shape[axis]
+                    cts[i] = div(cts[i], literal(cts[i], share))
+            outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
+            return [
+                psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := _unmapped(manual, spec)) else x
+                for x, spec in zip(outs, result_specs, strict=True)
+            ]
+
+        program = restage(adjusted, derived.in_avals, jaxpr.jaxpr)
+    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual))
+    there = iter(present)
+    return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+) -> tuple[list[Any], list[Dim]]:
+    pieces = math.prod(mesh.shape[name] for name in axis.spmd)
+    if axis.size % pieces:
+        raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
+    with inside(mesh, manual):
+        derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces), tuple(dims))
+    specs = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(in_specs, dims, strict=True))
+    out = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(out_specs, out_dims, strict=True))
+    return bind(derived, args, mesh, specs, out, manual), out_dims
+
+
+def _checked(
+    checks: Any, *args: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+) -> list[Any]:
+    """Each device has an error of its own; that of the first device that has one is kept."""
+    leaves = checks.leaves
+    with inside(mesh, manual):
+        program, tree = checks.program(jaxpr, jaxpr.in_avals)
+        width = tree.num_leaves
+
+        def fun(*xs: Any) -> list[Any]:
+            outs = eval_jaxpr(program.jaxpr, program.consts, *xs)
+            rows = [reshape(x, new_sizes=(1, *typeof(x).shape), dimensions=None) for x in outs[:width]]
+            return [*rows, *outs[width:]]
+
+        stacked = restage(fun, program.in_avals, program.jaxpr)
+    each = PartitionSpec(tuple(name for name in mesh.axis_names if name in manual))
+    in_specs = (*[PartitionSpec()] * len(leaves), *in_specs)
+    outs = bind(stacked, [*leaves, *args], mesh, in_specs, (*[each] * width, *out_specs), manual)
+    results = checks.results(outs, tree)
+    checks.error = checks.error.reduced()
+    return results
+
+
+def _show(eqn: Any, printer: Any) -> dict[str, Any]:
+    params = eqn.params
+    return {name: params[name] for name in ("in_specs", "jaxpr", "manual", "mesh", "out_specs")}
+
+
+shard_map = Primitive(
+    "shard_map",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    effects=effects_inside,
+    axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),
+    show=_show,
+    checked=_checked,
+)

@@ -1,0 +1,1 @@
+"""Primitives that move elements about: reshaping, slices, gather and scatter, sorting."""

@@ -1,0 +1,399 @@
+"""Gather: reading slices at computed places; and what it has in common with scatter. NumPy indexing is built on them.
+
+The dimension numbers are those of StableHLO. Indices are an array whose last axis holds one index vector.
+Batching dimensions (axes that operand and indices share) make the vmap of both one operation of the same kind.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._base.errors import DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import Zero, move_axis, zeros
+from ..._xla.text import Function, Value, flag, i64_array, ints
+
+Ints = tuple[int, ...]
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to indices outside of the array.
+
+    CLIP moves them to the nearest valid one; FILL_OR_DROP reads a fill value and drops writes;
+    PROMISE_IN_BOUNDS says there are none; ONE_HOT reads zeros and drops writes, as a product with rows of
+    `phlox.nn.one_hot` does.
+
+    >>> jnp.arange(3).at[7].get(mode=GatherScatterMode.CLIP)
+    Array(2, dtype=int32)
+    """
+
+    CLIP = 0
+    FILL_OR_DROP = 1
+    PROMISE_IN_BOUNDS = 2
+    ONE_HOT = 3
+
+    @staticmethod
+    def from_any(mode: Any) -> GatherScatterMode:
+        """The mode that a user's word means; None means 'fill'."""
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode not in _WORDS:
+            words = ", ".join(repr(word) for word in _WORDS if word)
+            raise OptionError(f"Unknown gather mode {mode!r}", instead=f"one of {words}")
+        return _WORDS[mode]
+
+    def __str__(self) -> str:
+        return f"GatherScatterMode.{self.name}"
+
+
+_WORDS = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How operand, indices and result of a gather relate; see StableHLO's gather.
+
+    >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> phlox.lax.gather(jnp.eye(3), jnp.array([[2], [0]]), rows, slice_sizes=(1, 3))
+    Array([[0., 0., 1.],
+           [1., 0., 0.]], dtype=float32)
+    """
+
+    offset_dims: Ints
+    collapsed_slice_dims: Ints
+    start_index_map: Ints
+    operand_batching_dims: Ints = ()
+    start_indices_batching_dims: Ints = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How operand, indices and updates of a scatter relate; see StableHLO's scatter.
+
+    >>> rows = ScatterDimensionNumbers((1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> phlox.lax.scatter_add(jnp.zeros((2, 2)), jnp.array([[1]]), jnp.ones((1, 2)), rows)
+    Array([[0., 0.],
+           [1., 1.]], dtype=float32)
+    """
+
+    update_window_dims: Ints
+    inserted_window_dims: Ints
+    scatter_dims_to_operand_dims: Ints
+    operand_batching_dims: Ints = ()
+    scatter_indices_batching_dims: Ints = ()
+
+
+def up(dims: Ints) -> Ints:
+    """The numbers of these axes behind one more."""
+    return tuple(d + 1 for d in dims)
+
+
+def check_axes(op: str, name: str, axes: Ints, rank: int, ordered: bool = True) -> None:
+    """Refuses numbers of axes that are not below `rank`, that come twice, or that are not in order."""
+    for axis in axes:
+        if not 0 <= axis < rank:
+            raise ShapeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {axis}.", axes=axes)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"{name} in {op} op must not repeat; got: {tuple(axes)}.", axes=axes)
+    if ordered and list(axes) != sorted(axes):
+        raise ShapeError(f"{name} in {op} op must be sorted; got {tuple(axes)}", axes=axes)
+
+
+def _check_apart(op: str, **dims: Ints) -> None:
+    (first, mine), (second, others) = dims.items()
+    if not set(mine).isdisjoint(others):
+        raise ShapeError(f"{first} and {second} in {op} op must be disjoint; got: {mine} and {others}.", axes=mine)
+
+
+def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
+    """Refuses indices that do not fit an operand, and what `numbers` of a gather or a scatter say of them."""
+    names = type(numbers)._fields
+    if dtypes.kind(indices.dtype) not in "iu":
+        raise DtypeError(f"{op}: indices must have an integer type, got {indices.short}", aval=indices)
+    if not indices.ndim:
+        raise ShapeError(f"{op}: indices need an axis with the index vectors, got {indices.short}", shapes=[()])
+    _, dropped, mapped, batching, batching_of_indices = numbers
+    check_axes(op, names[1], dropped, operand.ndim)
+    check_axes(op, names[3], batching, operand.ndim)
+    _check_apart(op, **{names[1]: dropped, names[3]: batching})
+    _check_apart(op, **{names[2]: mapped, names[3]: batching})
+    check_axes(op, names[4], batching_of_indices, indices.ndim, False)
+    if indices.ndim - 1 in batching_of_indices:
+        raise ShapeError(
+            f"{op.capitalize()} op cannot have the index vector dimension as a batching dimension; "
+            f"got {batching_of_indices}.",
+            axes=batching_of_indices,
+        )
+    if len(batching) != len(batching_of_indices):
+        raise ShapeError(
+            f"{op.capitalize()} op requires equal numbers of {names[3]} and {names[4]}, got {batching} and "
+            f"{batching_of_indices}."
+        )
+    lengths = tuple(operand.shape[i] for i in batching), tuple(indices.shape[i] for i in batching_of_indices)
+    if lengths[0] != lengths[1]:
+        raise ShapeError(
+            f"{op.capitalize()} op requires operand batching dimensions and indices batching dimensions to have the "
+            f"same shape, got {lengths[0]} and {lengths[1]}.",
+            shapes=[operand.shape, indices.shape],
+        )
+
+
+def check_mapping(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
+    """Refuses `numbers` of a gather or a scatter that do not give each element of an index vector its own axis."""
+    name, axes = type(numbers)._fields[2], numbers[2]
+    if len(axes) != indices.shape[-1]:
+        raise ShapeError(
+            f"{op.capitalize()} op has {len(axes)} elements in {name} and the bound of dimension "
+            f"index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two numbers must be equal. "
+            f"The indices are {indices.short}",
+            shapes=[indices.shape],
+        )
+    for i, axis in enumerate(axes):
+        if not 0 <= axis < operand.ndim:
+            raise ShapeError(
+                f"Invalid {name} mapping in {op} op; domain is [0, {operand.ndim}), got: {i}->{axis}.", axis=axis
+            )
+    check_axes(op, name, axes, operand.ndim, False)
+
+
+# --- gather ---------------------------------------------------------------------------------------------
+
+
+def _check_slices(operand: ShapedArray, numbers: Any, slice_sizes: Ints) -> None:
+    collapsed, batching = numbers.collapsed_slice_dims, numbers.operand_batching_dims
+    if len(slice_sizes) != operand.ndim:
+        raise ShapeError(
+            f"Gather op must have one slice size for every input dimension; got {tuple(slice_sizes)} for an operand "
+            f"{operand.short}",
+            shapes=[operand.shape],
+        )
+    if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
+        raise ShapeError(
+            "All components of the offset index in a gather op must either be a offset dimension or explicitly "
+            f"collapsed/batching; got slice_sizes={tuple(slice_sizes)}, {numbers}",
+            shapes=[operand.shape],
+        )
+    for i, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
+        if not 0 <= size <= length:
+            raise ShapeError(
+                f"Slice size at index {i} in gather op is out of range, must be within [0, {length} + 1), got {size}.",
+                instead=f"slice sizes that fit into the operand {operand.short}",
+                shapes=[operand.shape],
+            )
+    for at, i in enumerate(collapsed):
+        if slice_sizes[i] > 1:  # an axis without elements is collapsed by a slice without elements
+            raise ShapeError(
+                f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[i]} for index {i} "
+                f"at position {at}.",
+                axis=i,
+            )
+    for at, i in enumerate(batching):
+        if slice_sizes[i] > 1:
+            raise ShapeError(
+                f"Gather op can only have operand batching dims with bound 0/1, but bound is {slice_sizes[i]} for "
+                f"index {i} at position {at}.",
+                axis=i,
+            )
+
+
+def _gather_types(
+    operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Ints, **_: Any
+) -> ShapedArray:
+    numbers = dimension_numbers
+    check_indices("gather", operand, indices, numbers)
+    rank = len(numbers.offset_dims) + indices.ndim - 1
+    for i, axis in enumerate(numbers.offset_dims):
+        if not 0 <= axis < rank:
+            raise ShapeError(
+                f"Offset dimension {i} in gather op is out of bounds; got {axis}, but should have been in [0, {rank})",
+                axis=axis,
+            )
+    check_axes("gather", "offset_dims", numbers.offset_dims, rank)
+    check_mapping("gather", operand, indices, numbers)
+    _check_slices(operand, numbers, slice_sizes)
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    window = [size for i, size in enumerate(slice_sizes) if i not in dropped]
+    batch = list(indices.shape[:-1])
+    rank = len(window) + len(batch)
+    window_iter, batch_iter = iter(window), iter(batch)
+    shape = tuple(next(window_iter) if i in numbers.offset_dims else next(batch_iter) for i in range(rank))
+    return shaped(shape, operand.dtype, operand.weak_type)
+
+
+def _gather_text(
+    f: Function,
+    operand: Value,
+    indices: Value,
+    *,
+    dimension_numbers: Any,
+    slice_sizes: Ints,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+) -> Value:
+    numbers = dimension_numbers
+    out = f.out
+    text = (
+        f"dimension_numbers = #stablehlo.gather<offset_dims = {ints(numbers.offset_dims)}, "
+        f"collapsed_slice_dims = {ints(numbers.collapsed_slice_dims)}, "
+        f"operand_batching_dims = {ints(numbers.operand_batching_dims)}, "
+        f"start_indices_batching_dims = {ints(numbers.start_indices_batching_dims)}, "
+        f"start_index_map = {ints(numbers.start_index_map)}, index_vector_dim = {indices.aval.ndim - 1}>, "
+        f"indices_are_sorted = {flag(indices_are_sorted)}, slice_sizes = {i64_array(slice_sizes)}"
+    )
+    result = f.op("stablehlo.gather", [operand, indices], out, text)
+    if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
+        return result
+    limits = [operand.aval.shape[d] - slice_sizes[d] for d in numbers.start_index_map]
+    valid = _in_bounds(f, indices, limits)
+    batch_dims = [i for i in range(out.ndim) if i not in numbers.offset_dims]
+    valid = f.broadcast(valid, out.shape, batch_dims)
+    if mode is GatherScatterMode.ONE_HOT:
+        fill_value = 0
+    fill = f.constant(default_fill(out.dtype) if fill_value is None else fill_value, out)
+    return f.select(valid, result, fill)
+
+
+def _in_bounds(f: Function, indices: Value, limits: Sequence[int]) -> Value:
+    """For each index vector, whether all of it lies between 0 and `limits`."""
+    aval = indices.aval
+    whole = shaped(aval.shape[:-1], dtypes.bool_)
+    if not limits:
+        return f.constant(True, whole)
+    vector = shaped((len(limits),), aval.dtype)
+    top = f.broadcast(f.constant(np.asarray(limits), vector), aval.shape, [aval.ndim - 1])
+    low = f.compare("GE", indices, f.constant(0, aval))
+    both = f.same("stablehlo.and", low, f.compare("LE", indices, top))
+    scalar = shaped((), dtypes.bool_)
+    body = f.region([scalar, scalar], lambda g, a, b: [g.same("stablehlo.and", a, b)])
+    return f.op(
+        "stablehlo.reduce",
+        [both, f.constant(True, scalar)],
+        whole,
+        f"dimensions = {i64_array([aval.ndim - 1])}",
+        [body],
+    )
+
+
+def default_fill(dtype: Any) -> Any:
+    """What out-of-bounds reads give: nan, or the smallest signed, the largest unsigned number."""
+    letter = dtypes.kind(dtype)
+    if letter in "fc":
+        return np.nan
+    if letter == "b":
+        return True
+    info = dtypes.iinfo(dtype)
+    return info.min if letter == "i" else info.max
+
+
+def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    operand, indices = primals
+    out = gather(operand, indices, **params)
+    if type(tangents[0]) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, gather(tangents[0], indices, **{**params, "fill_value": 0})
+
+
+def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
+    from .scatter import scatter_add  # it reads back what it wrote
+
+    if type(ct) is Zero:
+        return [Zero(operand.aval), None]
+    numbers = params["dimension_numbers"]
+    back = ScatterDimensionNumbers(
+        numbers.offset_dims,
+        numbers.collapsed_slice_dims,
+        numbers.start_index_map,
+        numbers.operand_batching_dims,
+        numbers.start_indices_batching_dims,
+    )
+    result = scatter_add(
+        zeros(operand.aval),
+        indices,
+        ct,
+        dimension_numbers=back,
+        indices_are_sorted=params["indices_are_sorted"],
+        unique_indices=params["unique_indices"],
+        mode=params["mode"],
+    )
+    return [result, None]
+
+
+def _gather_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+    operand, indices = args
+    numbers = params["dimension_numbers"]
+    sizes = params["slice_sizes"]
+    if dims[0] is not None:
+        operand = move_axis(operand, dims[0], 0)
+    if dims[1] is not None:
+        indices = move_axis(indices, dims[1], 0)
+    if dims[1] is None:
+        numbers = GatherDimensionNumbers(
+            (0, *up(numbers.offset_dims)),
+            up(numbers.collapsed_slice_dims),
+            up(numbers.start_index_map),
+            up(numbers.operand_batching_dims),
+            numbers.start_indices_batching_dims,
+        )
+        sizes = (axis.size, *sizes)
+    elif dims[0] is None:
+        numbers = numbers._replace(
+            offset_dims=up(numbers.offset_dims),
+            start_indices_batching_dims=up(numbers.start_indices_batching_dims),
+        )
+    else:
+        numbers = GatherDimensionNumbers(
+            up(numbers.offset_dims),
+            up(numbers.collapsed_slice_dims),
+            up(numbers.start_index_map),
+            (0, *up(numbers.operand_batching_dims)),
+            (0, *up(numbers.start_indices_batching_dims)),
+        )
+        sizes = (1, *sizes)
+        if axis.size == 0:
+            sizes = (0, *sizes[1:])
+    return gather(operand, indices, **{**params, "dimension_numbers": numbers, "slice_sizes": sizes}), 0
+
+
+def _gather_extend(params: Any, trailing: Ints, operand: ShapedArray, indices: ShapedArray) -> Any:
+    numbers = params["dimension_numbers"]
+    rank = len(numbers.offset_dims) + indices.ndim - 1
+    more = tuple(range(rank, rank + len(trailing)))
+    return {
+        **params,
+        "dimension_numbers": numbers._replace(offset_dims=(*numbers.offset_dims, *more)),
+        "slice_sizes": (*params["slice_sizes"], *trailing),
+    }
+
+
+def _gather_requires(checks: Any, operand: Any, indices: Any, **params: Any) -> None:
+    shape, axes = typeof(operand).shape, params["dimension_numbers"].start_index_map
+    checks.inside(shape, lambda: (indices, axes, [shape[a] - params["slice_sizes"][a] for a in axes]))
+
+
+gather = Primitive(
+    "gather",
+    remembers=True,
+    types=_gather_types,
+    lower=_gather_text,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+    extend=_gather_extend,
+    requires=_gather_requires,
+    nan_checked=False,
+)

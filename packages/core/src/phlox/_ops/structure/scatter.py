@@ -1,0 +1,384 @@
+"""Scatter: writing slices at computed places, or adding them to what is there. Gather reads them; see `indexing`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import DtypeError, MissingRuleError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.jaxpr import effects_inside
+from ..._ir.primitive import Primitive, primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value, flag, ints
+from ..elementwise.arithmetic import add, div, mul
+from ..elementwise.families import literal
+from ..elementwise.logic import eq, select
+from .gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    Ints,
+    ScatterDimensionNumbers,
+    check_axes,
+    check_indices,
+    check_mapping,
+    gather,
+    up,
+)
+
+
+def _scatter_types(
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: Any, **_: Any
+) -> ShapedArray:
+    numbers = dimension_numbers
+    if operand.dtype != updates.dtype:
+        raise DtypeError(f"scatter: updates {updates.short} must have the dtype of the operand {operand.short}")
+    check_indices("scatter", operand, indices, numbers)
+    window_dims, inserted = numbers.update_window_dims, numbers.inserted_window_dims
+    if updates.ndim != indices.ndim - 1 + len(window_dims):
+        raise ShapeError(
+            f"Updates tensor must be of rank {indices.ndim - 1 + len(window_dims)}; got {updates.ndim}: updates are "
+            f"{updates.short}, indices {indices.short}",
+            shapes=[updates.shape, indices.shape],
+        )
+    check_axes("scatter", "update_window_dims", window_dims, updates.ndim)
+    dropped = (*inserted, *numbers.operand_batching_dims)
+    if len(window_dims) + len(dropped) != operand.ndim:
+        raise ShapeError(
+            f"Scatter op has window of size {len(window_dims) + len(dropped)}; doesn't match operand of rank "
+            f"{operand.ndim}.",
+            shapes=[operand.shape],
+        )
+    check_mapping("scatter", operand, indices, numbers)
+    kept = [i for i in range(operand.ndim) if i not in dropped]
+    for i, at in zip(kept, window_dims, strict=True):
+        if updates.shape[at] > operand.shape[i]:
+            raise ShapeError(
+                "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
+                f"dimensions of operand. For dimension {at}, updates bound is {updates.shape[at]}, operand bound is "
+                f"{operand.shape[i]}.",
+                shapes=[operand.shape, updates.shape],
+            )
+    batch = [n for i, n in enumerate(updates.shape) if i not in window_dims]
+    if batch != list(indices.shape[:-1]):
+        raise ShapeError(
+            "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
+            f"dimensions of the indices: {tuple(batch)} of {updates.short}, {indices.shape[:-1]} of {indices.short}",
+            shapes=[updates.shape, indices.shape],
+        )
+    return shaped(operand.shape, operand.dtype, operand.weak_type)
+
+
+#: how what was there and what is written become one
+_COMBINE: dict[str, Any] = {
+    "scatter-apply": lambda g, old, new, func: lower_jaxpr(g, func.jaxpr, [old])[0],
+    "scatter": lambda g, old, new: new,
+    "scatter-add": lambda g, old, new: g.same(
+        "stablehlo.or" if new.aval.dtype == dtypes.bool_ else "stablehlo.add", old, new
+    ),
+    "scatter-mul": lambda g, old, new: g.same(
+        "stablehlo.and" if new.aval.dtype == dtypes.bool_ else "stablehlo.multiply", old, new
+    ),
+    "scatter-min": lambda g, old, new: g.same("stablehlo.minimum", old, new),
+    "scatter-max": lambda g, old, new: g.same("stablehlo.maximum", old, new),
+}
+
+
+def _scatter_text(name: str) -> Any:
+    combine = _COMBINE[name]
+
+    def lower(
+        f: Function,
+        operand: Value,
+        indices: Value,
+        updates: Value,
+        *,
+        dimension_numbers: Any,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+        **own: Any,
+    ) -> Value:
+        numbers = dimension_numbers
+        out = f.out
+        if mode is GatherScatterMode.CLIP:
+            indices = _clamp(f, operand.aval, indices, updates.aval, numbers)
+        text = (
+            f"scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {ints(numbers.update_window_dims)}, "
+            f"inserted_window_dims = {ints(numbers.inserted_window_dims)}, "
+            f"input_batching_dims = {ints(numbers.operand_batching_dims)}, "
+            f"scatter_indices_batching_dims = {ints(numbers.scatter_indices_batching_dims)}, "
+            f"scatter_dims_to_operand_dims = {ints(numbers.scatter_dims_to_operand_dims)}, "
+            f"index_vector_dim = {indices.aval.ndim - 1}>, "
+            f"indices_are_sorted = {flag(indices_are_sorted)}, unique_indices = {flag(unique_indices)}"
+        )
+        scalar = shaped((), out.dtype)
+        body = f.region([scalar, scalar], lambda g, old, new: [combine(g, old, new, **own)])
+        return f.op("stablehlo.scatter", [operand, indices, updates], out, text, [body])
+
+    return lower
+
+
+def _window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
+    """Lengths of the written windows along each axis of the operand."""
+    given = iter(numbers.update_window_dims)
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return tuple(1 if i in dropped else updates.shape[next(given)] for i in range(operand.ndim))
+
+
+def _limits(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
+    """How large the elements of an index vector may be."""
+    sizes = _window_sizes(operand, updates, numbers)
+    return [operand.shape[d] - sizes[d] for d in numbers.scatter_dims_to_operand_dims]
+
+
+def _clamp(f: Function, operand: ShapedArray, indices: Value, updates: ShapedArray, numbers: Any) -> Value:
+    limits = _limits(operand, updates, numbers)
+    if not limits:
+        return indices
+    aval = indices.aval
+    top = f.constant(np.asarray(limits), shaped((len(limits),), aval.dtype))
+    return f.op("stablehlo.clamp", [f.constant(0, aval), indices, f.broadcast(top, aval.shape, [aval.ndim - 1])], aval)
+
+
+def _scatter_batch(make: Any) -> Any:
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+        numbers = params["dimension_numbers"]
+        operand, indices, updates = (x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True))
+        if dims[0] is None:
+            operand = insert_axis(operand, axis.size, 0)
+        if dims[2] is None:
+            updates = insert_axis(updates, axis.size, 0)
+        if dims[1] is None:
+            numbers = ScatterDimensionNumbers(
+                (0, *up(numbers.update_window_dims)),
+                up(numbers.inserted_window_dims),
+                up(numbers.scatter_dims_to_operand_dims),
+                up(numbers.operand_batching_dims),
+                numbers.scatter_indices_batching_dims,
+            )
+        else:
+            numbers = ScatterDimensionNumbers(
+                up(numbers.update_window_dims),
+                up(numbers.inserted_window_dims),
+                up(numbers.scatter_dims_to_operand_dims),
+                (0, *up(numbers.operand_batching_dims)),
+                (0, *up(numbers.scatter_indices_batching_dims)),
+            )
+        return make().bind(operand, indices, updates, **{**params, "dimension_numbers": numbers}), 0
+
+    return batch
+
+
+def _scatter_extend(
+    params: Any, trailing: Ints, operand: ShapedArray, indices: ShapedArray, updates: ShapedArray
+) -> Any:
+    numbers = params["dimension_numbers"]
+    more = tuple(range(updates.ndim, updates.ndim + len(trailing)))
+    return {**params, "dimension_numbers": numbers._replace(update_window_dims=(*numbers.update_window_dims, *more))}
+
+
+def _scatter_requires(checks: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> None:
+    numbers, aval = params["dimension_numbers"], typeof(operand)
+    axes = numbers.scatter_dims_to_operand_dims
+    checks.inside(aval.shape, lambda: (indices, axes, _limits(aval, typeof(updates), numbers)))
+
+
+def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, params: dict[str, Any]) -> Any:
+    """The elements of `x` (of the operand's shape) at the places a scatter writes to, in the updates' shape."""
+    if not operand.size or not updates.size:  # a window of one element does not fit into an axis of none
+        return zeros(updates.update(dtype=typeof(x).dtype))
+    numbers = params["dimension_numbers"]
+    forward = GatherDimensionNumbers(
+        numbers.update_window_dims,
+        numbers.inserted_window_dims,
+        numbers.scatter_dims_to_operand_dims,
+        numbers.operand_batching_dims,
+        numbers.scatter_indices_batching_dims,
+    )
+    return gather(
+        x,
+        indices,
+        dimension_numbers=forward,
+        slice_sizes=_window_sizes(operand, updates, numbers),
+        unique_indices=params["unique_indices"],
+        indices_are_sorted=params["indices_are_sorted"],
+        mode=params["mode"],
+        fill_value=0,
+    )
+
+
+def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_operand: bool, params: Any) -> list[Any]:
+    if type(ct) is Zero:
+        return [
+            Zero(operand.aval) if is_linear(operand) else None,
+            None,
+            Zero(updates.aval) if is_linear(updates) else None,
+        ]
+    operand_aval, updates_aval = (x.aval if is_linear(x) else typeof(x) for x in (operand, updates))
+    ct_operand = ct_updates = None
+    if is_linear(operand):
+        ct_operand = ct if keep_operand else scatter(ct, indices, zeros(updates_aval), **params)
+    if is_linear(updates):
+        ct_updates = read_back(ct, indices, operand_aval, updates_aval, params)
+    return [ct_operand, None, ct_updates]
+
+
+def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    operand, indices, updates = primals
+    out = scatter_add(operand, indices, updates, **params)
+    t_operand, _, t_updates = tangents
+    if type(t_operand) is Zero and type(t_updates) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, scatter_add(instantiate(t_operand), indices, instantiate(t_updates), **params)
+
+
+scatter_add = Primitive(
+    "scatter-add",
+    remembers=True,
+    types=_scatter_types,
+    lower=_scatter_text("scatter-add"),
+    jvp=_add_jvp,
+    transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
+        ct, operand, indices, updates, True, params
+    ),
+    batch=_scatter_batch(lambda: scatter_add),
+    requires=_scatter_requires,
+    nan_checked=True,
+)
+
+
+def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    operand, indices, updates = primals
+    t_operand, _, t_updates = tangents
+    out = scatter(operand, indices, updates, **params)
+    if type(t_operand) is Zero and type(t_updates) is Zero:
+        return out, Zero(typeof(out).tangent())
+    t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
+    if params["unique_indices"]:
+        return out, scatter(t_operand, indices, t_updates, **params)
+    # Several updates may meet at one place. Number the updates, see whose number won, and let only it through.
+    count = shaped(typeof(updates).shape, dtypes.int32)
+    flat = primitive("iota").bind(dtype=dtypes.int32, shape=(max(count.size, 1),), dimension=0)
+    numbers = (
+        primitive("reshape").bind(add(flat, np.int32(1)), new_sizes=count.shape, dimensions=None)
+        if (count.size)
+        else zeros(count)
+    )
+    winners = scatter(zeros(shaped(typeof(operand).shape, dtypes.int32)), indices, numbers, **params)
+    won = eq(read_back(winners, indices, typeof(operand), typeof(updates), params), numbers)
+    kept_operand = select(eq(winners, literal(winners, 0)), t_operand, zeros(typeof(t_operand)))
+    kept_updates = select(won, t_updates, zeros(typeof(t_updates)))
+    return out, scatter_add(kept_operand, indices, kept_updates, **params)
+
+
+scatter = Primitive(
+    "scatter",
+    types=_scatter_types,
+    lower=_scatter_text("scatter"),
+    jvp=_set_jvp,
+    transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
+        ct, operand, indices, updates, False, params
+    ),
+    batch=_scatter_batch(lambda: scatter),
+    extend=_scatter_extend,
+    requires=_scatter_requires,
+    nan_checked=True,
+)
+
+
+def _mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    operand, indices, updates = primals
+    t_operand, _, t_updates = tangents
+    out = scatter_mul(operand, indices, updates, **params)
+    total: Any = Zero(typeof(out).tangent())
+    if type(t_operand) is not Zero:
+        total = scatter_mul(t_operand, indices, updates, **params)
+    if type(t_updates) is not Zero:
+        if not params["unique_indices"]:
+            raise MissingRuleError(
+                "the derivative of x.at[i].multiply(y) with respect to y needs distinct indices",
+                instead="unique_indices=True, if they are",
+                primitive="scatter-mul",
+                rule="jvp",
+            )
+        spread = scatter_add(zeros(typeof(t_updates).update(shape=typeof(operand).shape)), indices, t_updates, **params)
+        moved = mul(operand, spread)
+        total = moved if type(total) is Zero else add(total, moved)
+    return out, total
+
+
+def _mul_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(operand.aval), None, None]
+    return [scatter_mul(ct, indices, updates, **params), None, None]
+
+
+scatter_mul = Primitive(
+    "scatter-mul",
+    types=_scatter_types,
+    lower=_scatter_text("scatter-mul"),
+    jvp=_mul_jvp,
+    transpose=_mul_transpose,
+    batch=_scatter_batch(lambda: scatter_mul),
+    requires=_scatter_requires,
+    nan_checked=True,
+)
+
+
+def _extremum_jvp(make: Any) -> Any:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        operand, indices, updates = primals
+        t_operand, _, t_updates = tangents
+        out = make().bind(operand, indices, updates, **params)
+        if type(t_operand) is Zero and type(t_updates) is Zero:
+            return out, Zero(typeof(out).tangent())
+        # Where several candidates equal the result, each gets its share of the derivative.
+        t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
+        one, none = literal(out, 1), literal(out, 0)
+        stayed = select(eq(operand, out), one, none)
+        result = read_back(out, indices, typeof(operand), typeof(updates), params)
+        hit = select(eq(updates, result), one, none)
+        shares = scatter_add(stayed, indices, hit, **params)
+        through = scatter_add(mul(stayed, t_operand), indices, mul(hit, t_updates), **params)
+        return out, div(through, select(eq(shares, none), one, shares))
+
+    return jvp
+
+
+scatter_min = Primitive(
+    "scatter-min",
+    types=_scatter_types,
+    lower=_scatter_text("scatter-min"),
+    jvp=_extremum_jvp(lambda: scatter_min),
+    batch=_scatter_batch(lambda: scatter_min),
+    requires=_scatter_requires,
+    nan_checked=True,
+)
+scatter_max = Primitive(
+    "scatter-max",
+    types=_scatter_types,
+    lower=_scatter_text("scatter-max"),
+    jvp=_extremum_jvp(lambda: scatter_max),
+    batch=_scatter_batch(lambda: scatter_max),
+    requires=_scatter_requires,
+    nan_checked=True,
+)
+
+#: `func`, the program of a function of one element, applied to what is there; the updates say only where
+scatter_apply = Primitive(
+    "scatter-apply",
+    types=_scatter_types,
+    effects=effects_inside,
+    lower=_scatter_text("scatter-apply"),
+    batch=_scatter_batch(lambda: scatter_apply),
+    requires=_scatter_requires,
+    nan_checked=True,
+)

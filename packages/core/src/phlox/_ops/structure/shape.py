@@ -1,0 +1,565 @@
+"""Operations that move elements about or reinterpret them: conversion, reshaping, broadcasting, joining.
+
+They are linear, so most state a transpose and no derivative: `linear` supplies it. `extend` rules let them
+carry arrays of PRNG keys, which have more axes in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import AxisError, DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.jaxpr import Literal
+from ..._ir.primitive import Primitive, primitive
+from ..._trace.staging import JaxprTracer
+from ..._trace.trace import ArrayLike, recorder, typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
+from ..._xla.hosts import as_array
+from ..._xla.text import Function, Value, i64_array
+from ..elementwise.arithmetic import sub
+from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
+from ..elementwise.logic import select_n
+
+Params = dict[str, Any]
+
+
+def structural(
+    name: str,
+    *,
+    types: Callable[..., ShapedArray],
+    lower: Callable[..., Value],
+    transpose: Callable[..., Any],
+    batch: Callable[..., Any],
+    extend: Callable[..., Params] | None = None,
+    show: Callable[..., Params] | None = None,
+    nan_checked: bool = False,
+) -> Primitive:
+    """A linear operation on one array: its tangent goes the same way. `transpose(ct, aval, **params)`."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = made.bind(x, **params)
+        return out, Zero(typeof(out).tangent()) if type(t) is Zero else made.bind(t, **params)
+
+    def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
+        return [Zero(x.aval) if type(ct) is Zero else transpose(ct, x.aval, **params)]
+
+    def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+        return batch(args[0], dims[0], **params)
+
+    made = Primitive(
+        name,
+        types=types,
+        remembers=True,
+        lower=lower,
+        jvp=jvp,
+        transpose=transposed,
+        batch=batched,
+        extend=extend,
+        show=show,
+        nan_checked=nan_checked,
+        light=True,
+    )
+    return made
+
+
+def _in_front(x: Any, dim: Dim) -> tuple[Any, int]:
+    assert dim is not None
+    return move_axis(x, dim, 0), 0
+
+
+# --- element types --------------------------------------------------------------------------------------
+
+
+def _convert_types(x: ShapedArray, new_dtype: Any, weak_type: bool) -> ShapedArray:
+    if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
+        raise DtypeError(
+            f"convert_element_type: {x.short} cannot become {dtypes.short_name(new_dtype)}",
+            instead="phlox.random.key_data and wrap_key_data convert between keys and numbers",
+        )
+    return shaped(x.shape, new_dtype, bool(weak_type))
+
+
+def _convert_text(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Value:
+    if dtypes.kind(x.aval.dtype) == "c" and dtypes.kind(new_dtype) != "c":
+        if dtypes.kind(new_dtype) == "b":
+            return f.compare("NE", x, f.constant(0, x.aval))
+        x = f.unlike("stablehlo.real", x, shaped(x.aval.shape, dtypes.real_part(x.aval.dtype)))
+    if new_dtype == dtypes.bool_ and x.aval.dtype != dtypes.bool_:
+        return f.compare("NE", x, f.constant(0, x.aval))
+    return f.convert(x, new_dtype)
+
+
+def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = convert_element_type(x, **params)
+    if type(t) is Zero or not dtypes.is_inexact(params["new_dtype"]):
+        return out, Zero(typeof(out).tangent())
+    return out, convert_element_type(t, **params)
+
+
+def _convert_transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    return [convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
+
+
+convert_element_type = Primitive(
+    "convert_element_type",
+    remembers=True,
+    types=_convert_types,
+    lower=_convert_text,
+    jvp=_convert_jvp,
+    transpose=_convert_transpose,
+    batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
+    nan_checked=False,
+    light=True,
+)
+
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` with this element type and weakness; `x` itself when it has them already."""
+    aval = typeof(x)
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return x
+    if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
+        return literal_of(x, dtype)
+    return converted(x, dtype, weak_type)
+
+
+#: from which kinds of numbers to which NumPy converts as the compiler does: floats beyond integers differ
+_EXACT = {"bb", "bi", "bu", "bf", "bc", "ii", "iu", "ui", "uu", "if", "uf", "ic", "uc", "ff", "fc", "cc"}
+
+
+def converted(x: Any, dtype: Any, weak_type: bool) -> Any:
+    """`x`, an array, with this element type and weakness; a number of the program being recorded remains a number."""
+    if type(x) is JaxprTracer and type(x.variable) is Literal and recorder() is x.owner:
+        old = x.aval.dtype
+        if dtypes.kind(old) + dtypes.kind(dtype) in _EXACT:
+            number = literal_of(np.asarray(x.variable.val, old)[()], dtype)
+            return x.owner.constant(weak_number(number) if weak_type else number, shaped((), dtype, weak_type))
+    return convert_element_type(x, new_dtype=dtype, weak_type=weak_type)
+
+
+def literal_of(x: Any, dtype: Any) -> Any:
+    """A number as a NumPy scalar of this element type, as the compiler would convert it."""
+    value = np.asarray(x)
+    if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
+        value = value.real
+    if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
+        info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
+        default = np.iinfo(dtypes.canonical(dtypes.int64))  # a number of this type is converted, and wraps
+        outside = info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0)
+        if outside and not default.min <= x <= default.max:
+            raise dtypes.too_large(x, dtype)
+    with np.errstate(all="ignore"):
+        return value.astype(dtype)[()]
+
+
+def wrapped(x: Any, dtype: Any) -> Any:
+    """A Python integer that default integers cannot hold as a number of this element type, modulo its range; all else
+    as it is.
+    """
+    if type(x) is not int or dtypes.bits(dtypes.canonical(dtypes.int64)) > x.bit_length():
+        return x
+    if dtypes.kind(dtype) not in "iu":
+        return np.asarray(x).astype(dtype)[()]
+    if x.bit_length() > 64:
+        raise dtypes.too_large(x, dtype)
+    return np.asarray(x % 2**64, np.uint64).astype(dtype)[()]
+
+
+def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
+    old, new = dtypes.bits(x.dtype), dtypes.bits(new_dtype)
+    if {"b", "c"} & {dtypes.kind(x.dtype), dtypes.kind(new_dtype)} and x.dtype != new_dtype:
+        raise DtypeError(f"bitcast_convert_type: cannot reinterpret {x.short} as {new_dtype.name}")
+    if old == new:
+        return shaped(x.shape, new_dtype)
+    if old > new:
+        return shaped((*x.shape, old // new), new_dtype)
+    if not x.shape or x.shape[-1] != new // old:
+        raise ShapeError(
+            f"bitcast_convert_type: the last axis of {x.short} must have length {new // old} to become {new_dtype.name}"
+        )
+    return shaped(x.shape[:-1], new_dtype)
+
+
+def _bitcast_text(f: Function, x: Value, new_dtype: Any) -> Value:
+    return x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out)
+
+
+def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+    x, dim = _in_front(args[0], dims[0])
+    return bitcast_convert_type(x, **params), dim
+
+
+bitcast_convert_type = Primitive(
+    "bitcast_convert_type",
+    types=_bitcast_types,
+    lower=_bitcast_text,
+    jvp=lambda primals, tangents, **params: (
+        out := bitcast_convert_type(*primals, **params),
+        Zero(typeof(out).tangent()),
+    ),
+    batch=_bitcast_batch,
+    nan_checked=False,
+)
+
+# --- reshape, transpose, broadcast ----------------------------------------------------------------------
+
+
+def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> ShapedArray:
+    if math.prod(new_sizes) != x.size or any(size < 0 for size in new_sizes):
+        raise ShapeError(
+            f"reshape: {x.short} has {x.size} elements, shape {new_sizes} has {math.prod(new_sizes)}",
+            instead="-1 for one length lets phlox work it out",
+            shapes=[x.shape, new_sizes],
+        )
+    return shaped(tuple(new_sizes), x.dtype, x.weak_type)
+
+
+reshape = structural(
+    "reshape",
+    types=_reshape_types,
+    lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
+    transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
+    batch=lambda x, dim, new_sizes, dimensions: (
+        reshape(move_axis(x, dim, 0), new_sizes=(typeof(x).shape[dim], *new_sizes), dimensions=None),
+        0,
+    ),
+    extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
+)
+
+
+def _transpose_types(x: ShapedArray, permutation: tuple[int, ...]) -> ShapedArray:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise ShapeError(
+            f"transpose: {permutation} is no permutation of the {x.ndim} axes of {x.short}", shapes=[x.shape]
+        )
+    return shaped(tuple(x.shape[i] for i in permutation), x.dtype, x.weak_type)
+
+
+def _transpose_batch(x: Any, dim: int, permutation: tuple[int, ...]) -> tuple[Any, Dim]:
+    order = (dim, *(i if i < dim else i + 1 for i in permutation))
+    return transpose(x, permutation=order), 0
+
+
+def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(permutation))
+
+
+transpose = structural(
+    "transpose",
+    types=_transpose_types,
+    lower=lambda f, x, permutation: f.unlike(
+        "stablehlo.transpose", x, f.out, f", dims = [{', '.join(map(str, permutation))}]"
+    ),
+    transpose=lambda ct, aval, permutation: transpose(ct, permutation=_inverse(permutation)),
+    batch=_transpose_batch,
+    extend=lambda params, trailing, x: {
+        "permutation": (*params["permutation"], *range(x.ndim, x.ndim + len(trailing)))
+    },
+)
+
+
+def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
+    wrong = None
+    if x.ndim != len(broadcast_dimensions):
+        wrong = "broadcast_dimensions must have length equal to operand ndim"
+    elif len(shape) < x.ndim:
+        wrong = "target broadcast shape must have equal or higher rank to the operand shape"
+    elif any(not 0 <= at < len(shape) for at in broadcast_dimensions):
+        wrong = "broadcast_dimensions must be a subset of output dimensions"
+    elif any(size not in (1, shape[at]) for at, size in zip(broadcast_dimensions, x.shape, strict=True)):
+        wrong = (
+            "operand dimension sizes must either be 1, or be equal to their corresponding dimensions in the target "
+            "broadcast shape"
+        )
+    elif len(set(broadcast_dimensions)) < x.ndim:
+        wrong = "broadcast_dimensions must not contain duplicates"
+    elif any(n < 0 for n in shape):
+        wrong = "lengths of the target broadcast shape must not be negative"
+    if wrong is not None:
+        raise ShapeError(
+            f"broadcast_in_dim {wrong}; got operand {x.short}, shape {shape} and broadcast_dimensions "
+            f"{broadcast_dimensions}",
+            shapes=[x.shape, shape],
+        )
+    return shaped(tuple(shape), x.dtype, x.weak_type)
+
+
+def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Any:
+    new_axes = tuple(i for i in range(len(shape)) if i not in broadcast_dimensions)
+    ct = sum_axes(ct, new_axes)
+    order = tuple(sorted(broadcast_dimensions).index(i) for i in broadcast_dimensions)
+    ct = ct if order == tuple(range(len(order))) else transpose(ct, permutation=order)
+    return unbroadcast(ct, aval)
+
+
+def _broadcast_batch(x: Any, dim: int, shape: Any, broadcast_dimensions: Any) -> tuple[Any, Dim]:
+    x = move_axis(x, dim, 0)
+    dims = (0, *(i + 1 for i in broadcast_dimensions))
+    return broadcast_in_dim(x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=dims), 0
+
+
+def _broadcast_show(eqn: Any, printer: Any) -> Params:
+    dims = eqn.params["broadcast_dimensions"]
+    return {"broadcast_dimensions": dims} if dims else {}
+
+
+broadcast_in_dim = structural(
+    "broadcast_in_dim",
+    types=_broadcast_types,
+    lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    extend=lambda params, trailing, x: {
+        "shape": (*params["shape"], *trailing),
+        "broadcast_dimensions": (
+            *params["broadcast_dimensions"],
+            *range(len(params["shape"]), len(params["shape"]) + len(trailing)),
+        ),
+    },
+    show=_broadcast_show,
+)
+
+
+def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
+    if len(set(dimensions)) < len(dimensions):
+        raise AxisError(f"squeeze of {x.short}: dimensions are not unique: {dimensions}", axes=dimensions)
+    for axis in dimensions:
+        if not 0 <= axis < x.ndim or x.shape[axis] != 1:
+            raise ShapeError(
+                f"squeeze: cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of "
+                f"{x.short}",
+                instead="an axis of length 1",
+                axis=axis,
+            )
+    return shaped(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype, x.weak_type)
+
+
+def _squeeze_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
+    return squeeze(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
+
+
+squeeze = structural(
+    "squeeze",
+    types=_squeeze_types,
+    lower=lambda f, x, dimensions: f.unlike("stablehlo.reshape", x, f.out),
+    transpose=lambda ct, aval, dimensions: reshape(ct, new_sizes=aval.shape, dimensions=None),
+    batch=_squeeze_batch,
+    extend=lambda params, trailing, x: params,
+)
+
+
+def _rev_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= a < x.ndim for a in dimensions):
+        raise AxisError(f"rev: {x.short} cannot be reversed along axes {dimensions}", axes=dimensions)
+    return x
+
+
+def _rev_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
+    return rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
+
+
+rev = structural(
+    "rev",
+    types=_rev_types,
+    lower=lambda f, x, dimensions: f.op("stablehlo.reverse", [x], f.out, f"dimensions = {i64_array(dimensions)}"),
+    transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
+    batch=_rev_batch,
+    extend=lambda params, trailing, x: params,
+)
+
+copy = structural(
+    "copy",
+    types=lambda x: x,
+    lower=lambda f, x: x,
+    transpose=lambda ct, aval: copy(ct),
+    batch=lambda x, dim: (copy(x), dim),
+    extend=lambda params, trailing, x: params,
+)
+
+
+def own(x: Any) -> Any:
+    """`x` if it is an array; of a number or NumPy array, an array of its values (of the running trace's own)."""
+    if isinstance(x, ArrayLike):
+        return x
+    program = recorder()
+    return as_array(x) if program is None else program.constant(x, typeof(x))
+
+
+# --- concatenate ----------------------------------------------------------------------------------------
+
+
+def _concatenate_types(*xs: ShapedArray, dimension: int) -> ShapedArray:
+    first = xs[0]
+    if not 0 <= dimension < first.ndim:
+        raise AxisError(f"concatenate: {first.short} has no axis {dimension}", axis=dimension)
+    for x in xs[1:]:
+        if x.ndim != first.ndim or any(
+            a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != dimension
+        ):
+            raise ShapeError(
+                f"concatenate along axis {dimension}: other lengths must agree, got {', '.join(a.short for a in xs)}",
+                shapes=[a.shape for a in xs],
+            )
+        if x.dtype != first.dtype:
+            raise DtypeError(f"concatenate: operands must have one dtype, got {', '.join(a.short for a in xs)}")
+    shape = list(first.shape)
+    shape[dimension] = sum(x.shape[dimension] for x in xs)
+    return shaped(tuple(shape), first.dtype, all(x.weak_type for x in xs))
+
+
+def _concatenate_jvp(primals: Sequence[Any], tangents: Sequence[Any], dimension: int) -> tuple[Any, Any]:
+    out = concatenate(*primals, dimension=dimension)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(typeof(out).tangent())
+    return out, concatenate(*[instantiate(t) for t in tangents], dimension=dimension)
+
+
+def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(x.aval) if is_linear(x) else None for x in xs]
+    result, start = [], 0
+    for x in xs:
+        shape = typeof(x).shape if not is_linear(x) else x.aval.shape
+        stop = start + shape[dimension]
+        result.append(_part(ct, dimension, start, stop) if is_linear(x) else None)
+        start = stop
+    return result
+
+
+def _part(x: Any, axis: int, start: int, stop: int) -> Any:
+    shape = typeof(x).shape
+    starts, limits = [0] * len(shape), list(shape)
+    starts[axis], limits[axis] = start, stop
+    return primitive("slice").bind(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=None)
+
+
+def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int) -> tuple[Any, Dim]:
+    moved = [insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    return concatenate(*moved, dimension=dimension + 1), 0
+
+
+concatenate = Primitive(
+    "concatenate",
+    remembers=True,
+    types=_concatenate_types,
+    lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
+    jvp=_concatenate_jvp,
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    extend=lambda params, trailing, *xs: params,
+    nan_checked=False,
+)
+
+# --- pad ------------------------------------------------------------------------------------------------
+
+PaddingConfig = tuple[tuple[int, int, int], ...]
+
+
+def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig) -> ShapedArray:
+    if value.shape or value.dtype != x.dtype:
+        raise ShapeError(f"pad: padding_value must be a scalar of the dtype of operand {x.short}, got {value.short}")
+    if len(padding_config) != x.ndim:
+        raise ShapeError(
+            f"pad: padding_config has {len(padding_config)} triples for {x.short}", instead="one for each axis"
+        )
+    shape = tuple(
+        lo + hi + n + max(0, n - 1) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
+    )
+    if any(inner < 0 for _, _, inner in padding_config):
+        raise ShapeError(f"pad: interior padding in padding_config must be nonnegative, got {padding_config}")
+    if any(n < 0 for n in shape):
+        raise ShapeError(
+            f"pad: Dimension size after padding is not at least 0: {x.short} with {padding_config} would have shape "
+            f"{shape}",
+            shapes=[x.shape],
+        )
+    return shaped(shape, x.dtype, x.weak_type and value.weak_type)
+
+
+def _pad_text(f: Function, x: Value, value: Value, padding_config: PaddingConfig) -> Value:
+    low, high, inner = zip(*padding_config, strict=True) if padding_config else ((), (), ())
+    attributes = (
+        f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
+        f"interior_padding = {i64_array(inner)}"
+    )
+    return f.op("stablehlo.pad", [x, value], f.out, attributes)
+
+
+def _pad_jvp(primals: Sequence[Any], tangents: Sequence[Any], padding_config: PaddingConfig) -> tuple[Any, Any]:
+    out = pad(*primals, padding_config=padding_config)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(typeof(out).tangent())
+    return out, pad(*[instantiate(t) for t in tangents], padding_config=padding_config)
+
+
+def _pad_transpose(ct: Any, x: Any, value: Any, padding_config: PaddingConfig) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(a.aval) if is_linear(a) else None for a in (x, value)]
+    # Undo the outer padding by padding with negative widths, then step over the inner padding.
+    zero = literal(ct, 0)
+    inside = pad(ct, zero, padding_config=tuple((-lo, -hi, 0) for lo, hi, _ in padding_config))
+    limits = typeof(inside).shape
+    strides = tuple(inner + 1 for _, _, inner in padding_config)
+    ct_x = primitive("slice").bind(inside, start_indices=(0,) * len(limits), limit_indices=limits, strides=strides)
+    ct_value = None
+    if is_linear(value):
+        everything = tuple(range(len(limits)))
+        ct_value = sub(sum_axes(ct, everything), sum_axes(ct_x, everything))
+    return [ct_x if is_linear(x) else None, ct_value]
+
+
+def _pad_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], padding_config: PaddingConfig
+) -> tuple[Any, Dim]:
+    x, value = args
+    x = insert_axis(x, axis.size, 0) if dims[0] is None else move_axis(x, dims[0], 0)
+    wider = ((0, 0, 0), *padding_config)
+    if dims[1] is None:
+        return pad(x, value, padding_config=wider), 0
+    # A different value for each example: mark the padding with a mask and choose.
+    shape = typeof(x).shape
+    inside = pad(broadcast_in_dim(np.True_, shape=shape, broadcast_dimensions=()), np.False_, padding_config=wider)
+    padded = pad(x, literal(x, 0), padding_config=wider)
+    values = broadcast_in_dim(value, shape=typeof(padded).shape, broadcast_dimensions=(0,))
+    return select_n(inside, values, padded), 0
+
+
+pad = Primitive(
+    "pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch, nan_checked=True
+)
+
+# --- iota -----------------------------------------------------------------------------------------------
+
+
+def _iota_types(dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
+    check_kind("iota", shaped((), dtype), NUMBER)
+    if any(n < 0 for n in shape) or not 0 <= dimension < len(shape):
+        raise ShapeError(f"iota: cannot count along axis {dimension} of shape {tuple(shape)}", shapes=[shape])
+    return shaped(tuple(shape), dtype)
+
+
+def _iota_text(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
+    return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
+
+
+iota = Primitive(
+    "iota",
+    remembers=True,
+    types=_iota_types,
+    lower=_iota_text,
+    show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
+    nan_checked=False,
+    light=True,
+)

@@ -1,0 +1,349 @@
+"""Slices: at fixed places, and at places that are computed (dynamic_slice, dynamic_update_slice)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import AxisError, DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
+from ..._xla.text import Function, Value, i64_array
+from ..elementwise.families import literal
+from .shape import broadcast_in_dim, concatenate, convert, pad, reshape, structural
+
+Ints = tuple[int, ...]
+
+# --- slice ----------------------------------------------------------------------------------------------
+
+
+def _slice_types(x: ShapedArray, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> ShapedArray:
+    steps = strides or (1,) * x.ndim
+    if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+        raise ShapeError(f"slice: {x.short} needs {x.ndim} starts, limits and strides", shapes=[x.shape])
+    for axis, (n, lo, hi, step) in enumerate(zip(x.shape, start_indices, limit_indices, steps, strict=True)):
+        if not 0 <= lo <= hi <= n or step < 1:
+            raise ShapeError(f"slice: {lo}:{hi}:{step} does not fit axis {axis} of {x.short}", axis=axis)
+    shape = tuple((hi - lo + s - 1) // s for lo, hi, s in zip(start_indices, limit_indices, steps, strict=True))
+    return shaped(shape, x.dtype, x.weak_type)
+
+
+def _slice_text(f: Function, x: Value, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Value:
+    steps = strides or (1,) * len(start_indices)
+    attributes = (
+        f"start_indices = {i64_array(start_indices)}, limit_indices = {i64_array(limit_indices)}, "
+        f"strides = {i64_array(steps)}"
+    )
+    return f.op("stablehlo.slice", [x], f.out, attributes)
+
+
+def _slice_transpose(ct: Any, aval: ShapedArray, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Any:
+    shape = typeof(ct).shape
+    steps = strides or (1,) * len(shape)
+    config = []
+    for n, lo, got, step in zip(aval.shape, start_indices, shape, steps, strict=True):
+        reach = 0 if got == 0 else 1 + (got - 1) * step
+        config.append((lo, n - lo - reach, step - 1))
+    return pad(ct, literal(ct, 0), padding_config=tuple(config))
+
+
+def _slice_batch(x: Any, dim: int, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> tuple[Any, Dim]:
+    def with_axis(values: Ints, new: int) -> Ints:
+        return (*values[:dim], new, *values[dim:])
+
+    out = slice_(
+        x,
+        start_indices=with_axis(start_indices, 0),
+        limit_indices=with_axis(limit_indices, typeof(x).shape[dim]),
+        strides=None if strides is None else with_axis(strides, 1),
+    )
+    return out, dim
+
+
+def _slice_extend(params: dict[str, Any], trailing: Ints, x: ShapedArray) -> dict[str, Any]:
+    more = len(trailing)
+    return {
+        "start_indices": (*params["start_indices"], *(0,) * more),
+        "limit_indices": (*params["limit_indices"], *trailing),
+        "strides": None if params["strides"] is None else (*params["strides"], *(1,) * more),
+    }
+
+
+slice_ = structural(
+    "slice",
+    types=_slice_types,
+    lower=_slice_text,
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    extend=_slice_extend,
+    show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
+)
+
+
+def along(x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
+    """``x[start:stop:step]`` along `axis`."""
+    shape = typeof(x).shape
+    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], steps[axis] = start, stop, step
+    strides = None if step == 1 else tuple(steps)
+    return slice_(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
+
+
+# --- split ----------------------------------------------------------------------------------------------
+
+
+def _split_types(x: ShapedArray, sizes: Ints, axis: int) -> list[ShapedArray]:
+    if not 0 <= axis < x.ndim:
+        raise AxisError(f"split: axis {axis} is out of bounds for {x.short}", axis=axis)
+    if any(n < 0 for n in sizes):
+        raise ShapeError(f"Sizes passed to split must be nonnegative, got {sizes}", shapes=[x.shape])
+    if sum(sizes) != x.shape[axis]:
+        raise ShapeError(
+            f"split: Sum of sizes {sum(sizes)} must be equal to the length of axis {axis} of {x.short}, got {sizes}",
+            shapes=[x.shape],
+        )
+    return [shaped((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
+
+
+def _split_text(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
+    found, start = [], 0
+    for out in f.outs:
+        lows, highs = [0] * out.ndim, list(out.shape)
+        lows[axis], highs[axis] = start, start + out.shape[axis]
+        start = highs[axis]
+        bounds = f"start_indices = {i64_array(lows)}, limit_indices = {i64_array(highs)}"
+        found.append(f.op("stablehlo.slice", [x], out, f"{bounds}, strides = {i64_array([1] * out.ndim)}"))
+    return found
+
+
+def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any], sizes: Ints, axis: int) -> tuple[list[Any], list[Any]]:
+    outs = split(*primals, sizes=sizes, axis=axis)
+    if type(tangents[0]) is Zero:
+        return outs, [Zero(typeof(out).tangent()) for out in outs]
+    return outs, split(*tangents, sizes=sizes, axis=axis)
+
+
+def _split_transpose(cotangents: Sequence[Any], x: Any, sizes: Ints, axis: int) -> list[Any]:
+    # The pieces are written side by side once; slices would add up arrays that are zero but for a piece.
+    if all(type(ct) is Zero for ct in cotangents):
+        return [Zero(x.aval)]
+    return [concatenate(*[instantiate(ct) for ct in cotangents], dimension=axis)]
+
+
+def _split_batch(
+    batch: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], sizes: Ints, axis: int
+) -> tuple[list[Any], list[Dim]]:
+    (dim,) = dims
+    assert dim is not None
+    return split(*args, sizes=sizes, axis=axis + (dim <= axis)), [dim] * len(sizes)
+
+
+split = Primitive(
+    "split",
+    multiple_results=True,
+    types=_split_types,
+    lower=_split_text,
+    jvp=_split_jvp,
+    transpose=_split_transpose,
+    batch=_split_batch,
+    extend=lambda params, trailing, *xs: params,
+    nan_checked=False,
+)
+
+# --- dynamic_slice --------------------------------------------------------------------------------------
+
+
+def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
+    kinds = {start.dtype for start in starts}
+    if len(kinds) > 1 or any(dtypes.kind(dtype) not in "iu" for dtype in kinds):
+        raise DtypeError(
+            f"index arguments to {name} must be integers of the same type, got {', '.join(s.short for s in starts)}"
+        )
+    if any(start.shape for start in starts):
+        raise ShapeError(
+            f"start_indices arguments to {name} must be scalars, got {', '.join(s.short for s in starts)}",
+            shapes=[s.shape for s in starts],
+        )
+
+
+def _start_of_all(starts: Sequence[Any]) -> Any:
+    """The start along one axis more, which is taken as a whole."""
+    return literal(starts[0], 0) if starts else np.int32(0)
+
+
+def _dynamic_slice_types(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints) -> ShapedArray:
+    _check_starts("dynamic_slice", starts)
+    if len(starts) != x.ndim or len(slice_sizes) != x.ndim:
+        raise ShapeError(f"dynamic_slice: {x.short} needs {x.ndim} start indices and sizes", shapes=[x.shape])
+    if any(not 0 <= size <= n for size, n in zip(slice_sizes, x.shape, strict=True)):
+        raise ShapeError(f"dynamic_slice: sizes {slice_sizes} do not fit into {x.short}", shapes=[x.shape])
+    return shaped(tuple(slice_sizes), x.dtype, x.weak_type)
+
+
+def _dynamic_slice_text(f: Function, x: Value, *starts: Value, slice_sizes: Ints) -> Value:
+    starts = _all_starts(f, starts, len(slice_sizes))
+    return f.op("stablehlo.dynamic_slice", [x, *starts], f.out, f"slice_sizes = {i64_array(slice_sizes)}")
+
+
+def _all_starts(f: Function, starts: Sequence[Value], rank: int) -> tuple[Value, ...]:
+    """Start indices, with zeros for the trailing axes that extended elements add."""
+    missing = rank - len(starts)
+    zero = [f.constant(0, starts[0].aval)] * missing if missing else []
+    return (*starts, *zero)
+
+
+def _dynamic_slice_jvp(primals: Sequence[Any], tangents: Sequence[Any], slice_sizes: Ints) -> tuple[Any, Any]:
+    x, *starts = primals
+    out = dynamic_slice(x, *starts, slice_sizes=slice_sizes)
+    if type(tangents[0]) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, dynamic_slice(tangents[0], *starts, slice_sizes=slice_sizes)
+
+
+def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[Any]:
+    nothing = [None] * len(starts)
+    if type(ct) is Zero:
+        return [Zero(x.aval), *nothing]
+    return [dynamic_update_slice(zeros(x.aval), ct, *starts), *nothing]
+
+
+def _dynamic_slice_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], slice_sizes: Ints
+) -> tuple[Any, Dim]:
+    x, *starts = args
+    if all(d is None for d in dims[1:]):
+        dim = dims[0]
+        assert dim is not None
+        starts.insert(dim, _start_of_all(starts))
+        sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
+        return dynamic_slice(x, *starts, slice_sizes=sizes), dim
+    # Different places for each example: one gather of a slice per index vector.
+    from .gather import GatherDimensionNumbers, GatherScatterMode, gather  # as most slices need none of it
+
+    every = tuple(range(len(slice_sizes)))
+    return gather.rule("batch")(
+        axis,
+        [x, _index_vectors(axis, starts, dims[1:])],
+        [dims[0], 0],
+        dimension_numbers=GatherDimensionNumbers(every, (), every),
+        slice_sizes=slice_sizes,
+        unique_indices=True,
+        indices_are_sorted=True,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
+
+
+def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) -> Any:
+    """The start indices of all examples, one vector each."""
+    columns = [
+        broadcast_in_dim(s, shape=(axis.size, 1), broadcast_dimensions=(0,) if d is not None else ())
+        for s, d in zip(starts, dims, strict=True)
+    ]
+    return concatenate(*columns, dimension=1)
+
+
+def _dynamic_slice_requires(checks: Any, x: Any, *starts: Any, slice_sizes: Ints) -> None:
+    shape = typeof(x).shape
+    checks.inside(shape, lambda: _fitting(starts, shape, slice_sizes))
+
+
+def _fitting(starts: Sequence[Any], shape: Ints, sizes: Ints) -> tuple[Any, Ints, Ints]:
+    """Start indices as a vector, their axes, and how large they may be for parts of these sizes."""
+    parts = [reshape(convert(x, dtypes.int32), new_sizes=(1,), dimensions=None) for x in starts]
+    vector = concatenate(*parts, dimension=0) if parts else np.zeros(0, np.int32)
+    return vector, tuple(range(len(shape))), tuple(n - k for n, k in zip(shape, sizes, strict=True))
+
+
+dynamic_slice = Primitive(
+    "dynamic_slice",
+    remembers=True,
+    types=_dynamic_slice_types,
+    lower=_dynamic_slice_text,
+    jvp=_dynamic_slice_jvp,
+    transpose=_dynamic_slice_transpose,
+    batch=_dynamic_slice_batch,
+    extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
+    requires=_dynamic_slice_requires,
+    nan_checked=False,
+)
+
+# --- dynamic_update_slice -------------------------------------------------------------------------------
+
+
+def _update_types(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+    _check_starts("dynamic_update_slice", starts)
+    if x.ndim != update.ndim or len(starts) != x.ndim or x.dtype != update.dtype:
+        raise ShapeError(f"dynamic_update_slice: {update.short} does not fit into {x.short}", shapes=[x.shape])
+    if any(u > n for u, n in zip(update.shape, x.shape, strict=True)):
+        raise ShapeError(f"dynamic_update_slice: {update.short} is larger than {x.short}", shapes=[x.shape])
+    return shaped(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+
+def _update_text(f: Function, x: Value, update: Value, *starts: Value) -> Value:
+    return f.op("stablehlo.dynamic_update_slice", [x, update, *_all_starts(f, starts, x.aval.ndim)], f.out)
+
+
+def _update_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    out = dynamic_update_slice(*primals)
+    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, dynamic_update_slice(instantiate(tangents[0]), instantiate(tangents[1]), *primals[2:])
+
+
+def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
+    nothing = [None] * len(starts)
+    if type(ct) is Zero:
+        return [Zero(a.aval) if is_linear(a) else None for a in (x, update)] + nothing
+    update_aval = update.aval if is_linear(update) else typeof(update)
+    ct_x = dynamic_update_slice(ct, zeros(update_aval), *starts) if is_linear(x) else None
+    ct_update = dynamic_slice(ct, *starts, slice_sizes=update_aval.shape) if is_linear(update) else None
+    return [ct_x, ct_update, *nothing]
+
+
+def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
+    x, update, *starts = args
+    if all(d is None for d in dims[2:]):
+        x, update = (
+            insert_axis(a, axis.size, 0) if d is None else move_axis(a, d, 0)
+            for a, d in ((x, dims[0]), (update, dims[1]))
+        )
+        return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
+    from .gather import GatherScatterMode, ScatterDimensionNumbers
+    from .scatter import scatter
+
+    every = tuple(range(len(starts)))
+    return scatter.rule("batch")(
+        axis,
+        [x, _index_vectors(axis, starts, dims[2:]), update],
+        [dims[0], 0, dims[1]],
+        dimension_numbers=ScatterDimensionNumbers(every, (), every),
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+    )
+
+
+def _update_requires(checks: Any, x: Any, update: Any, *starts: Any) -> None:
+    shape = typeof(x).shape
+    checks.inside(shape, lambda: _fitting(starts, shape, typeof(update).shape))
+
+
+dynamic_update_slice = Primitive(
+    "dynamic_update_slice",
+    types=_update_types,
+    lower=_update_text,
+    jvp=_update_jvp,
+    transpose=_update_transpose,
+    batch=_update_batch,
+    extend=lambda params, trailing, *avals: params,
+    requires=_update_requires,
+    nan_checked=False,
+)

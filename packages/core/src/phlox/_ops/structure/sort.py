@@ -1,0 +1,116 @@
+"""Sorting of several arrays together, by the first `num_keys` of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import OptionError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import Zero, insert_axis, move_axis
+from ..._xla.text import Function, Value, flag
+from .gather import GatherDimensionNumbers, GatherScatterMode, gather
+from .shape import iota, reshape
+
+
+def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+    if any(x.shape != xs[0].shape for x in xs) or not 0 <= dimension < max(1, xs[0].ndim):
+        raise ShapeError(f"sort along axis {dimension}: shapes must agree, got {', '.join(x.short for x in xs)}")
+    if not 1 <= num_keys <= len(xs):
+        raise OptionError(f"sort: num_keys={num_keys} of {len(xs)} operands", value=num_keys)
+    return list(xs)
+
+
+def _sort_text(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    scalars = [shaped((), x.aval.dtype) for x in xs for _ in range(2)]
+
+    def body(g: Function, *pairs: Value) -> list[Value]:
+        # Less in the first key, or equal there and less in the next one …
+        result: Value | None = None
+        keys = [part for i in range(num_keys) for part in _parts(g, *pairs[2 * i : 2 * i + 2])]
+        for a, b in reversed(keys):
+            less = g.compare("LT", a, b, total=True)
+            if result is None:
+                result = less
+            else:
+                tie = g.same("stablehlo.and", g.compare("EQ", a, b, total=True), result)
+                result = g.same("stablehlo.or", less, tie)
+        assert result is not None
+        return [result]
+
+    region = f.region(scalars, body)
+    attributes = f"dimension = {dimension} : i64, is_stable = {flag(is_stable)}"
+    return f.op("stablehlo.sort", xs, [x.aval for x in xs], attributes, [region])
+
+
+def _parts(g: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
+    """What two elements are compared by: themselves, or of complex numbers the real and then the imaginary part."""
+    if dtypes.kind(a.aval.dtype) != "c":
+        return [(_ordered(g, a), _ordered(g, b))]
+    real = shaped((), dtypes.real_part(a.aval.dtype))
+    pairs = [[g.unlike(op, v, real) for v in (a, b)] for op in ("stablehlo.real", "stablehlo.imag")]
+    return [(_ordered(g, x), _ordered(g, y)) for x, y in pairs]
+
+
+def _ordered(g: Function, x: Value) -> Value:
+    """`x` with all nans and all zeros made alike, so that the total order is the order of numbers, nan last."""
+    if dtypes.kind(x.aval.dtype) != "f":
+        return x
+    zero, nan = g.constant(0, x.aval), g.constant(float("nan"), x.aval)
+    x = g.select(g.compare("EQ", x, zero), zero, x)
+    return g.select(g.compare("NE", x, x), nan, x)
+
+
+def _sort_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], dimension: int, is_stable: bool, num_keys: int
+) -> tuple[list[Any], list[Any]]:
+    shape = typeof(primals[0]).shape
+    if all(type(t) is Zero for t in tangents):
+        outs = sort(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+        return outs, [Zero(typeof(x).tangent()) for x in outs]
+    # Sort positions along; tangents go where their values went.
+    positions = iota(dtype=dtypes.int32, shape=shape, dimension=dimension)
+    *outs, order = sort(*primals, positions, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+    moved = [t if type(t) is Zero else take_along(t, order, dimension) for t in tangents]
+    return outs, moved
+
+
+def take_along(x: Any, order: Any, axis: int) -> Any:
+    """The elements of `x` at positions `order` along `axis`; elsewhere the two have one shape."""
+    shape = typeof(x).shape
+    if 0 in shape:
+        return x
+    rest = tuple(i for i in range(len(shape)) if i != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
+    return gather(
+        x,
+        reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
+        dimension_numbers=numbers,
+        slice_sizes=(1,) * len(shape),
+        unique_indices=True,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
+
+
+def _sort_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int, **params: Any
+) -> tuple[list[Any], list[Dim]]:
+    moved = [insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    return sort(*moved, dimension=dimension + 1, **params), [0] * len(moved)
+
+
+sort = Primitive(
+    "sort",
+    multiple_results=True,
+    types=_sort_types,
+    lower=_sort_text,
+    jvp=_sort_jvp,
+    batch=_sort_batch,
+    nan_checked=False,
+)

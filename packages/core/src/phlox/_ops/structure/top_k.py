@@ -1,0 +1,170 @@
+"""The k largest elements along an axis: `top_k`, and `approx_top_k`, which accelerators find faster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.words import Zero
+from ..._xla.approximate import top_k_size
+from ..._xla.text import Function, Value, flag
+from ..reductions.reduce import highest, lowest
+from .sort import take_along
+
+
+def _with_length(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, ...]:
+    return (*shape[:axis], length, *shape[axis + 1 :])
+
+
+def _follow(primals: Sequence[Any], tangents: Sequence[Any], outs: list[Any], axis: int) -> tuple[list[Any], list[Any]]:
+    """Tangents of the elements that were found, and of their places."""
+    t, places = tangents[0], outs[1]
+    still = Zero(typeof(places).tangent())
+    return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, places, axis), still]
+
+
+# --- exact ----------------------------------------------------------------------------------------------
+
+
+def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
+    if dtypes.kind(x.dtype) == "c":
+        raise DtypeError(f"top_k: {x.short} has no order")
+    if not 0 <= axis < x.ndim:
+        raise AxisError(f"top_k: {x.short} has no axis {axis}", axis=axis)
+    if not 0 <= k <= x.shape[axis]:
+        raise OptionError(f"top_k: k={k} of an axis of length {x.shape[axis]}")
+    if x.shape[axis] > np.iinfo(np.int32).max:
+        raise ShapeError(
+            f"top_k returns int32 indices, which will overflow for axis {axis} of {x.short}",
+            shapes=[x.shape],
+            axis=axis,
+        )
+    shape = _with_length(x.shape, axis, k)
+    return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32)]
+
+
+def _text(f: Function, x: Value, k: int, axis: int) -> list[Value]:
+    """chlo.top_k, which knows the last axis only."""
+    outs, last = f.outs, x.aval.ndim - 1
+    order = list(range(x.aval.ndim))
+    order[axis], order[last] = last, axis
+
+    def moved(aval: ShapedArray) -> ShapedArray:
+        return shaped(tuple(aval.shape[i] for i in order), aval.dtype)
+
+    def turn(v: Value, out: ShapedArray) -> Value:
+        return v if axis == last else f.unlike("stablehlo.transpose", v, out, f", dims = {order}")
+
+    found = f.op("chlo.top_k", [turn(x, moved(x.aval))], [moved(a) for a in outs], f"k = {index(k)} : i64")
+    return [turn(v, out) for v, out in zip(found, outs, strict=True)]
+
+
+def _batch(
+    axis_: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], k: int, axis: int
+) -> tuple[list[Any], list[Dim]]:
+    dim = dims[0]
+    assert dim is not None
+    return top_k(args[0], k=k, axis=axis + (dim <= axis)), [dim, dim]
+
+
+top_k = Primitive(
+    "top_k",
+    multiple_results=True,
+    types=_types,
+    lower=_text,
+    jvp=lambda primals, tangents, **params: _follow(primals, tangents, top_k(*primals, **params), params["axis"]),
+    batch=_batch,
+    nan_checked=False,
+)
+
+# --- approximate ----------------------------------------------------------------------------------------
+
+
+def _approx_types(
+    x: ShapedArray,
+    k: int,
+    reduction_dimension: int,
+    recall_target: float,
+    is_max_k: bool,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> list[ShapedArray]:
+    if not x.ndim:
+        raise ShapeError(f"approx_top_k: {x.short} has no axis", shapes=[x.shape])
+    if dtypes.kind(x.dtype) != "f":
+        raise DtypeError(f"approx_top_k takes floats, got {x.short}", instead="top_k")
+    if not 0 <= reduction_dimension < x.ndim:
+        raise AxisError(f"approx_top_k: {x.short} has no axis {reduction_dimension}", axis=reduction_dimension)
+    if not 0 < recall_target <= 1:
+        raise OptionError(f"approx_top_k: recall_target={recall_target}", instead="a number above 0, up to 1")
+    length = x.shape[reduction_dimension]
+    if not 0 < k <= length:
+        raise OptionError(f"approx_top_k: k={k} of an axis of length {length}")
+    if not aggregate_to_topk:
+        k = top_k_size(length, x.ndim, k, recall_target, aggregate_to_topk, reduction_input_size_override)
+    shape = _with_length(x.shape, reduction_dimension, k)
+    return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32, x.weak_type)]
+
+
+def _approx_text(
+    f: Function,
+    x: Value,
+    k: int,
+    reduction_dimension: int,
+    recall_target: float,
+    is_max_k: bool,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> list[Value]:
+    number, place = shaped((), x.aval.dtype), shaped((), dtypes.int32)
+    direction, worst = ("GT", lowest) if is_max_k else ("LT", highest)
+    better = f.function(
+        "top_k_comparator", [number, number, place, place], lambda g, a, b, i, j: [g.compare(direction, a, b)]
+    )
+    places = shaped(x.aval.shape, dtypes.int32)
+    positions = f.op("stablehlo.iota", [], places, f"iota_dimension = {reduction_dimension} : i64")
+    starts = [f.constant(worst(number.dtype), number), f.constant(-1, place)]
+    options = (
+        f"aggregate_to_topk = {flag(aggregate_to_topk)}, is_fallback = true, recall_target = "
+        f"{float(recall_target)!r} : f32, reduction_dim = {reduction_dimension} : i64, reduction_input_size_override = "
+        f"{index(reduction_input_size_override)} : i64, top_k = {index(k)} : i64"
+    )
+    attributes = f'call_target_name = "ApproxTopK", backend_config = "", called_computations = [@{better}]'
+    return f.op(
+        "stablehlo.custom_call",
+        [x, positions, *starts],
+        list(f.outs),
+        attributes,
+        marks=f"mhlo.backend_config = {{{options}}}",
+    )
+
+
+def _approx_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], reduction_dimension: int, **params: Any
+) -> tuple[list[Any], list[Dim]]:
+    dim = dims[0]
+    assert dim is not None
+    at = reduction_dimension + (dim <= reduction_dimension)
+    return approx_top_k(args[0], reduction_dimension=at, **params), [dim, dim]
+
+
+approx_top_k = Primitive(
+    "approx_top_k",
+    multiple_results=True,
+    types=_approx_types,
+    lower=_approx_text,
+    jvp=lambda primals, tangents, **params: _follow(
+        primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
+    ),
+    batch=_approx_batch,
+    nan_checked=False,
+)

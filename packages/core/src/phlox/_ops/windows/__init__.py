@@ -1,0 +1,1 @@
+"""Primitives of windows that move over arrays: convolution and pooling."""

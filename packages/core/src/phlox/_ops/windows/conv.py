@@ -1,0 +1,359 @@
+"""Convolution: `conv_general_dilated`, of any rank, with strides, padding, dilation and groups.
+
+In the mathematics below n counts examples, j features of the input, k features of the output, g groups, r places of the
+kernel. Convolution is bilinear: out[n, gk] = sum over j, r of lhs[n, gj, …] rhs[gk, j, r]. Its transposes are
+convolutions again, with the roles of these axes exchanged; so is its batch, whose examples become groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..._base.errors import DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..._transform.words import Zero, add as add_tangents, move_axis, zeros
+from ..._xla.text import Function, Value, i64_array
+from ..elementwise.arithmetic import add, complex_, imag, real, sub
+from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
+from ..linalg.dot import Precision
+from ..structure.shape import convert, reshape, rev
+from .geometry import Ints, Pads, dilated, input_pads, positions
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axes of input, kernel and output mean what.
+
+    Attributes:
+      lhs_spec: axes of the input: examples, features, then the spatial ones.
+      rhs_spec: axes of the kernel: features of the output, of the input, then the spatial ones.
+      out_spec: axes of the output: examples, features, then the spatial ones.
+
+    >>> phlox.lax.conv_dimension_numbers((1, 3, 8), (4, 3, 2), ("NCH", "OIH", "NCH")).lhs_spec
+    (0, 1, 2)
+    """
+
+    lhs_spec: Ints
+    rhs_spec: Ints
+    out_spec: Ints
+
+
+def _spatial(shape: Sequence[int], spec: Ints) -> Ints:
+    return tuple(shape[i] for i in spec[2:])
+
+
+# --- types and text -------------------------------------------------------------------------------------
+
+
+def _groups_fit(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, features: int, batches: int) -> None:
+    """Raises `ShapeError` when groups do not divide what they should."""
+    examples, given = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
+    made, wanted = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
+    where = f"conv_general_dilated of {lhs.short} with {rhs.short}"
+    shapes = [lhs.shape, rhs.shape]
+    for name, count, lengths in (
+        ("feature_group_count", features, {"features of the input": given, "features of the output": made}),
+        ("batch_group_count", batches, {"examples": examples, "features of the output": made}),
+    ):
+        if count < 1:
+            raise ShapeError(f"{where}: {name}={count}", instead="a number from 1 up")
+        for what, length in lengths.items():
+            if length % count:
+                raise ShapeError(f"{where}: {name}={count} does not divide the {length} {what}", shapes=shapes)
+    if features > 1 and batches > 1:
+        raise ShapeError(f"{where}: feature_group_count={features} and batch_group_count={batches}: one must be 1")
+    if given // features != wanted:
+        raise ShapeError(
+            f"{where}: the kernel takes {wanted} features, the input has {given} in {features} groups",
+            instead="other dimension_numbers or feature_group_count",
+            shapes=shapes,
+        )
+
+
+def _conv_types(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    window_strides: Ints,
+    padding: Pads,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+) -> ShapedArray:
+    numbers = dimension_numbers
+    check_kind("conv_general_dilated", lhs, ANY)
+    if lhs.ndim != rhs.ndim:
+        raise ShapeError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, got "
+            f"{lhs.short} and {rhs.short}",
+            shapes=[lhs.shape, rhs.shape],
+        )
+    _groups_fit(lhs, rhs, numbers, feature_group_count, batch_group_count)
+    n = lhs.ndim - 2
+    options = {"window_strides": window_strides, "padding": padding}
+    options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation}
+    for name, given in options.items():
+        if len(given) != n:
+            raise ShapeError(
+                f"conv_general_dilated window and {name} must have the same number of dimensions, got {name}={given} "
+                f"for {n} spatial axes of {lhs.short}"
+            )
+    spatial = []
+    sides = zip(_spatial(lhs.shape, numbers.lhs_spec), _spatial(rhs.shape, numbers.rhs_spec), strict=True)
+    for (length, width), stride, (low, high), base, gap in zip(
+        sides, window_strides, padding, lhs_dilation, rhs_dilation, strict=True
+    ):
+        if width < 1 or stride < 1 or base < 1 or gap < 1:
+            raise ShapeError(
+                f"conv_general_dilated: window lengths (of {rhs.short}), strides and dilations must be positive, got "
+                f"{width}, {stride}, {base} and {gap}",
+                shapes=[rhs.shape],
+            )
+        whole = dilated(length, base) + low + high
+        if whole < 0:
+            raise ShapeError(f"conv_general_dilated: padding {padding} takes away more than {lhs.short} has")
+        spatial.append(positions(whole, dilated(width, gap), stride))
+    sizes = (lhs.shape[numbers.lhs_spec[0]] // batch_group_count, rhs.shape[numbers.rhs_spec[0]], *spatial)
+    shape = tuple(sizes[numbers.out_spec.index(i)] for i in range(lhs.ndim))
+    dtype = same_dtype("conv_general_dilated", (lhs, rhs))
+    if preferred_element_type is not None:
+        check_preferred(dtype, preferred_element_type)
+        dtype = preferred_element_type
+    return shaped(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+
+def check_preferred(dtype: Any, preferred: Any) -> None:
+    """Raises `DtypeError` unless sums of `dtype` may be kept in `preferred`: of its kind, and as wide."""
+    have, want = dtypes.kind(dtype), dtypes.kind(preferred)
+    fits = {"b": "biufc", "i": "if", "u": "iuf"}.get(have, have)
+    if want not in fits or dtypes.bits(preferred) < dtypes.bits(dtype):
+        raise DtypeError(
+            f"preferred_element_type={preferred.name} cannot hold sums of {dtype.name}",
+            instead="an element type of the same kind, at least as wide",
+        )
+
+
+def _axes_text(spec: Ints, first: str, second: str) -> str:
+    """``[b, f, 0, 1]``: what each axis means."""
+    words = {spec[0]: first, spec[1]: second, **{axis: str(i) for i, axis in enumerate(spec[2:])}}
+    return f"[{', '.join(words[i] for i in range(len(spec)))}]"
+
+
+def _conv_text(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
+    if dtypes.kind(lhs.aval.dtype) == "c":
+        return lowered_as(_complex_conv)(f, lhs, rhs, **params)
+    numbers, pads = params["dimension_numbers"], params["padding"]
+    first, second = params["precision"] or (Precision.DEFAULT, Precision.DEFAULT)
+    listed = ", ".join(f"[{low}, {high}]" for low, high in pads)
+    reverse = f"array<i1: {', '.join(['false'] * len(pads))}>" if pads else "array<i1>"
+    text = (
+        f"window_strides = {i64_array(params['window_strides'])}, "
+        f"padding = dense<{f'[{listed}]' if pads else ''}> : tensor<{len(pads)}x2xi64>, "
+        f"lhs_dilation = {i64_array(params['lhs_dilation'])}, rhs_dilation = {i64_array(params['rhs_dilation'])}, "
+        f"window_reversal = {reverse}, dimension_numbers = #stablehlo.conv<{_axes_text(numbers.lhs_spec, 'b', 'f')}x"
+        f"{_axes_text(numbers.rhs_spec, 'o', 'i')}->{_axes_text(numbers.out_spec, 'b', 'f')}>, "
+        f"feature_group_count = {params['feature_group_count']} : i64, "
+        f"batch_group_count = {params['batch_group_count']} : i64, "
+        f"precision_config = [#stablehlo<precision {first.name}>, #stablehlo<precision {second.name}>]"
+    )
+    return f.op("stablehlo.convolution", [lhs, rhs], f.out, text)
+
+
+def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
+    """Of complex numbers by three convolutions of real ones: XLA has no others on CPUs and GPUs."""
+    preferred = params["preferred_element_type"]
+    part = {**params, "preferred_element_type": preferred and dtypes.real_part(preferred)}
+    a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
+    both = conv_general_dilated(add(a, b), c, **part)
+    left = conv_general_dilated(a, sub(d, c), **part)
+    right = conv_general_dilated(b, add(c, d), **part)
+    return complex_(sub(both, right), add(both, left))
+
+
+# --- derivative and transposes --------------------------------------------------------------------------
+
+
+def _conv_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    (lhs, rhs), (t_lhs, t_rhs) = primals, tangents
+    out = conv_general_dilated(lhs, rhs, **params)
+    total: Any = Zero(typeof(out).tangent())
+    if type(t_lhs) is not Zero:
+        total = conv_general_dilated(t_lhs, rhs, **params)
+    if type(t_rhs) is not Zero:
+        total = add_tangents(total, conv_general_dilated(lhs, t_rhs, **params))
+    return out, total
+
+
+def _split(x: Any, axis: int, count: int) -> Any:
+    """`x` with `axis` made two, of which the first has length `count`."""
+    shape = typeof(x).shape
+    sizes = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
+    return reshape(x, new_sizes=sizes, dimensions=None)
+
+
+def _merge(x: Any, source: int, axis: int) -> Any:
+    """`x` with axis `source` put before what is then axis `axis` without it, and both made one."""
+    x = move_axis(x, source, axis)
+    shape = typeof(x).shape
+    sizes = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return reshape(x, new_sizes=sizes, dimensions=None)
+
+
+def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+    linear = lhs if is_linear(lhs) else rhs
+    if type(ct) is Zero:
+        found: Any = Zero(linear.aval)
+    elif 0 in linear.aval.shape or 0 in typeof(ct).shape:
+        found = zeros(linear.aval)
+    else:
+        rule = _of_input if is_linear(lhs) else _of_kernel
+        other = convert(rhs if is_linear(lhs) else lhs, typeof(ct).dtype)
+        found = convert(rule(ct, linear.aval, other, **params), linear.aval.dtype)
+    return [found, None] if is_linear(lhs) else [None, found]
+
+
+def _of_input(
+    ct: Any,
+    aval: ShapedArray,
+    rhs: Any,
+    *,
+    window_strides: Ints,
+    padding: Pads,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+) -> Any:
+    """ct[n, gk] with the reversed kernel, its k now what is summed over: [n, gj], or with batch groups [gn, j]."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    groups = max(feature_group_count, batch_group_count)
+    pads = input_pads(
+        _spatial(aval.shape, lhs_spec),
+        _spatial(typeof(rhs).shape, rhs_spec),
+        window_strides,
+        _spatial(typeof(ct).shape, out_spec),
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+    )
+    if groups > 1:
+        rhs = _merge(_split(rhs, rhs_spec[0], groups), rhs_spec[0], rhs_spec[1])
+    out = conv_general_dilated(
+        ct,
+        rev(rhs, dimensions=rhs_spec[2:]),
+        window_strides=lhs_dilation,
+        padding=pads,
+        lhs_dilation=window_strides,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec),
+        feature_group_count=groups,
+        batch_group_count=1,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+    if batch_group_count > 1:
+        out = _merge(_split(out, lhs_spec[1], batch_group_count), lhs_spec[1], lhs_spec[0])
+    return out
+
+
+def _of_kernel(
+    ct: Any,
+    aval: ShapedArray,
+    lhs: Any,
+    *,
+    window_strides: Ints,
+    padding: Pads,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+) -> Any:
+    """The input with ct as its kernel, examples being what is summed over; the two kinds of groups change places."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    sides = zip(
+        _spatial(typeof(lhs).shape, lhs_spec),
+        _spatial(aval.shape, rhs_spec),
+        _spatial(typeof(ct).shape, out_spec),
+        padding,
+        strict=True,
+    )
+    pads = tuple(
+        (low, dilated(k, d) + dilated(out, s) - 1 - dilated(n, b) - low)
+        for (n, k, out, (low, _)), s, b, d in zip(sides, window_strides, lhs_dilation, rhs_dilation, strict=True)
+    )
+    swapped = [(spec[1], spec[0], *spec[2:]) for spec in dimension_numbers]
+    return conv_general_dilated(
+        lhs,
+        ct,
+        window_strides=rhs_dilation,
+        padding=pads,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=window_strides,
+        dimension_numbers=ConvDimensionNumbers(swapped[0], swapped[2], swapped[1]),
+        feature_group_count=batch_group_count,
+        batch_group_count=feature_group_count,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# --- batching -------------------------------------------------------------------------------------------
+
+
+def _with_groups(x: Any, dim: int, axis: int, groups: int) -> Any:
+    """Mapped `x` (along `dim`) with the mapped axis inside `axis`, after its groups: (groups, mapped, rest) as one."""
+    x = move_axis(x, dim, 0)
+    if groups > 1:
+        x = _split(x, axis + 1, groups)
+        return _merge(_merge(x, 0, axis + 1), axis, axis)
+    return _merge(x, 0, axis)
+
+
+def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+    (lhs, rhs), (ld, rd) = args, dims
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    features, batches = params["feature_group_count"], params["batch_group_count"]
+    if ld is not None and rd is not None:
+        # Each example is one more group, of features or, where there are groups of examples, of those.
+        at = lhs_spec[0] if batches > 1 else lhs_spec[1]
+        count = {"batch_group_count": axis.size * batches} if batches > 1 else {}
+        count = count or {"feature_group_count": axis.size * features}
+        lhs, rhs = _merge(lhs, ld, at), _merge(rhs, rd, rhs_spec[0])
+        out = conv_general_dilated(lhs, rhs, **{**params, **count})
+        return _split(out, out_spec[1], axis.size), out_spec[1]
+    if ld is not None:
+        out = conv_general_dilated(_with_groups(lhs, ld, lhs_spec[0], batches), rhs, **params)
+        return _split(out, out_spec[0], axis.size), out_spec[0]
+    assert rd is not None
+    groups = max(features, batches)
+    out = conv_general_dilated(lhs, _with_groups(rhs, rd, rhs_spec[0], groups), **params)
+    if groups > 1:
+        out = _split(_split(out, out_spec[1], groups), out_spec[1] + 1, axis.size)
+        return _merge(out, out_spec[1], out_spec[1] + 1), out_spec[1]
+    return _split(out, out_spec[1], axis.size), out_spec[1]
+
+
+conv_general_dilated = Primitive(
+    "conv_general_dilated",
+    types=_conv_types,
+    lower=_conv_text,
+    jvp=_conv_jvp,
+    transpose=_conv_transpose,
+    batch=_conv_batch,
+    nan_checked=True,
+)

@@ -1,0 +1,70 @@
+"""Arithmetic of windows that move over arrays: convolutions and windowed reductions share it.
+
+Along each axis an array is dilated (`dilated`: gaps between elements), padded, and a window moves over it in strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..._base.errors import ArgumentError, PaddingError
+
+Ints = tuple[int, ...]
+Pads = tuple[tuple[int, int], ...]
+
+
+def dilated(length: int, factor: int) -> int:
+    """The length of an axis with ``factor - 1`` gaps between its elements."""
+    return 0 if length == 0 else (length - 1) * factor + 1
+
+
+def positions(length: int, window: int, stride: int) -> int:
+    """How many places a window has on an axis of this (padded) length."""
+    return 0 if window > length else (length - window) // stride + 1
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
+) -> list[tuple[int, int]]:
+    """The (low, high) padding along each axis that 'VALID', 'SAME' or 'SAME_LOWER' means (as
+    ``jax.lax.padtype_to_pads``).
+
+    'VALID' pads nothing. 'SAME' gives as many places as strides fit in the axis, rounded up; an odd element goes to the
+    end ('SAME_LOWER': to the start). Raises `OptionError` for other words.
+
+    >>> from phlox import lax
+    >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+    [(0, 1)]
+    """
+    if not isinstance(padding, str):
+        raise ArgumentError(f"padding must be a word, got {padding!r}", instead="'VALID', 'SAME' or 'SAME_LOWER'")
+    word = padding.upper()
+    if word == "VALID":
+        return [(0, 0)] * len(in_shape)
+    if word not in ("SAME", "SAME_LOWER"):
+        raise PaddingError(f"unknown padding {padding!r}", instead="'VALID', 'SAME' or 'SAME_LOWER'")
+    pads = []
+    for length, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        total = max((-(-length // stride) - 1) * stride + window - length, 0)
+        half = total // 2
+        pads.append((int(half), int(total - half)) if word == "SAME" else (int(total - half), int(half)))
+    return pads
+
+
+def input_pads(
+    in_shape: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    out_shape: Sequence[int],
+    padding: Pads,
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> Pads:
+    """How the cotangent of the result, dilated by `strides`, is padded for the cotangent of the input."""
+    pads = []
+    for n, k, s, out, (low, _), b, d in zip(
+        in_shape, window, strides, out_shape, padding, base_dilation, window_dilation, strict=True
+    ):
+        before = dilated(k, d) - low - 1
+        pads.append((before, dilated(n, b) + dilated(k, d) - 1 - dilated(out, s) - before))
+    return tuple(pads)

@@ -1,0 +1,304 @@
+"""Sums and extrema of windows that move over an array, and what their derivatives are made of.
+
+The derivative of a windowed extremum follows the element that was chosen: `select_and_gather_add` reads tangents at the
+chosen places, its transpose `select_and_scatter_add` writes cotangents there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._base.errors import ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.words import Zero
+from ..._xla.text import Function, Value, i64_array
+from ..elementwise.families import ANY, NUMBER, check_kind, literal
+from ..elementwise.logic import ge, le
+from ..reductions.reduce import Combine, combined, highest, larger, lowest, smaller
+from ..structure.shape import pad
+from ..structure.slicing import slice_
+from .geometry import Ints, Pads, dilated, input_pads, positions
+
+
+def window_shape(name: str, x: ShapedArray, window: dict[str, Any]) -> Ints:
+    """The shape of a windowed reduction of `x`. Raises `ShapeError` when the window does not fit it."""
+    for option, given in window.items():
+        if len(given) != x.ndim:
+            raise ShapeError(f"{name}: {option}={given} does not fit {x.short}", shapes=[x.shape])
+        if option != "padding" and any(n < 1 for n in given):
+            raise ShapeError(f"{name}: {option} must have every element be positive, got {given}", shapes=[x.shape])
+    ones = (1,) * x.ndim
+    return tuple(
+        positions(dilated(n, b) + low + high, dilated(k, d), s)
+        for n, k, s, (low, high), b, d in zip(
+            x.shape,
+            window["window_dimensions"],
+            window["window_strides"],
+            window["padding"],
+            window.get("base_dilation", ones),
+            window.get("window_dilation", ones),
+            strict=True,
+        )
+    )
+
+
+def check_scattered(name: str, source: ShapedArray, operand: ShapedArray, window: dict[str, Any]) -> None:
+    """Raises unless `source` has one element for each window of `operand`, and its dtype."""
+    shape = window_shape(name, operand, window)
+    if source.shape != shape or source.dtype != operand.dtype:
+        raise ShapeError(
+            f"{name}: source of type {source.short} for windows of an operand of type {operand.short}",
+            instead=f"a source of shape {shape} and of the operand's dtype",
+            shapes=[source.shape, operand.shape],
+        )
+
+
+def window_attributes(window: dict[str, Any]) -> str:
+    """The attributes of a window as MLIR writes them."""
+    words = {"base_dilation": "base_dilations", "window_dilation": "window_dilations"}
+    listed = [f"{words.get(k, k)} = {i64_array(v)}" for k, v in window.items() if k != "padding"]
+    pads = window["padding"]
+    rows = ", ".join(f"[{low}, {high}]" for low, high in pads)
+    return ", ".join([*listed, f"padding = dense<{f'[{rows}]' if pads else ''}> : tensor<{len(pads)}x2xi64>"])
+
+
+def with_axis(window: dict[str, Any], at: int) -> dict[str, Any]:
+    """The window with one more axis, along which it has length one."""
+    return {k: (*v[:at], (0, 0) if k == "padding" else 1, *v[at:]) for k, v in window.items()}
+
+
+def reduced(f: Function, x: Value, op: Combine, start: Any, window: dict[str, Any]) -> Value:
+    """The text that combines the elements in each window with `op`, beginning with `start`."""
+    scalar = shaped((), x.aval.dtype)
+    body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
+    return f.op("stablehlo.reduce_window", [x, f.constant(start, scalar)], f.out, window_attributes(window), [body])
+
+
+# --- sums and extrema -----------------------------------------------------------------------------------
+
+
+def _reduction(
+    name: str,
+    op: Combine,
+    start: Callable[[Any], Any],
+    *,
+    accepts: str,
+    tangent: Callable[..., Any],
+    transpose: Callable[..., Any] | None = None,
+    nan_checked: bool = False,
+) -> Primitive:
+    """A windowed reduction with `op`, beginning with ``start(dtype)``; `tangent(t, x, **window)` is its derivative."""
+
+    def types(x: ShapedArray, **window: Any) -> ShapedArray:
+        check_kind(name, x, accepts)
+        return shaped(window_shape(name, x, window), x.dtype, x.weak_type)
+
+    def lower(f: Function, x: Value, **window: Any) -> Value:
+        return reduced(f, x, op, start(x.aval.dtype), window)
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = made.bind(x, **window)
+        return out, Zero(typeof(out).tangent()) if type(t) is Zero else tangent(t, x, **window)
+
+    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **window: Any) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        return made.bind(args[0], **with_axis(window, dim)), dim
+
+    made = Primitive(name, types=types, lower=lower, jvp=jvp, transpose=transpose, batch=batch, nan_checked=nan_checked)
+    return made
+
+
+def _sum_transpose(
+    ct: Any,
+    x: Any,
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Pads,
+    base_dilation: Ints,
+    window_dilation: Ints,
+) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    shape = x.aval.shape
+    pads = input_pads(
+        shape, window_dimensions, window_strides, typeof(ct).shape, padding, base_dilation, window_dilation
+    )
+    config = tuple((low, high, stride - 1) for (low, high), stride in zip(pads, window_strides, strict=True))
+    return [
+        reduce_window_sum(
+            pad(ct, literal(ct, 0), padding_config=config),
+            window_dimensions=window_dimensions,
+            window_strides=base_dilation,
+            padding=((0, 0),) * len(shape),
+            base_dilation=(1,) * len(shape),
+            window_dilation=window_dilation,
+        )
+    ]
+
+
+reduce_window_sum = _reduction(
+    "reduce_window_sum",
+    "stablehlo.add",
+    lambda dtype: 0,
+    accepts=NUMBER,
+    tangent=lambda t, x, **window: reduce_window_sum(t, **window),
+    transpose=_sum_transpose,
+    nan_checked=True,
+)
+reduce_window_max = _reduction(
+    "reduce_window_max",
+    larger,
+    lowest,
+    accepts=ANY,
+    tangent=lambda t, x, **window: select_and_gather_add(t, x, select_prim=ge, **window),
+)
+reduce_window_min = _reduction(
+    "reduce_window_min",
+    smaller,
+    highest,
+    accepts=ANY,
+    tangent=lambda t, x, **window: select_and_gather_add(t, x, select_prim=le, **window),
+)
+
+# --- following the chosen element -----------------------------------------------------------------------
+
+
+def _direction(select_prim: Primitive) -> tuple[str, Callable[[Any], Any]]:
+    """How the chosen element compares with others, and the value that is never chosen."""
+    return ("GE", lowest) if select_prim is ge else ("LE", highest)
+
+
+def _follow_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The derivative of an operation that is linear in its first operand and chooses places by its second one."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = make().bind(*primals, **params)
+        if type(tangents[0]) is Zero:
+            return out, Zero(typeof(out).tangent())
+        return out, make().bind(tangents[0], primals[1], **params)
+
+    return jvp
+
+
+def _follow_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    def batch(
+        axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], select_prim: Primitive, **window: Any
+    ) -> tuple[Any, Dim]:
+        lined = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+        return make().bind(*lined, select_prim=select_prim, **with_axis(window, 0)), 0
+
+    return batch
+
+
+def _gather_types(tangents: ShapedArray, operand: ShapedArray, select_prim: Primitive, **window: Any) -> ShapedArray:
+    if tangents.shape != operand.shape:
+        raise ShapeError(f"select_and_gather_add: {tangents.short} and {operand.short} differ in shape")
+    shape = window_shape("select_and_gather_add", operand, window)
+    return shaped(shape, tangents.dtype, tangents.weak_type and operand.weak_type)
+
+
+def _gather_text(f: Function, tangents: Value, operand: Value, select_prim: Primitive, **window: Any) -> Value:
+    direction, worst = _direction(select_prim)
+    key, value = shaped((), operand.aval.dtype), shaped((), tangents.aval.dtype)
+
+    def body(g: Function, a: Value, s: Value, b: Value, t: Value) -> list[Value]:
+        first = g.compare(direction, a, b)
+        return [g.select(first, a, b), g.select(first, s, t)]
+
+    region = f.region([key, value, key, value], body)
+    starts = [f.constant(worst(operand.aval.dtype), key), f.constant(0, value)]
+    outs = [shaped(f.out.shape, operand.aval.dtype), f.out]
+    attributes = window_attributes(window)
+    return f.op("stablehlo.reduce_window", [operand, tangents, *starts], outs, attributes, [region])[1]
+
+
+def _gather_transpose(
+    ct: Any,
+    tangents: Any,
+    operand: Any,
+    select_prim: Primitive,
+    base_dilation: Ints,
+    window_dilation: Ints,
+    **window: Any,
+) -> list[Any]:
+    if any(d != 1 for d in window_dilation):
+        raise UnsupportedError(f"the reverse derivative of a windowed extremum with window_dilation={window_dilation}")
+    if type(ct) is Zero:
+        return [Zero(tangents.aval), None]
+    spread = any(d != 1 for d in base_dilation)
+    if spread:
+        _, worst = _direction(select_prim)
+        gaps = tuple((0, 0, d - 1) for d in base_dilation)
+        operand = pad(operand, literal(operand, worst(typeof(operand).dtype)), padding_config=gaps)
+    found = select_and_scatter_add(ct, operand, select_prim=select_prim, **window)
+    if spread:
+        shape = typeof(found).shape
+        found = slice_(found, start_indices=(0,) * len(shape), limit_indices=shape, strides=base_dilation)
+    return [found, None]
+
+
+select_and_gather_add = Primitive(
+    "select_and_gather_add",
+    types=_gather_types,
+    lower=_gather_text,
+    jvp=_follow_jvp(lambda: select_and_gather_add),
+    transpose=_gather_transpose,
+    batch=_follow_batch(lambda: select_and_gather_add),
+    nan_checked=False,
+)
+
+
+def _scatter_types(source: ShapedArray, operand: ShapedArray, select_prim: Primitive, **window: Any) -> ShapedArray:
+    check_scattered("select_and_scatter_add", source, operand, window)
+    return shaped(operand.shape, source.dtype, source.weak_type and operand.weak_type)
+
+
+def _scatter_text(
+    f: Function, source: Value, operand: Value, select_prim: Primitive, padding: Pads, **window: Any
+) -> Value:
+    direction, worst = _direction(select_prim)
+    scalar, shape = shaped((), operand.aval.dtype), operand.aval.shape
+    select = f.region([scalar, scalar], lambda g, a, b: [g.compare(direction, a, b)])
+    join = "stablehlo.or" if source.aval.dtype == dtypes.bool_ else "stablehlo.add"
+    scatter = f.region([scalar, scalar], lambda g, a, b: [g.same(join, a, b)])
+    # XLA crashes where windows begin in the padding, so the operand is padded beforehand.
+    lows, highs = [low for low, _ in padding], [high for _, high in padding]
+    whole = shaped(tuple(low + n + high for n, low, high in zip(shape, lows, highs, strict=True)), scalar.dtype)
+    none = f"interior_padding = {i64_array([0] * len(shape))}"
+    edges = f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, {none}"
+    operand = f.op("stablehlo.pad", [operand, f.constant(worst(scalar.dtype), scalar)], whole, edges)
+    attributes = window_attributes({**window, "padding": ((0, 0),) * len(shape)})
+    zero = f.constant(0, scalar)
+    out = f.op("stablehlo.select_and_scatter", [operand, source, zero], whole, attributes, [select, scatter])
+    lows, highs = [-low for low in lows], [-high for high in highs]
+    edges = f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, {none}"
+    return f.op("stablehlo.pad", [out, zero], f.out, edges)
+
+
+select_and_scatter_add = Primitive(
+    "select_and_scatter_add",
+    types=_scatter_types,
+    lower=_scatter_text,
+    jvp=_follow_jvp(lambda: select_and_scatter_add),
+    transpose=lambda ct, source, operand, **params: [
+        Zero(source.aval)
+        if type(ct) is Zero
+        else select_and_gather_add(
+            ct,
+            operand,
+            base_dilation=(1,) * typeof(operand).ndim,
+            window_dilation=(1,) * typeof(operand).ndim,
+            **params,
+        ),
+        None,
+    ],
+    batch=_follow_batch(lambda: select_and_scatter_add),
+    nan_checked=True,
+)

@@ -1,0 +1,1 @@
+"""Calculus of samples, convolution, polynomials."""

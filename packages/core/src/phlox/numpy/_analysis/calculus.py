@@ -1,0 +1,227 @@
+"""Derivatives, integrals and values between the points of sampled functions: gradient, trapezoid, interp, ediff1d."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, type_of
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e
+from ..._ops.structure.slicing import along
+from .._creation.from_data import asarray
+from .._elementwise.binary import multiply, not_equal, remainder, subtract
+from .._elementwise.choose import clip, where
+from .._elementwise.unary import abs, is_kind
+from .._indexing.reading import take
+from .._manipulation.shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
+from .._searches.searching import searchsorted
+from .._searches.sorting import argsort
+from .._statistics.reductions import sum
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@jit(inline=True)
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
+    """The differences of neighbours in the flattened array, between other elements (as ``numpy.ediff1d``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
+    Array([0, 3, 5], dtype=int32)
+    """
+    flat = ravel(check_one("ediff1d", ary))
+    aval = type_of(flat)
+    parts = [e.sub(flat[1:], flat[:-1])]
+    ends = [to_dtype(ravel(x), aval.dtype) for x in check("ediff1d", *(x for x in (to_begin, to_end) if x is not None))]
+    if to_begin is not None:
+        parts.insert(0, ends[0])
+    if to_end is not None:
+        parts.append(ends[-1])
+    return concatenate(parts)
+
+
+@functools.partial(jit, inline=True, static_argnames=("n", "axis"))
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Array:
+    """The differences of neighbours along `axis`, taken `n` times (as ``numpy.diff``).
+
+    `prepend` and `append` are joined to `a` first; numbers stand for one element. Bools differ where they are unequal.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    """
+    a = check_one("diff", a)
+    shape = type_of(a).shape
+    if not shape:
+        raise ShapeError(f"diff: needs at least 1 axis, got {type_of(a).short}")
+    if n < 0:
+        raise ArgumentError(f"diff: n={n} times", instead="a number that is not negative")
+    if n == 0:
+        return asarray(a)
+    at = canonical_axis(axis, len(shape), "diff")
+    parts = []
+    for x in (prepend, a, append):
+        if x is not None:
+            x = check_one("diff", x)
+            one = tuple(1 if i == at else length for i, length in enumerate(shape))
+            parts.append(x if type_of(x).shape else broadcast_to(x, one))
+    a = concatenate(parts, at) if len(parts) > 1 else asarray(a)
+    difference = not_equal if is_kind(a, "b") else subtract
+    for _ in range(n):
+        length = type_of(a).shape[at]
+        a = difference(along(a, at, min(1, length), length), along(a, at, 0, max(length - 1, 0)))
+    return a
+
+
+@functools.partial(jit, inline=True, static_argnames="axis")
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
+    """The integral of `y` along `axis` by the trapezoidal rule (as ``numpy.trapezoid``).
+
+    Args:
+      x: where the samples are: a vector, or an array of the shape of `y`.
+      dx: the distance of the samples without `x`: a number, or an array of distances.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
+    Array(4., dtype=float32)
+    """
+    if x is None:
+        (y,) = promote_inexact(*check("trapezoid", y))
+        widths = asarray(dx)
+        if type_of(widths).ndim:
+            rank = type_of(y).ndim
+            widths = moveaxis(reshape(widths, (1,) * (rank - type_of(widths).ndim) + type_of(widths).shape), axis, -1)
+    else:
+        y, x = promote_inexact(*check("trapezoid", y, x))
+        at = moveaxis(x, axis, -1) if type_of(x).ndim > 1 else x
+        widths = at[..., 1:] - at[..., :-1]
+    last = moveaxis(asarray(y), axis, -1)
+    if type_of(widths).ndim == 0 or type_of(widths).shape[-1] == 1:  # all samples count alike, but for the ends
+        width = widths if type_of(widths).ndim == 0 else widths[..., 0]
+        return width * (sum(last, -1) - 0.5 * (last[..., 0] + last[..., -1]))
+    return sum(multiply(last[..., 1:] + last[..., :-1], widths), -1) * 0.5
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "edge_order"))
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None
+) -> Array | list[Array]:
+    """The derivative of samples `f` along each axis, by differences of second order inside (as ``numpy.gradient``).
+
+    Args:
+      varargs: the distance of samples: a number for all axes, or a number or a vector of places for each axis.
+      axis: the axes to differentiate along, by default all. For one axis an array is returned, else a list.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
+    Array([1., 2., 4., 5.], dtype=float32)
+    """
+    if edge_order is not None:
+        raise UnsupportedError(
+            "gradient: edge_order is not supported", instead="differences of first order at the ends"
+        )
+    spacing: list[Any]
+    f, *spacing = promote_inexact(*check("gradient", f, *varargs))
+    f = asarray(f)
+    axes = canonical_axes(axis, type_of(f).ndim, "gradient")
+    if not axes:
+        return []
+    if any(type_of(f).shape[i] < 2 for i in axes):
+        raise ShapeError(f"gradient: needs at least 2 samples along each axis, got {type_of(f).short}")
+    spacing = spacing or [1.0]
+    steps = spacing * len(axes) if len(spacing) == 1 else spacing
+    if len(steps) != len(axes):
+        raise ArgumentError(f"gradient: {len(steps)} distances for {len(axes)} axes")
+    found = [_gradient_along(f, h, i) for i, h in zip(axes, steps, strict=True)]
+    return found[0] if len(axes) == 1 else found
+
+
+def _gradient_along(f: Any, h: Any, axis: int) -> Any:
+    n = type_of(f).shape[axis]
+    if type_of(h).ndim > 1:
+        raise ShapeError(f"gradient: distances are numbers or vectors, got {type_of(h).short}")
+    if not type_of(h).ndim:
+        first = (along(f, axis, 1, 2) - along(f, axis, 0, 1)) / h
+        inside = (along(f, axis, 2, n) - along(f, axis, 0, n - 2)) * 0.5 / h
+        last = (along(f, axis, n - 1, n) - along(f, axis, n - 2, n - 1)) / h
+        return concatenate([first, inside, last], axis)
+    if type_of(h).shape[0] != n:
+        raise ShapeError(f"gradient: {type_of(h).shape[0]} places for {n} samples")
+    places = reshape(h, tuple(n if i == axis else 1 for i in range(type_of(f).ndim)))
+    widths = along(places, axis, 1, n) - along(places, axis, 0, n - 1)
+    slopes = (along(f, axis, 1, n) - along(f, axis, 0, n - 1)) / widths
+    left, right = along(widths, axis, 0, n - 2), along(widths, axis, 1, n - 1)
+    # The parabola through three samples weighs each slope by the width of the other one.
+    before, after = right / (left + right), left / (left + right)
+    inside = before * along(slopes, axis, 0, n - 2) + after * along(slopes, axis, 1, n - 1)
+    return concatenate([along(slopes, axis, 0, 1), inside, along(slopes, axis, n - 2, n - 1)], axis)
+
+
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """The values at `x` of the broken line through the points (xp, fp), `xp` ascending (as ``numpy.interp``).
+
+    Args:
+      left, right: values before the first and behind the last point, by default those of the points; "extrapolate"
+        continues the line.
+      period: the line is repeated with this period; `xp` need not ascend then.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 10.0, 20.0]))
+    Array(15., dtype=float32)
+    """
+    x, xp, fp = check("interp", x, xp, fp)
+    if type_of(xp).ndim != 1 or type_of(xp).shape != type_of(fp).shape:
+        raise ShapeError(
+            "interp: xp and fp must be one-dimensional arrays of equal size, "
+            f"got {type_of(xp).short} and {type_of(fp).short}"
+        )
+    for side in (left, right):
+        if isinstance(side, str) and side != "extrapolate":
+            raise OptionError(f"interp: {side!r}", instead="'extrapolate', or a number")
+    beyond = isinstance(left, str), isinstance(right, str)
+    return _interp(x, xp, fp, None if beyond[0] else left, None if beyond[1] else right, period, beyond=beyond)
+
+
+@jit(inline=True, static_argnames="beyond")
+def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond: tuple[bool, bool]) -> Any:
+    """`interp`, which continues the line beyond the left and the right end if `beyond` says so."""
+    x, xp = (asarray(v) for v in promote_inexact(x, xp))
+    fp = asarray(promote_inexact(fp)[0])
+    if is_kind(x, "c"):
+        raise DtypeError("interp: complex places have no order", instead="real numbers")
+    if period is not None:
+        if type_of(*check("interp", period)).ndim:
+            raise ShapeError("interp: the period must be a number")
+        period = abs(period)
+        x, xp = remainder(x, period), remainder(xp, period)
+        order = argsort(xp)
+        xp, fp = take(xp, order, 0), take(fp, order, 0)
+        xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concatenate([fp[-1:], fp, fp[:1]])
+    n = type_of(xp).shape[0]
+    segment = clip(searchsorted(xp, x, side="right"), 1, n - 1)
+    start, width = xp[segment - 1], xp[segment] - xp[segment - 1]
+    narrow = abs(width) <= np.spacing(np.finfo(type_of(xp).dtype).eps if type_of(xp).dtype.kind == "f" else 1e-3)
+    part = (x - start) / where(narrow, 1, width)
+    out = where(narrow, fp[segment - 1], fp[segment - 1] + part * (fp[segment] - fp[segment - 1]))
+    if period is None and not beyond[0]:
+        out = where(x < xp[0], fp[0] if left is None else left, out)
+    if period is None and not beyond[1]:
+        out = where(x > xp[-1], fp[-1] if right is None else right, out)
+    return out

@@ -1,0 +1,88 @@
+"""`polyfit`: the polynomial that comes nearest to points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._base.errors import OptionError, ShapeError
+from ..._base.strictness import composed
+from ..._ir import dtypes
+from ..._operands.checks import check, integer, type_of
+from ..._operands.promotion import promote_inexact
+from .._creation.from_data import asarray
+from .._elementwise.binary import divide, multiply
+from .._elementwise.unary import sqrt
+from .._linalg.products import dot, outer
+from .._linalg.triangles import vander
+from .._statistics.reductions import sum
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@composed
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, ...]:
+    """The coefficients of the polynomial of degree `deg` that is nearest to points (x, y) (as ``numpy.polyfit``).
+
+    Args:
+      x: a vector.
+      y: a vector, or a matrix: then each column is fitted by itself and gives a column of coefficients.
+      rcond: singular values below this part of the largest count as zero; by default ``len(x) * eps``.
+      full: return ``(coefficients, residuals, rank, singular values, rcond)``.
+      w: weights of the points.
+      cov: return ``(coefficients, their covariance)``; with "unscaled" the covariance is not scaled by the residuals.
+
+    Raises `OptionError` for a negative degree, and where there are too few points for a covariance; `ShapeError` where
+    shapes do not fit.
+
+    >>> x = jnp.arange(4.0)
+    >>> jnp.round(jnp.polyfit(x, 2 * x + 1, 1), 3)
+    Array([2., 1.], dtype=float32)
+    """
+    x, y = map(asarray, check("polyfit", x, y))
+    order = integer("polyfit", "deg", deg) + 1
+    if order < 1:
+        raise OptionError(f"polyfit: deg={deg}", instead="a degree that is not negative")
+    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise ShapeError(f"polyfit: takes a vector x and as many rows of y, got {x.aval.short} and {y.aval.short}")
+    tolerance = len(x) * float(dtypes.finfo(dtypes.to_inexact(x.dtype)).eps) if rcond is None else float(rcond)
+    powers, values = vander(x, order), y
+    if w is not None:
+        (w,) = promote_inexact(*check("polyfit", w))
+        if type_of(w).shape != x.shape:
+            raise ShapeError(f"polyfit: weights {type_of(w).short} for {x.aval.short}", shapes=[type_of(w).shape])
+        powers = multiply(powers, w[:, None])
+        values = multiply(values, w[:, None] if values.ndim == 2 else w)
+    # Columns of one length make the problem better conditioned.
+    scale = sqrt(sum(multiply(powers, powers), axis=0))
+    powers = divide(powers, scale)
+    from .._linalg.solving import inv, lstsq  # as `import phlox` does not wait for linear algebra
+
+    found, residuals, rank, singular = lstsq(powers, values, tolerance)
+    found = divide(found, scale if found.ndim == 1 else scale[:, None])
+    if full:
+        return found, residuals, rank, singular, asarray(tolerance)
+    if not cov:
+        return found
+    spread = divide(inv(dot(powers.T, powers)), outer(scale, scale))
+    if isinstance(cov, str) and cov == "unscaled":
+        factor = asarray(np.float32(1))
+    else:
+        if len(x) <= order:
+            raise OptionError(
+                f"polyfit: {len(x)} points say nothing of the spread of {order} coefficients",
+                instead="cov='unscaled', or more points",
+            )
+        factor = divide(residuals, len(x) - order)
+    factor = factor if factor.ndim else factor[None]
+    return found, multiply(spread, factor) if y.ndim == 1 else multiply(spread[:, :, None], factor)

@@ -1,0 +1,254 @@
+"""Polynomials as vectors of coefficients, the highest power first: values, sums, products, quotients, derivatives."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import check, integer, type_of
+from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
+from ...lax import scan
+from .._creation.fill import arange, ones, zeros
+from .._creation.from_data import asarray
+from .._elementwise.binary import add, divide, multiply
+from .._elementwise.choose import where
+from .._elementwise.unary import absolute
+from .._indexing.reading import diag
+from .._manipulation.edit import trim_zeros
+from .._manipulation.repeat import roll
+from .._manipulation.shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
+from .._searches.sorting import argsort
+from .convolve import convolve
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _length(p: Any) -> int:
+    aval = type_of(p)
+    if not aval.shape:
+        raise ShapeError(f"a polynomial is a vector of its coefficients, got {aval.short}", instead="x.reshape(1)")
+    return aval.shape[0]
+
+
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """The values at `x` of the polynomial with coefficients `p` along its first axis (as ``numpy.polyval``).
+
+    `unroll` has no effect on them: it says how many steps of the loop are written out.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
+    Array([ 3, 11], dtype=int32)
+    """
+    return _polyval(*check("polyval", p, x), unroll=unroll)
+
+
+@functools.partial(jit, static_argnames="unroll")
+def _polyval(p: Any, x: Any, unroll: int) -> Any:
+    p, x = promote_dtypes(p, x)
+    shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
+    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype)
+    return scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)[0]
+
+
+@jit(inline=True)
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The sum of two polynomials (as ``numpy.polyadd``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([10, 20, 30]))
+    Array([10, 21, 32], dtype=int32)
+    """
+    a1, a2 = promote_dtypes(*check("polyadd", a1, a2))
+    short, long = sorted((a1, a2), key=_length)
+    n = _length(long) - _length(short)
+    return concatenate([long[:n], add(long[n:], short)])
+
+
+@jit(inline=True)
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The difference of two polynomials (as ``numpy.polysub``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polysub(jnp.array([10, 20, 30]), jnp.array([1, 2]))
+    Array([10, 19, 28], dtype=int32)
+    """
+    a1, a2 = promote_dtypes(*check("polysub", a1, a2))
+    return polyadd(a1, -asarray(a2))
+
+
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials (as ``numpy.polymul``); integers become floats.
+
+    `trim_leading_zeros` takes zeros off the front of both first, whose values must be known then.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
+    factors = promote_inexact(*check("polymul", a1, a2))
+    if trim_leading_zeros and any(_length(x) > 1 for x in factors):
+        factors = [trim_zeros(x, "f") for x in factors]
+    first, second = (x if _length(x) else zeros(1, type_of(x).dtype) for x in factors)
+    return convolve(first, second)
+
+
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """(quotient, rest) of two polynomials (as ``numpy.polydiv``); integers become floats.
+
+    The rest is as long as `u`; with `trim_leading_zeros` it begins with its first coefficient that is not nearly zero,
+    which needs values, so that it raises under `jit`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -4.0]), jnp.array([1.0, 2.0]))
+    (Array([ 1., -2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    quotient, rest = _polydiv(*check("polydiv", u, v))
+    if trim_leading_zeros:
+        nearly = np.sqrt(dtypes.finfo(type_of(rest).dtype).eps)
+        kept = _length(trim_zeros(where(absolute(rest) < nearly, 0, 1), "f"))
+        rest = rest[_length(rest) - kept :]
+    return quotient, rest
+
+
+@jit
+def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    rest, v = promote_inexact(u, v)
+    steps = _length(rest) - _length(v) + 1
+    quotient = []
+    scale = divide(1.0, v[0])
+    for k in range(steps):
+        quotient.append(multiply(scale, rest[k]))
+        rest = rest.at[k : k + _length(v)].add(-quotient[-1] * v)
+    none = zeros(1, type_of(rest).dtype)
+    return (concatenate([q[None] for q in quotient]) if quotient else none), rest
+
+
+def _order(function: str, m: int) -> int:
+    times = integer("polyder", "m", m)
+    if times < 0:
+        raise ArgumentError(f"{function}: m={times} times", instead="a number that is not negative")
+    return times
+
+
+@functools.partial(jit, inline=True, static_argnames="m")
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """The `m`-th derivative of a polynomial (as ``numpy.polyder``); integers become floats.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
+    (p,) = promote_inexact(*check("polyder", p))
+    times = _order("polyder", m)
+    if times == 0:
+        return asarray(p)
+    factors = [math.perm(k, times) for k in reversed(range(times, _length(p)))]
+    return multiply(p[: _length(p) - times], np.asarray(factors, np.float64).astype(type_of(p).dtype))
+
+
+@functools.partial(jit, inline=True, static_argnames="m")
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """The `m`-fold integral of a polynomial, with constants of integration `k` (as ``numpy.polyint``).
+
+    `k` is a number for all or a vector of `m`; 0 unless given. Integers become floats.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.polyint(jnp.array([2.0, 2.0]))
+    Array([1., 2., 0.], dtype=float32)
+    """
+    p, k = promote_inexact(*check("polyint", p, 0 if k is None else k))
+    times = _order("polyint", m)
+    constants = atleast_1d(k)
+    if _length(constants) == 1:
+        constants = broadcast_to(constants, (times,))
+    if type_of(constants).shape != (times,):
+        raise ShapeError(f"polyint: {type_of(k).short} constants for {times} integrals")
+    if times == 0:
+        return asarray(p)
+    total = _length(p) + times
+    divisors = [math.perm(power, min(power, times)) for power in reversed(range(total))]
+    return divide(concatenate([p, constants]), np.asarray(divisors, np.float64).astype(type_of(p).dtype))
+
+
+@jit(inline=True)
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``); integers become floats.
+
+    Of a square matrix it is the characteristic polynomial: its zeros are the eigenvalues.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.poly(jnp.array([2.0, -2.0]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
+    (roots,) = promote_inexact(*check("poly", seq_of_zeros))
+    roots = atleast_1d(roots)
+    shape = type_of(roots).shape
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
+        from .._linalg.decompositions import eigvals  # as `import phlox` does not wait for it
+
+        roots = eigvals(roots)
+        shape = type_of(roots).shape
+    if len(shape) != 1:
+        raise ShapeError(f"poly: takes a vector, got {type_of(roots).short}", shapes=[shape])
+    dtype = type_of(roots).dtype
+    if not shape[0]:
+        return ones((), dtype)
+    product = ones(1, dtype)
+    for i in range(shape[0]):
+        product = convolve(product, concatenate([ones(1, dtype), -roots[i : i + 1]]))
+    return to_dtype(product, dtype)
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """Where the polynomial with coefficients `p` is zero, as complex numbers (as ``numpy.roots``).
+
+    With `strip_zeros` leading zeros are dropped, so their number must be known: inside of traced functions set it to
+    False. Then the result has nan for each of them, at the end.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.roots(jnp.array([1.0, 0.0, 0.0])).shape
+    (2,)
+    """
+    (p,) = promote_inexact(*check("roots", p))
+    p = atleast_1d(p)
+    aval = type_of(p)
+    if aval.ndim != 1:
+        raise ShapeError(f"roots: coefficients are a vector, got {aval.short}", shapes=[aval.shape])
+    n = aval.shape[0]
+    wide = dtypes.to_complex(aval.dtype) if dtypes.kind(aval.dtype) != "c" else aval.dtype
+    if n < 2:
+        return zeros(0, wide)
+    nonzero: Any = p != 0
+    leading = where(nonzero.any(), nonzero.argmax(), n)
+    if not strip_zeros:
+        return _roots_behind(p, leading)
+    first = int(leading)
+    if first >= n - 1:
+        return zeros(0, wide)
+    return _companion_roots(p[first:])  # type: ignore[index]
+
+
+def _companion_roots(p: Any) -> Any:
+    """Eigenvalues of the matrix whose characteristic polynomial this is; the first coefficient is not zero."""
+    n = _length(p)
+    below = diag(ones(n - 2, type_of(p).dtype), -1)
+    from .._linalg.decompositions import eigvals  # as above
+
+    return eigvals(below.at[0, :].set(divide(-p[1:], p[0])))
+
+
+@jit
+def _roots_behind(p: Any, leading: Any) -> Any:
+    n = _length(p)
+    p = where(leading == n, to_dtype(1, type_of(p).dtype), p)
+    found = _companion_roots(roll(p, -leading))
+    order = argsort((found == 0).astype(np.int32))
+    known = arange(n - 1) < n - 1 - leading
+    return where(known, found[order], np.asarray(complex(np.nan, np.nan), type_of(found).dtype))

@@ -1,0 +1,1 @@
+"""Operators and methods of arrays, and functions that take `out_sharding`."""

@@ -1,0 +1,19 @@
+"""Functions whose result can be laid out over a mesh: with `out_sharding`, which inner callers go without."""
+
+from __future__ import annotations
+
+from ..._api.devices.out_sharding import takes_out_sharding
+from .._creation import fill as _fill
+from .._manipulation import shapes as _shapes
+
+arange = takes_out_sharding(_fill.arange)
+broadcast_to = takes_out_sharding(_shapes.broadcast_to)
+empty = takes_out_sharding(_fill.empty)
+full = takes_out_sharding(_fill.full)
+full_like = takes_out_sharding(_fill.full_like)
+ones = takes_out_sharding(_fill.ones)
+ones_like = takes_out_sharding(_fill.ones_like)
+ravel = takes_out_sharding(_shapes.ravel)
+reshape = takes_out_sharding(_shapes.reshape)
+zeros = takes_out_sharding(_fill.zeros)
+zeros_like = takes_out_sharding(_fill.zeros_like)

@@ -1,0 +1,1 @@
+"""Arrays from data, shapes, files and formulas; dtypes."""

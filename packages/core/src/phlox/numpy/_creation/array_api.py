@@ -1,0 +1,75 @@
+"""What ``__array_namespace_info__`` of the Python array API standard says: devices, dtypes, limits.
+
+https://data-apis.org/array-api/latest/API_specification/inspection.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import OptionError
+from ..._ir import dtypes
+from ..._xla.devices import devices
+
+__array_api_version__ = "2024.12"
+
+_KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
+}
+_GROUPS = {
+    "integral": ("signed integer", "unsigned integer"),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+}
+
+
+class ArrayNamespaceInfo:
+    """What this namespace offers of the standard, and with which dtypes and devices.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.__array_namespace_info__().default_dtypes()["real floating"]
+    dtype('float32')
+    """
+
+    def capabilities(self) -> dict[str, Any]:
+        """Whether shapes may depend on data (no: they may not in traced functions), and how many axes an array has."""
+        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
+
+    def default_device(self) -> None:
+        """None: an array lies where the computation needs it, until it is put somewhere."""
+        return None
+
+    def devices(self) -> list[Any]:
+        """None, which stands for no device in particular, and all devices."""
+        return [None, *devices()]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
+        """The dtypes of arrays that are made without naming one, the same on all devices."""
+        integer = dtypes.canonical(dtypes.int64)
+        return {
+            "real floating": dtypes.canonical(dtypes.float64),
+            "complex floating": dtypes.canonical(dtypes.complex128),
+            "integral": integer,
+            "indexing": integer,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
+        """The standard's dtypes of a kind (or of several, or all) by name; those of 64 bits in 64-bit mode alone."""
+        found: dict[str, np.dtype] = {}
+        for one in kind if isinstance(kind, tuple) else ("bool", "numeric") if kind is None else (kind,):
+            if one not in _KINDS and one not in _GROUPS:
+                raise OptionError(f"there is no kind {one!r} of dtypes", instead=", ".join([*_KINDS, *_GROUPS]))
+            for part in _GROUPS.get(one, (one,)):
+                known = [np.dtype(name) for name in _KINDS[part]]
+                found.update((dtype.name, dtype) for dtype in known if dtypes.canonical(dtype) == dtype)
+        return found
+
+
+def __array_namespace_info__() -> ArrayNamespaceInfo:
+    """What this namespace offers of the array API standard."""
+    return ArrayNamespaceInfo()

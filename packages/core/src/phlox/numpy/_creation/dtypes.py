@@ -1,0 +1,229 @@
+"""dtypes as `phlox.numpy` shows them: scalar types such as float32, and questions about dtypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from ..._base.errors import ArgumentError, DtypeError, OptionError
+from ..._ir import dtypes
+from ..._ir.avals import typeof_value
+from ..._ir.dtypes import issubdtype
+from ..._ir.promotion import promote, promote_types
+from ..._operands.checks import array_like, check, type_of
+from .from_data import asarray
+
+if TYPE_CHECKING:
+    from ...typing import DTypeLike
+
+
+class _ScalarType(type):
+    """A dtype that can be called: ``jnp.float32(3)`` is an array without axes."""
+
+    dtype: np.dtype
+
+    def __call__(cls, x: Any = 0) -> Any:
+        return asarray(x, dtypes.canonical(cls.dtype))
+
+    def __eq__(cls, other: object) -> bool:
+        if cls is other:
+            return True
+        try:
+            return cls.dtype == np.dtype(other)  # type: ignore[call-overload]
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"<class 'phlox.numpy.{cls.__name__}'>"
+
+
+def _scalar_type(name: str, dtype: Any) -> Any:
+    found = np.dtype(dtype)
+    doc = f"The element type {found.name}; called with a number it makes an array without axes."
+    return _ScalarType(name, (), {"dtype": found, "__doc__": doc, "__module__": "phlox.numpy"})
+
+
+bool_ = _scalar_type("bool", np.bool_)
+int4, uint4 = _scalar_type("int4", ml_dtypes.int4), _scalar_type("uint4", ml_dtypes.uint4)
+int8, int16 = _scalar_type("int8", np.int8), _scalar_type("int16", np.int16)
+int32, int64 = _scalar_type("int32", np.int32), _scalar_type("int64", np.int64)
+uint8, uint16 = _scalar_type("uint8", np.uint8), _scalar_type("uint16", np.uint16)
+uint32, uint64 = _scalar_type("uint32", np.uint32), _scalar_type("uint64", np.uint64)
+bfloat16, float16 = _scalar_type("bfloat16", ml_dtypes.bfloat16), _scalar_type("float16", np.float16)
+float32, float64 = _scalar_type("float32", np.float32), _scalar_type("float64", np.float64)
+int1, uint1 = (_scalar_type(name, getattr(ml_dtypes, name)) for name in ("int1", "uint1"))
+int2, uint2 = _scalar_type("int2", ml_dtypes.int2), _scalar_type("uint2", ml_dtypes.uint2)
+float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar_type("float6_e2m3fn", ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type("float6_e3m2fn", ml_dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
+float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
+float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
+float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
+complex64, complex128 = _scalar_type("complex64", np.complex64), _scalar_type("complex128", np.complex128)
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+# Abstract types, for `issubdtype`.
+generic = np.generic
+number = np.number
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+inexact = np.inexact
+floating = np.floating
+complexfloating = np.complexfloating
+character = np.character
+flexible = np.flexible
+object_ = np.object_
+dtype = np.dtype
+
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
+    """Whether a dtype is of a kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``,
+    ``real floating``, ``complex floating``, ``numeric``; another dtype; or a tuple of those (as ``numpy.isdtype``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
+    (True, False)
+    """
+    found = np.dtype(dtype)
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, str) and one in _KINDS:
+            if dtypes.kind(found) in _KINDS[one]:
+                return True
+            continue
+        try:
+            same = found == np.dtype(one)
+        except TypeError:
+            if isinstance(one, str):
+                raise OptionError(
+                    f"isdtype: unknown kind {one!r}", instead=f"a dtype or one of {list(_KINDS)}"
+                ) from None
+            raise ArgumentError(f"isdtype: kind {one!r} is no dtype and no word") from None
+        if same:
+            return True
+    return False
+
+
+def finfo(dtype: DTypeLike | None) -> Any:
+    """Limits of a floating dtype: eps, max, min, tiny, bits … (as ``numpy.finfo``).
+
+    >>> int(finfo("bfloat16").bits)
+    16
+    """
+    return dtypes.finfo(dtypes.real_part(dtypes.as_dtype(dtype)))
+
+
+def iinfo(int_type: Any) -> Any:
+    """Limits of an integer dtype: min, max, bits (as ``numpy.iinfo``).
+
+    >>> int(iinfo("int8").max)
+    127
+    """
+    return dtypes.iinfo(dtypes.as_dtype(int_type))
+
+
+def common_type(*args: Any) -> tuple[Any, bool]:
+    """What `result_type` says, and whether it gives way to the dtypes of other arrays."""
+    return promote(tuple(_typed(x) for x in args))
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype of an operation on these arrays, numbers and dtypes, by JAX's promotion rules (as
+    ``numpy.result_type``).
+
+    >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
+    (dtype('float32'), dtype('float16'))
+    """
+    return common_type(*args)[0]
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type of numbers like those in an array or of a dtype: bool, int, float or complex (as
+    ``jax.dtypes.scalar_type_of``).
+
+    >>> scalar_type_of(np.ones(2)), scalar_type_of("int4")
+    (<class 'float'>, <class 'int'>)
+    """
+    dtype = _typed(x)[0]
+    found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(dtypes.kind(dtype))
+    if found is None:
+        raise DtypeError(f"scalar_type_of: no Python number is like the elements of {dtype}", dtype=dtype)
+    return found
+
+
+def _typed(x: Any) -> tuple[Any, bool]:
+    if any(x is kind for kind in (int, float, complex)):  # `float64` of this package is equal to float, too
+        return dtypes.python_scalar_dtype(x), True
+    if x is None:
+        return dtypes.canonical(dtypes.float64), False
+    if isinstance(x, str | type | np.dtype | dtypes.ExtendedDtype):
+        return dtypes.canonical(dtypes.as_dtype(x)), False
+    aval = type_of(check("result_type", x)[0])
+    return aval.dtype, aval.weak_type
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether values of one dtype can be held by another (as ``numpy.can_cast``).
+
+    >>> bool(can_cast("int8", "int32"))
+    True
+    """
+    return np.can_cast(dtypes.as_dtype(from_), dtypes.as_dtype(to), casting=casting)  # type: ignore[arg-type]
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype of `x` is not complex (as ``numpy.isrealobj``).
+
+    >>> isrealobj(1.0)
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype of `x` is complex (as ``numpy.iscomplexobj``).
+
+    >>> iscomplexobj(1j)
+    True
+    """
+    aval = typeof_value(array_like(x))
+    if aval is not None:
+        return dtypes.kind(aval.dtype) == "c"
+    if isinstance(x, list | tuple):  # whose elements may be traced
+        return any(iscomplexobj(part) for part in x)
+    return bool(np.iscomplexobj(x))
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a number or an array without axes (as ``numpy.isscalar``).
+
+    >>> isscalar(1.0), isscalar([1.0])
+    (True, False)
+    """
+    aval = typeof_value(array_like(element))
+    return bool(np.isscalar(element)) if aval is None else aval.ndim == 0
+
+
+__all__ = ["issubdtype", "promote_types"]

@@ -1,0 +1,86 @@
+"""Arrays out of files, bytes and text, as NumPy reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import UnsupportedError
+from ..._ir import dtypes
+from .from_data import asarray
+
+if TYPE_CHECKING:
+    import os
+    from typing import IO
+
+    from ...typing import Array, DTypeLike
+
+
+def _of(x: np.ndarray) -> Any:
+    return asarray(x, dtypes.canonical(x.dtype))
+
+
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
+    """The array (or the arrays by name) in a file that `save` (or `savez`) wrote (as ``numpy.load``).
+
+    >>> import io
+    >>> import phlox.numpy as jnp
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(2)), file.seek(0)
+    (None, 0)
+    >>> jnp.load(file)
+    Array([0, 1], dtype=int32)
+    """
+    found = np.load(file, *args, **kwargs)
+    if isinstance(found, np.ndarray):
+        if found.dtype.kind == "V":  # NumPy writes element types that it does not know as bytes
+            found = found.view(dtypes.bfloat16) if found.dtype.itemsize == 2 else found
+        return _of(found)
+    return found
+
+
+def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+    """The elements that bytes hold (as ``numpy.frombuffer``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.frombuffer(bytes([1, 0, 2, 0]), "int16")
+    Array([1, 2], dtype=int16)
+    """
+    return _of(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Refuses, as JAX's does: it reads from the world outside, which no traced function may.
+
+    Use ``jnp.asarray(numpy.fromfile(...))``.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.fromfile("x")
+    Traceback (most recent call last):
+    phlox.errors.UnsupportedError: fromfile reads from the world outside
+    """
+    raise UnsupportedError("fromfile reads from the world outside", instead="jnp.asarray(numpy.fromfile(...))")
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Refuses, as JAX's does: it uses up its argument, which no traced function may.
+
+    Use ``jnp.asarray(numpy.fromiter(...))``.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.fromiter("x")
+    Traceback (most recent call last):
+    phlox.errors.UnsupportedError: fromiter uses up its argument
+    """
+    raise UnsupportedError("fromiter uses up its argument", instead="jnp.asarray(numpy.fromiter(...))")
+
+
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """The numbers that a text holds, between separators (as ``numpy.fromstring``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.fromstring("1, 2", "int32", sep=",")
+    Array([1, 2], dtype=int32)
+    """
+    return _of(np.fromstring(string, dtype, count, sep=sep))

@@ -1,0 +1,423 @@
+"""Arrays made from a shape: filled with a value, counting up, and the identity."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.devices.transfers import placed
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import shaped, typeof_value
+from ..._ir.primitive import current_trace
+from ..._ir.promotion import promote
+from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure import shape as ops
+from ..._trace.trace import Tracer, recorder
+from ..._xla import permission
+from ..._xla.array import put
+from .._elementwise.binary import add, divide, multiply, subtract
+from .._elementwise.unary import floor
+from .._manipulation.shapes import broadcast_arrays, broadcast_to, expand_dims, reshape
+from .from_data import asarray
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ..._xla.devices import Device
+    from ..._xla.sharding import Sharding
+    from ...typing import Array, ArrayLike, DTypeLike, Shape
+
+# --- filled with a value --------------------------------------------------------------------------------
+
+
+@functools.partial(jit, inline=True, static_argnames=("shape", "dtype", "weak"))
+def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
+    value = to_dtype(value, dtype, weak)
+    return broadcast_to(value, shape) if shape != type_of(value).shape else ops.own(value)
+
+
+def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
+    if dtypes.is_extended(dtype):
+        raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
+    refuse_complex(function, value, dtype)
+    value = ops.wrapped(value, dtype)
+    lengths = _lengths(function, shape)
+    # Numbers that need rounding are left to the program, which rounds as it does everywhere.
+    if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
+        made = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
+    else:
+        made = _full(value, shape=lengths, dtype=dtype, weak=weak)
+    return placed(made, device)
+
+
+def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether a new array is better copied from the host: that takes no longer while it is small, and nothing has to be
+    compiled for its shape.
+    """
+    simple = math.prod(shape) <= 1 << 16 and (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16)
+    return simple and current_trace.get() is None and permission.free("host_to_device")
+
+
+def _lengths(function: str, shape: Shape) -> tuple[int, ...]:
+    """A user's shape for a new array."""
+    lengths = as_shape(shape, function)
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"{function}: an array cannot have a negative length, got {lengths}", shapes=[lengths])
+    return lengths
+
+
+def _default(dtype: Any, function: str, shape: Any = None) -> Any:
+    """A user's dtype, or the default one. `shape` is what the user gave beside it, if it is a shape."""
+    if type(dtype) is int and type(shape) is int:
+        raise DtypeError(
+            f"Cannot interpret '{dtype}' as a data type. Did you accidentally write "
+            f"`phlox.numpy.{function}({shape}, {dtype})` when you meant `phlox.numpy.{function}(({shape}, {dtype}))`?",
+            instead="one tuple for the shape",
+            dtype=dtype,
+        )
+    return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+
+
+def zeros(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array of zeros, of the default float type unless told otherwise (as ``numpy.zeros``).
+
+    >>> zeros((2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return _filled("zeros", shape, 0, _default(dtype, "zeros", shape), device)
+
+
+def ones(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array of ones (as ``numpy.ones``).
+
+    >>> ones(2, "int32")
+    Array([1, 1], dtype=int32)
+    """
+    return _filled("ones", shape, 1, _default(dtype, "ones", shape), device)
+
+
+def empty(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array whose values do not matter; they are zeros (as ``numpy.empty``).
+
+    >>> empty(2).shape
+    (2,)
+    """
+    return _filled("empty", shape, 0, _default(dtype, "empty", shape), device)
+
+
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array filled with `fill_value`, which may be an array that broadcasts (as ``numpy.full``).
+
+    >>> full((2,), 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
+    fill_value = check_one("full", fill_value)
+    aval = type_of(fill_value)
+    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
+    return _filled("full", shape, fill_value, wanted, device, weak=dtype is None and aval.weak_type)
+
+
+def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
+    a = check_one(function, a)
+    aval = type_of(a)
+    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
+    weak = dtype is None and aval.weak_type
+    return _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
+
+
+def zeros_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Zeros of the shape and dtype of `a` (as ``numpy.zeros_like``).
+
+    >>> zeros_like(np.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    return _like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
+
+    >>> ones_like(np.array([1.5]))
+    Array([1.], dtype=float32)
+    """
+    return _like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array:
+    """Like `zeros_like`: values that do not matter (as ``numpy.empty_like``).
+
+    >>> empty_like(np.array([1, 2])).dtype
+    dtype('int32')
+    """
+    return zeros_like(prototype, dtype, shape, device=device)
+
+
+def full_like(
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
+
+    >>> full_like(np.array([1, 2]), 9)
+    Array([9, 9], dtype=int32)
+    """
+    fill_value = check_one("full_like", fill_value)
+    return _like("full_like", a, fill_value, dtype, shape, device)
+
+
+# --- counting up ----------------------------------------------------------------------------------------
+
+
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Numbers from `start` (default 0) up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
+
+    The arguments decide the length and must be concrete.
+
+    >>> arange(3), arange(1.0, 2.0, 0.5)
+    (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
+    """
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if value is None:
+            continue
+        if isinstance(value, Tracer) and value.concrete() is None:
+            what = "stop" if stop is None else name
+            value._refuse(
+                ConcretizationTypeError,
+                f"Abstract tracer value encountered where concrete value is expected. It arose in the jnp.arange "
+                f"argument '{what}': the length",
+                "a Python number; mark it static with static_argnums",
+            )
+        aval = typeof_value(value)
+        if aval is None:
+            raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
+        if aval.shape != ():
+            raise ShapeError(f"arange: arguments must be scalars; got {name}={aval.short}", shapes=[aval.shape])
+        if dtypes.kind(aval.dtype) == "c":
+            raise DtypeError(
+                f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
+                instead="an int or a float",
+            )
+    numbers: list[Any] = [v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step)]
+    start, stop, step = numbers
+    given = [typeof_value(v) for v in (start, stop, step) if v is not None]
+    if stop is None:
+        start, stop = 0, start
+    step_given = step is not None
+    step = step if step_given else 1
+    parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
+    if dtype is None:
+        wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in given))  # type: ignore[union-attr]
+    else:
+        wanted = dtypes.user_dtype(dtype, "arange")
+    if wanted == dtypes.bool_:
+        raise DtypeError("arange: bools cannot be counted", instead="dtype=int")
+    n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
+    if parts[0] == 0 and parts[2] == 1:
+        host = _sooner_from_host((n,), wanted)
+        made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)
+    else:
+        # start + step * number, rounded after each operation: np.arange differs in the last place.
+        narrow = step_given and dtypes.kind(wanted) == "f" and wanted.itemsize < 4
+        working = np.dtype(np.float32) if narrow else wanted
+        first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))
+        if recorder() is None:
+            made = asarray((first + by * np.arange(n).astype(working)).astype(wanted))
+        else:  # counted where it is needed: nothing that is as long becomes a part of the program
+            counted = _iota(size=n, dtype=working)
+            counted = multiply(by[0], counted) if step_given else counted
+            made = to_dtype(add(first[0], counted), wanted)
+    return placed(made, device)
+
+
+@functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
+def _iota(size: int, dtype: Any) -> Any:
+    return ops.iota(dtype=dtype, shape=(size,), dimension=0)
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | Sharding | None = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop` (as ``numpy.linspace``), along a new `axis`.
+
+    With `retstep` also the distance between neighbours.
+
+    >>> linspace(0.0, 1.0, 3)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    start, stop = check("linspace", start, stop)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
+    (count,) = _lengths("linspace", num)
+    out, step = _linspace(
+        start, stop, num=count, endpoint=endpoint, dtype=wanted, axis=integer("linspace", "axis", axis)
+    )
+    return (placed(out, device), step) if retstep else placed(out, device)
+
+
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "dtype", "axis"))
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> tuple[Any, Any]:
+    if dtype is None:
+        dtype = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
+    computed = dtypes.to_inexact(dtype)
+    start, stop = (to_dtype(v, computed) for v in (start, stop))
+    first, last = broadcast_arrays(start, stop)
+    rank = type_of(first).ndim + 1
+    at = canonical_axis(axis, rank, "linspace")
+    span = subtract(stop, start)
+    if num == 0:
+        return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.own(np.asarray(np.nan, computed)[()])
+    if num == 1:
+        out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
+    else:
+        steps = num - 1 if endpoint else num
+        step = divide(span, np.asarray(steps, computed)[()])
+        # Weights of the two ends instead of multiples of a step, and `stop` itself as the last number.
+        real = dtypes.real_part(computed)
+        part = divide(ops.iota(dtype=real, shape=(steps,), dimension=0), np.asarray(steps, real)[()])
+        part = to_dtype(reshape(part, tuple(steps if i == at else 1 for i in range(rank))), computed)
+        one = np.asarray(1, computed)[()]
+        out = add(
+            multiply(expand_dims(first, at), subtract(one, part)),
+            multiply(expand_dims(last, at), part),
+        )
+        if endpoint:
+            out = ops.concatenate(out, expand_dims(last, at), dimension=at)
+    if dtypes.kind(dtype) in "iu":
+        out = floor(out)
+    return to_dtype(out, dtype), ops.own(step)
+
+
+def _insert(x: Any, at: int, n: int) -> tuple[int, ...]:
+    shape = type_of(x).shape
+    return (*shape[:at], n, *shape[at:])
+
+
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None
+) -> Array:
+    """A matrix with ones on a diagonal, `k` places above the main one (as ``numpy.eye``).
+
+    >>> eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    rows, columns = _lengths("eye", (N, N if M is None else M))
+    wanted, k = _default(dtype, "eye"), _diagonal("eye", k)
+    if not isinstance(k, Tracer) and _sooner_from_host((rows, columns), wanted):
+        made = put(np.eye(rows, columns, k, wanted), shaped((rows, columns), wanted))
+    else:
+        made = _eye(rows=rows, columns=columns, k=k, dtype=wanted)
+    return placed(made, device)
+
+
+def _diagonal(function: str, k: Any) -> Any:
+    """The number of a diagonal, which may be traced."""
+    aval = typeof_value(k) if isinstance(k, Tracer) else None
+    if aval is not None and aval.shape == () and dtypes.kind(aval.dtype) in "iu":
+        return k
+    return integer(function, "k", k)
+
+
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
+def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
+    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    return to_dtype((i + k) == j, dtype)
+
+
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
+    """The n by n identity matrix (as ``numpy.identity``).
+
+    >>> identity(1)
+    Array([[1.]], dtype=float32)
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """A matrix with ones on and below a diagonal (as ``numpy.tri``), of float32 unless told otherwise.
+
+    >>> tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    rows, columns = _lengths("tri", (N, N if M is None else M))
+    wanted = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
+    return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=wanted)
+
+
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
+def _tri(rows: int, columns: int, k: Any, dtype: Any) -> Any:
+    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    return to_dtype((i + k) >= j, dtype)

@@ -1,0 +1,270 @@
+"""Arrays from data: numbers, lists, NumPy arrays, the arrays of other libraries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.devices.out_sharding import lay_out
+from ..._api.devices.transfers import placed
+from ..._api.jit.jit import jit
+from ..._base import pytree
+from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
+from ..._base.source import warn
+from ..._ir import dtypes
+from ..._ir.avals import is_masked, shaped, typeof_value
+from ..._ir.promotion import promote
+from ..._operands.checks import array_like, check, check_one, refuse_complex, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure import shape as ops
+from ..._trace.trace import Tracer, not_an_array, recorder
+from ..._transform.words import weak_number
+from ..._xla import transfer
+from ..._xla.array import Array, ArrayImpl, put, wrap
+from ..._xla.devices import Device, local_devices
+from ..._xla.placement import key_for
+from ..._xla.sharding import Sharding, single_device
+from .._manipulation.shapes import stack
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ...typing import ArrayLike, DTypeLike
+
+# --- from data ------------------------------------------------------------------------------------------
+
+
+def array(
+    object: Any,
+    dtype: DTypeLike | None = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack (as
+    ``numpy.array``).
+
+    Args:
+      object: the data.
+      dtype: element type; by default that of the data, 64-bit types becoming 32-bit unless x64 mode is on.
+      copy: always honoured: the array never shares memory with `object`.
+      ndmin: new axes of length one are put in front until there are so many.
+      device: a device or sharding to put the array on.
+      out_sharding: how it lies over a mesh; not together with `device`.
+
+    Python numbers give weakly typed scalars; lists of them do not. Raises `ArgumentError` for data that is no array.
+
+    >>> array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
+    if order not in ("K", "C", "A", None):
+        raise UnsupportedError(f"array: order={order!r}: arrays have no memory order here")
+    if out_sharding is not None:
+        if device is not None:
+            raise OptionError("array: device= and out_sharding= both say where the array lies", instead="one of them")
+        return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
+    if isinstance(object, np.ndarray):
+        object = np.asarray(object)  # of a subclass the elements, as numpy.array
+    made = _convert(array_like(object), wanted)
+    missing = ndmin - type_of(made).ndim
+    if missing > 0:
+        made = ops.broadcast_in_dim(
+            made,
+            shape=(1,) * missing + type_of(made).shape,
+            broadcast_dimensions=tuple(range(missing, ndmin)),
+        )
+    if device is not None:
+        return placed(made, device)
+    return ops.copy(made) if copy and made is object else made
+
+
+def listed(function: str, *args: Any) -> list[Array]:
+    """The arguments of a function that takes lists and tuples of numbers as well as arrays."""
+    return check(function, *[asarray(x) if isinstance(x, list | tuple) else x for x in args])
+
+
+def asarray(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Device | Sharding | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Like `array`, but an array that is one already is returned as it is (as ``numpy.asarray``) (as
+    ``numpy.fft.asarray``).
+
+    >>> asarray([1.0, 2.0])
+    Array([1., 2.], dtype=float32)
+    """
+    if type(a) is ArrayImpl and dtype is None and device is None and out_sharding is None and not copy:
+        return a
+    if is_masked(a):
+        raise not_an_array(a, "the argument of asarray")
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+
+
+def _convert(x: Any, dtype: Any) -> Any:
+    aval = typeof_value(x)
+    if isinstance(x, Array):
+        return to_dtype(x, dtype) if dtype is not None else x
+    if aval is not None and not isinstance(x, np.ndarray) and not hasattr(x, "aval"):
+        if dtype is None and aval.weak_type:
+            return _on_device(_checked(x, aval.dtype), aval)
+        return _from_host(_checked(x, dtype or aval.dtype))
+    if isinstance(x, np.ndarray):
+        if aval is None:
+            raise ArgumentError(f"array: NumPy arrays of dtype {x.dtype} are not supported", value=x)
+        return _from_host(_checked(x, dtype or aval.dtype))
+    if isinstance(x, tuple | list | range):
+        return _from_list(x, dtype)
+    if hasattr(x, "__array__"):
+        return _convert(np.asarray(x), dtype)
+    if hasattr(x, "__dlpack__"):
+        found = from_dlpack(x)
+        return to_dtype(found, dtype) if dtype is not None else found
+    try:
+        view = np.asarray(memoryview(x))
+        if isinstance(x, bytes):
+            raise TypeError
+    except TypeError:
+        raise ArgumentError(
+            f"array: {x!r} of type {type(x).__name__} is no array", instead="a number, a list of numbers, an array"
+        ) from None
+    return _convert(view, dtype)
+
+
+def _checked(x: Any, dtype: Any) -> np.ndarray:
+    """`x` on the host with this dtype. Raises `OverflowError` for Python integers that do not fit."""
+    if type(x) is np.ndarray and x.dtype is dtype:
+        return x
+    if isinstance(x, int) and not isinstance(x, bool):
+        if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
+            raise dtypes.too_large(x, dtype)
+        return np.asarray(ops.literal_of(x, dtype))
+    refuse_complex("array", x, dtype)
+    with np.errstate(all="ignore"):
+        value = np.asarray(x)
+        if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
+            value = value.real
+        return value.astype(dtype, copy=False)
+
+
+def _from_host(value: np.ndarray) -> Any:
+    return _on_device(value, shaped(value.shape, value.dtype))
+
+
+def _on_device(value: np.ndarray, aval: Any) -> Any:
+    program = recorder()
+    if program is None:
+        return put(value, aval)
+    if aval.shape:
+        return program.constant(put(value, aval), aval)
+    number = value[()]
+    return program.constant(weak_number(number) if aval.weak_type else number, aval)
+
+
+def _from_list(x: Any, dtype: Any) -> Any:
+    x = list(x) if isinstance(x, range) else x
+    leaves = pytree.tree_leaves(x, is_leaf=lambda v: v is None)
+    if not leaves:
+        return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))
+    avals = [typeof_value(array_like(leaf)) for leaf in leaves]
+    for leaf, aval in zip(leaves, avals, strict=True):
+        if leaf is None:
+            raise ArgumentError(
+                "None is not a valid value for jnp.array: an element is None",
+                instead="phlox.numpy.nan, or 0",
+                value=leaf,
+            )
+        if aval is None:
+            raise ArgumentError(
+                f"array: {leaf!r} of type {type(leaf).__name__} inside of a list is no number",
+                instead="nested lists of numbers",
+                value=leaf,
+            )
+        if dtype is not None:
+            refuse_complex("array", leaf, dtype)
+    if dtype is None:
+        dtype, _ = promote(tuple({(a.dtype, a.weak_type) for a in avals if a is not None}))
+    if any(isinstance(leaf, Tracer | Array) for leaf in leaves):
+        return stack([_convert(array_like(v), dtype) for v in x])
+    try:
+        value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)
+    except ValueError as error:
+        raise ShapeError(f"array: {error}", instead="lists of equal lengths") from None
+    return _from_host(_checked(value, dtype))
+
+
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """A new array with the elements of `a` (as ``numpy.copy``).
+
+    >>> copy(array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    a = check_one("copy", a)
+    return array(a, copy=True)
+
+
+def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
+    """An array of another library, through the DLPack protocol (as ``numpy.from_dlpack``).
+
+    The memory is shared where the device allows it (for CPU arrays, when it is aligned), unless `copy` is true: then
+    writing to the original afterwards shows here too.
+
+    >>> from_dlpack(np.arange(3.0, dtype=np.float32))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    if isinstance(external_array, Array):
+        return external_array
+    if not hasattr(external_array, "__dlpack_device__"):
+        raise ArgumentError(
+            f"from_dlpack: {external_array!r:.60} of type {type(external_array).__name__} offers no DLPack",
+            instead="phlox.numpy.asarray(x)",
+        )
+    kind, _ = external_array.__dlpack_device__()
+    if kind not in (1, 3):
+        raise ArgumentError(f"from_dlpack: memory of DLPack device type {kind} cannot be read by the CPU backend")
+    source = local_devices(backend="cpu")[0]
+    if isinstance(external_array, np.ndarray) and not external_array.flags.writeable:
+        return asarray(external_array)
+    capsule = external_array.__dlpack__()
+    buf, aval = transfer.from_dlpack(capsule, source)
+    if copy:
+        buf = transfer.copy(buf, aval, single_device(source))
+    if dtypes.canonical(aval.dtype) != aval.dtype:
+        return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
+    found = wrap(buf, aval, key_for(aval, single_device(source), False))
+    return placed(found, device)
+
+
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None
+) -> Array:
+    """`x` with its elements converted to `dtype` (as ``numpy.astype``). Complex to real drops the imaginary part.
+
+    >>> astype(array([1.7, -1.7]), "int32")
+    Array([ 1, -1], dtype=int32)
+    """
+    x = check_one("astype", x)
+    wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
+    if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(wanted) in "iuf":
+        warn(
+            "Casting from complex to real dtypes drops the imaginary part, and will raise a ValueError in JAX. Please "
+            "first use numpy.real or numpy.imag to take a part.",
+            DeprecationWarning,
+        )
+    if wanted == type_of(x).dtype and (dtypes.is_extended(wanted) or not (copy or type_of(x).weak_type)):
+        return placed(ops.own(x), device)
+    return placed(_astype(x, dtype=wanted), device)
+
+
+@jit(inline=True, static_argnames="dtype")
+def _astype(x: Any, dtype: Any) -> Any:
+    return to_dtype(x, dtype)

@@ -1,0 +1,208 @@
+"""Coordinates of the points of grids, and numbers in geometric progression."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.strictness import lenient_promotion
+from ..._ir import dtypes
+from ..._ir.promotion import promote
+from ..._operands.checks import as_shape, canonical_axis, check, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._trace.trace import Tracer
+from .._elementwise.binary import divide, multiply, power
+from .._elementwise.unary import is_kind, log10, sign
+from .._manipulation.shapes import broadcast_to, moveaxis, reshape, stack
+from .fill import arange, linspace
+from .from_data import asarray
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+@functools.partial(jit, inline=True, static_argnames=("copy", "sparse", "indexing"))
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+    """For vectors of coordinates, arrays with one of them for each point of their grid (as ``numpy.meshgrid``).
+
+    The axes of the results are those of the vectors, with `indexing` "xy" the first two exchanged. With `sparse` the
+    results keep length one along the other axes. Raises `OptionError` for another `indexing`.
+
+    >>> import phlox.numpy as jnp
+    >>> meshgrid(np.array([1, 2]), np.array([3]))
+    (Array([[1, 2]], dtype=int32), Array([[3, 3]], dtype=int32))
+    """
+    if indexing not in ("xy", "ij"):
+        raise OptionError(f"meshgrid: indexing={indexing!r}", instead="'xy' or 'ij'")
+    if not copy:
+        raise OptionError("meshgrid: copy=False: arrays are not views", instead="copy=True, or sparse=True")
+    vectors = check("meshgrid", *xi)
+    for x in vectors:
+        if type_of(x).ndim != 1:
+            raise ShapeError(f"meshgrid: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    return tuple(asarray(x) for x in _open_or_full(vectors, order, sparse))
+
+
+def _open_or_full(vectors: Sequence[Any], order: Sequence[int], sparse: bool) -> list[Any]:
+    """The vectors along their axes `order`; unless `sparse`, repeated along the others."""
+    lengths = [int(np.prod(type_of(x).shape)) for x in vectors]
+    full = [0] * len(lengths)
+    for axis, n in zip(order, lengths, strict=True):
+        full[axis] = n
+    along = [
+        reshape(x, tuple(n if i == axis else 1 for i in range(len(full))))
+        for x, axis, n in zip(vectors, order, lengths, strict=True)
+    ]
+    return along if sparse else [broadcast_to(x, tuple(full)) for x in along]
+
+
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
+    """The positions in an array of this shape: one array of indices for each axis, stacked (as ``numpy.indices``).
+
+    With `sparse` a tuple of arrays, each of length one along the axes of the others.
+
+    >>> indices((2, 2), sparse=True)[0].shape, indices((2, 2)).shape
+    ((2, 1), (2, 2, 2))
+    """
+    lengths = as_shape(dimensions, "indices")
+    wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "indices")
+    grids = _open_or_full([arange(n, dtype=wanted) for n in lengths], range(len(lengths)), sparse)
+    if sparse:
+        return tuple(grids)
+    return stack(grids) if grids else asarray(np.zeros((0,), wanted))
+
+
+def ix_(*args: ArrayLike) -> tuple[Any, ...]:
+    """Vectors of indices as arrays that broadcast, so that ``x[ix_(i, j)]`` takes rows i, columns j (as ``numpy.ix_``).
+
+    >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 0]))]
+    [(2, 1), (1, 2)]
+    """
+    vectors = []
+    for x in check("ix_", *args):
+        if type_of(x).ndim != 1:
+            raise ShapeError(f"ix_: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
+        if is_kind(x, "b"):
+            raise UnsupportedError("ix_: bools as indices are not supported", instead="phlox.numpy.flatnonzero of them")
+        if type_of(x).shape == (0,):
+            x = to_dtype(x, dtypes.canonical(dtypes.int64))
+        vectors.append(asarray(x))
+    return tuple(_open_or_full(vectors, range(len(vectors)), sparse=True))
+
+
+# --- grids written as slices ----------------------------------------------------------------------------
+
+
+def progression(function: str, part: slice) -> Any:
+    """The numbers of one slice; an imaginary step is their count, with both ends."""
+    for name in ("start", "stop", "step"):
+        value = getattr(part, name)
+        if isinstance(value, Tracer):
+            value._refuse(
+                ConcretizationTypeError,
+                f"Abstract tracer value encountered where concrete value is expected: slice {name} of jnp.{function}",
+                "a Python number; mark it static with static_argnums",
+            )
+    start, step = part.start or 0, 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return linspace(start, part.stop, int(abs(step)), dtype=None)
+    return arange(start, part.stop, step)
+
+
+class _Grid:
+    """What ``mgrid[...]`` and ``ogrid[...]`` are: the coordinates of a grid that is written as slices."""
+
+    def __init__(self, name: str, sparse: bool) -> None:
+        self.name, self.sparse = name, sparse
+
+    def __repr__(self) -> str:
+        return f"phlox.numpy.{self.name}"
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return progression(self.name, key)
+        vectors = [progression(self.name, part) for part in key]
+        with lenient_promotion():  # a count and a step beside each other are no mistake
+            vectors = promote_dtypes(*vectors) if vectors else []
+        grids = _open_or_full(vectors, range(len(vectors)), self.sparse)
+        return grids if self.sparse else stack(grids) if grids else arange(0)
+
+
+mgrid = _Grid("mgrid", sparse=False)
+ogrid = _Grid("ogrid", sparse=True)
+
+
+# --- geometric progressions -----------------------------------------------------------------------------
+
+
+def _dtypes(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
+    """The element type of the result, and the one to compute in."""
+    if dtype is None:
+        wanted = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
+    else:
+        wanted = dtypes.user_dtype(dtype, function)
+    return wanted, dtypes.to_inexact(wanted)
+
+
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """`base` to the power of `num` evenly spaced numbers from `start` to `stop` (as ``numpy.logspace``).
+
+    >>> logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    start, stop = check("logspace", start, stop)
+    wanted, computed = _dtypes("logspace", start, stop, dtype)
+    return _logspace(start, stop, base, num=num, endpoint=endpoint, computed=computed, wanted=wanted, axis=axis)
+
+
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "wanted", "axis"))
+def _logspace(start: Any, stop: Any, base: Any, num: int, endpoint: bool, computed: Any, wanted: Any, axis: int) -> Any:
+    exponents = linspace(to_dtype(start, computed), to_dtype(stop, computed), num, endpoint, axis=axis)
+    return to_dtype(power(base, exponents), wanted)
+
+
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before (as ``numpy.geomspace``).
+
+    >>> geomspace(1, 8, 4).round(3)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
+    start, stop = check("geomspace", start, stop)
+    wanted, computed = _dtypes("geomspace", start, stop, dtype)
+    if dtypes.kind(computed) not in "fc":
+        raise DtypeError(f"geomspace: dtype {dtype}", instead="a float")
+    return _geomspace(start, stop, num=num, endpoint=endpoint, computed=computed, wanted=wanted, axis=axis)
+
+
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "wanted", "axis"))
+def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, computed: Any, wanted: Any, axis: int) -> Any:
+    start, stop = to_dtype(start, computed), to_dtype(stop, computed)
+    direction = sign(start)  # the logarithm is of what remains without it
+    first, last = log10(divide(start, direction)), log10(divide(stop, direction))
+    out = multiply(direction, logspace(first, last, num, endpoint, dtype=computed))
+    return to_dtype(moveaxis(out, 0, canonical_axis(axis, type_of(out).ndim, "geomspace")), wanted)

@@ -1,0 +1,75 @@
+"""``x.view(dtype)``: the bits of an array read as another element type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import check_one, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.structure.shape import bitcast_convert_type, concatenate
+from ..._ops.structure.slicing import along
+from .._manipulation.shapes import reshape
+
+
+def view(a: Any, dtype: Any = None, type: None = None) -> Any:
+    """The bits of `a` read as `dtype` (as ``numpy.ndarray.view``).
+
+    Where the new type has fewer or more bits, the last axis grows or shrinks; a bool takes 8. Raises `ShapeError` when
+    the bits of the last axis are no whole number of new elements.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.ones(2, "float16").view("uint8")
+    Array([ 0, 60,  0, 60], dtype=uint8)
+    """
+    a = check_one("view", a)
+    if type is not None:
+        raise UnsupportedError("view: type= is not supported")
+    return a if dtype is None else _view(a, dtype=dtypes.user_dtype(dtype, "view"))
+
+
+@jit(inline=True, static_argnames="dtype")
+def _view(a: Any, dtype: Any) -> Any:
+    have = type_of(a).dtype
+    if dtypes.kind(have) == "c" and have != dtype:
+        parts = [reshape(x, (*type_of(x).shape, 1)) for x in (e.real(a), e.imag(a))]
+        both = concatenate(*parts, dimension=type_of(a).ndim)
+        return _view(reshape(both, _longer(a, 2)), dtype=dtype)
+    if dtypes.kind(dtype) == "c" and have != dtype:
+        numbers = _view(a, dtype=dtypes.real_part(dtype))
+        pairs = reshape(numbers, _shorter(numbers, 2, dtype))
+        real, imag = (_last(pairs, i) for i in (0, 1))
+        return e.complex_(real, imag)
+    if have == dtypes.bool_ and dtype != have:
+        return _view(to_dtype(a, dtypes.uint8), dtype=dtype)
+    if dtype == dtypes.bool_ and dtype != have:
+        return logic.ne(_view(a, dtype=dtypes.uint8), to_dtype(0, dtypes.uint8))
+    old, new = dtypes.bits(have), dtypes.bits(dtype)
+    if old > new:
+        return reshape(bitcast_convert_type(a, new_dtype=dtype), _longer(a, old // new))
+    if old < new:
+        a = reshape(a, _shorter(a, new // old, dtype))
+    return bitcast_convert_type(a, new_dtype=dtype)
+
+
+def _longer(a: Any, factor: int) -> tuple[int, ...]:
+    shape = type_of(a).shape
+    if not shape:
+        raise ShapeError(f"view: {type_of(a).short} has no axis that could grow", instead="x[None].view(...)")
+    return (*shape[:-1], shape[-1] * factor)
+
+
+def _shorter(a: Any, factor: int, dtype: Any) -> tuple[int, ...]:
+    shape = type_of(a).shape
+    if not shape or shape[-1] % factor:
+        raise ShapeError(f"view: the last axis of {type_of(a).short} does not fill elements of {dtype.name}")
+    return (*shape[:-1], shape[-1] // factor, factor)
+
+
+def _last(a: Any, i: int) -> Any:
+    """Element `i` of the last axis."""
+    rank = type_of(a).ndim
+    return reshape(along(a, rank - 1, i, i + 1), type_of(a).shape[:-1])

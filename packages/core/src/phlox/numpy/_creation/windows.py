@@ -1,0 +1,135 @@
+"""Window functions: weights that fall off towards the ends of a signal, and the Bessel function that one needs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import check, integer, type_of
+from ..._operands.promotion import promoted_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e, special
+from ..._ops.structure import shape as ops
+from .._elementwise.unary import abs, cos, is_kind, sqrt
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _length(function: str, M: Any) -> int:
+    if not hasattr(M, "__index__"):
+        raise ShapeError(f"{function}: the number of points must be an integer, got {M!r}")
+    return max(integer("a window", "M", M), 0)
+
+
+@functools.partial(jit, inline=True, static_argnames=("M", "weight"))
+def _window(parameters: tuple[Any, ...], M: int, weight: Callable[..., Any]) -> Any:
+    """``weight(n, M - 1, *parameters)`` of the positions n; a window of one point is 1."""
+    dtype = dtypes.canonical(dtypes.float64)
+    if M < 2:
+        return ops.broadcast_in_dim(np.ones((), dtype), shape=(M,), broadcast_dimensions=())
+    return weight(ops.iota(dtype=dtype, shape=(M,), dimension=0), M - 1, *parameters)
+
+
+def _cosines(*coefficients: float) -> Callable[[Any, int], Any]:
+    """A sum of cosines of whole periods over the window."""
+
+    def weight(n: Any, last: int) -> Any:
+        waves: list[Any] = [c * cos(2 * np.pi * k * n / last) for k, c in enumerate(coefficients) if k]
+        return functools.reduce(lambda x, y: x + y, waves, coefficients[0])
+
+    return weight
+
+
+def _triangle(n: Any, last: int) -> Any:
+    return 1 - abs(2 * n - last) / last
+
+
+def _kaiser(n: Any, last: int, beta: Any) -> Any:
+    return i0(beta * sqrt(1 - ((n - last / 2) / (last / 2)) ** 2)) / i0(beta)
+
+
+_HANNING, _HAMMING, _BLACKMAN = _cosines(0.5, -0.5), _cosines(0.54, -0.46), _cosines(0.42, -0.5, 0.08)
+
+
+def bartlett(M: int) -> Array:
+    """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
+
+    >>> bartlett(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window((), M=_length("bartlett", M), weight=_triangle)
+
+
+def hanning(M: int) -> Array:
+    """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
+
+    >>> hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window((), M=_length("hanning", M), weight=_HANNING)
+
+
+def hamming(M: int) -> Array:
+    """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
+
+    >>> hamming(3).round(2)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
+    return _window((), M=_length("hamming", M), weight=_HAMMING)
+
+
+def blackman(M: int) -> Array:
+    """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
+
+    >>> abs(blackman(3).round(2))
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window((), M=_length("blackman", M), weight=_BLACKMAN)
+
+
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """The Kaiser window over `M` points; the larger `beta`, the narrower (as ``numpy.kaiser``).
+
+    >>> kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
+    return _window((*check("kaiser", beta),), M=_length("kaiser", M), weight=_kaiser)
+
+
+# --- a Bessel function ----------------------------------------------------------------------------------
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    return e.mul(e.exp(e.abs_(x)), special.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # The function of order 1, as its derivatives are smooth at 0, where those of abs are not.
+    (x,), (t,) = primals, tangents
+    return _i0(x), e.mul(t, e.mul(e.exp(e.abs_(x)), special.bessel_i1e(x)))
+
+
+@jit
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
+
+    Raises `DtypeError` for complex numbers.
+
+    >>> round(float(i0(2.0)), 4)
+    2.2796
+    """
+    (x,) = promoted_inexact("i0", x)
+    if is_kind(x, "c"):
+        raise DtypeError(f"i0 does not accept {type_of(x).short}", instead="x.real")
+    aval = type_of(x)
+    wide = to_dtype(x, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else x
+    return to_dtype(_i0(wide), aval.dtype, aval.weak_type)

@@ -1,0 +1,1 @@
+"""Elementwise functions, and the ufunc objects made of them."""

@@ -1,0 +1,98 @@
+"""Angles: degrees and radians, the angle of a complex number, turns taken out of a signal; and the sinc function."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.promotion import promote_dtypes, promoted_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise.families import literal, repeat_to
+from ..._ops.structure.slicing import along
+from .._manipulation.shapes import concatenate
+from .._statistics.reductions import cumsum
+from .binary import arctan2, remainder
+from .choose import where
+from .define import float_32, unary
+from .unary import abs, imag, is_kind, real
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _scaled(factor: float) -> Any:
+    return lambda x: e.mul(x, literal(x, factor))
+
+
+def _sinc(x: Any) -> Any:
+    at_zero = logic.eq(x, literal(x, 0))
+    turned = e.mul(x, literal(x, np.pi))
+    safe = where(at_zero, literal(x, 1), turned)
+    return where(at_zero, _sinc_at_zero(0, turned), e.div(e.sin(safe), safe))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_at_zero(order: int, x: Any) -> Any:
+    """The derivative of this order of sin(x) / x at 0, where the quotient has none."""
+    return repeat_to(literal(x, 0 if order % 2 else (-1) ** (order // 2) / (order + 1)), type_of(x).shape)
+
+
+@_sinc_at_zero.defjvp
+def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    return _sinc_at_zero(order, x), e.mul(_sinc_at_zero(order + 1, x), t)
+
+
+degrees = unary("degrees", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))
+rad2deg = unary("rad2deg", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))
+radians = unary("radians", promoted_inexact, _scaled(np.pi / 180), "Degrees as radians", "0.0", float_32("0."))
+deg2rad = unary("deg2rad", promoted_inexact, _scaled(np.pi / 180), "Degrees as radians", "0.0", float_32("0."))
+sinc = unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at 0", "0.0", float_32("1."))
+
+
+@functools.partial(jit, static_argnames="deg", inline=True)
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """The angle of complex numbers in radians, or degrees if `deg`, elementwise (as ``numpy.angle``).
+
+    >>> angle(1j, deg=True)
+    Array(90., dtype=float32, weak_type=True)
+    """
+    z = check_one("angle", z)
+    if is_kind(z, "c"):
+        turned = arctan2(imag(z), real(z))
+    else:
+        if not type_of(z).ndim or not is_kind(z, "f"):  # as in JAX, a real number alone is one of the default float
+            z = to_dtype(z, dtypes.canonical(dtypes.float64))
+        turned = arctan2(to_dtype(imag(z), type_of(z).dtype, type_of(z).weak_type), z)
+    return turned * (180 / np.pi) if deg else turned
+
+
+@functools.partial(jit, static_argnames="axis")
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
+    """`p` with multiples of `period` added so that neighbours along `axis` differ by at most half of it.
+
+    Jumps smaller than `discont` are left (as ``numpy.unwrap``). Raises `DtypeError` for complex numbers.
+
+    >>> unwrap(np.array([0, 3, 5, 0]), period=6)
+    Array([0, 3, 5, 6], dtype=int32)
+    """
+    p, period = promote_dtypes(*check("unwrap", p, period))
+    if is_kind(p, "c"):
+        raise DtypeError(f"unwrap does not accept {type_of(p).short}", instead="angle(p) first")
+    at = canonical_axis(axis, type_of(p).ndim, "unwrap")
+    n = type_of(p).shape[at]
+    if n == 0:
+        return p
+    jumps = along(p, at, 1, n) - along(p, at, 0, n - 1)
+    half = period // 2 if is_kind(p, "iu") else period / 2
+    within = remainder(jumps + half, period) - half
+    within = where((within == -half) & (jumps > 0), half, within)
+    turns = where(abs(jumps) < (half if discont is None else discont), 0, within - jumps)
+    return concatenate([along(p, at, 0, 1), along(p, at, 1, n) + cumsum(turns, at)], at)

@@ -1,0 +1,252 @@
+"""Elementwise functions of two arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError
+from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic, logs
+from ..._ops.elementwise.families import literal
+from ..._ops.random.keys import random_unwrap
+from ..._ops.reductions.reduce import reduce_and, reduce_or
+from ..._trace.trace import Tracer
+from .._manipulation.shapes import broadcast_arrays
+from .define import binary, boolean, float_32, int_32
+from .unary import as_bool, is_kind, number
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+Apply = Callable[[Any, Any], Any]
+
+
+def _numbers(function: str, *args: Any) -> list[Any]:
+    """Like `promoted`, with bools made integers."""
+    return [number(x) for x in promoted(function, *args)]
+
+
+def _booleans(function: str, *args: Any) -> list[Any]:
+    return [as_bool(x) for x in promoted(function, *args)]
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------
+
+
+def _on_bools(logical: Any, numeric: Any) -> Apply:
+    return lambda x, y: logical(x, y) if type_of(x).dtype == dtypes.bool_ else numeric(x, y)
+
+
+add = binary("add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"))
+subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", int_32("1"))
+multiply = binary("multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"))
+divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
+true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
+maximum = binary("maximum", promoted, e.max_, "The larger of x and y, or nan", "3, 2", int_32("3"))
+minimum = binary("minimum", promoted, e.min_, "The smaller of x and y, or nan", "3, 2", int_32("2"))
+arctan2 = atan2 = binary(
+    "arctan2", promoted_inexact, e.atan2, "The angle of the point (y, x), in radians", "0.0, 1.0", float_32("0.")
+)
+nextafter = binary(
+    "nextafter", promoted_inexact, e.nextafter, "The next number after x towards y", "0.0, 0.0", float_32("0.")
+)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """The rest of x / y with the sign of x; of integers divided by 0, it is 0."""
+    if is_kind(y, "iu"):
+        one = to_dtype(1, type_of(y).dtype, type_of(y).weak_type)
+        y = logic.select(logic.eq(y, literal(y, 0)), one, y)
+    return e.rem(x, y)
+
+
+def _modulo(x: Any, y: Any) -> Any:
+    rest = _remainder(x, y)
+    other_sign = logic.ne(logic.is_negative(rest), logic.is_negative(y))
+    wrong = logic.and_(other_sign, logic.ne(rest, literal(rest, 0)))
+    return logic.select(wrong, e.add(rest, y), rest)
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    if is_kind(x, "u"):
+        return e.div(x, y)
+    if is_kind(x, "i"):
+        quotient = e.div(x, y)
+        inexact = logic.ne(e.rem(x, y), literal(x, 0))
+        below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
+        return logic.select(below, subtract(quotient, 1), quotient)
+    if is_kind(x, "c"):
+        raise DtypeError(f"floor_divide does not accept {type_of(x).short}: complex numbers have no order")
+    x, y = broadcast_arrays(x, y)
+    # Taking the rest away first makes the quotient a whole number up to rounding.
+    rest = e.rem(x, y)
+    whole = e.div(logic.select(logic.eq(y, literal(y, 0)), x, e.sub(x, rest)), y)
+    below = logic.and_(logic.ne(rest, literal(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
+    return e.round_(logic.select(below, subtract(whole, 1.0), whole), rounding_method=0)
+
+
+remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"))
+mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"))
+fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", int_32("-1"))
+floor_divide = binary(
+    "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", int_32("-4")
+)
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    out = logs.logaddexp(x, y)
+    # As in JAX: the constants in the formula for complex numbers are not weak beside arrays.
+    strong = is_kind(out, "c") and type_of(out).shape
+    return to_dtype(out, type_of(out).dtype) if strong else out
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    if is_kind(x, "c"):
+        raise DtypeError(
+            f"jnp.hypot is not well defined for complex-valued inputs, got {type_of(x).short}",
+            instead="phlox.numpy.abs of both first",
+        )
+    x, y = e.abs_(x), e.abs_(y)
+    infinite = logic.or_(logic.eq(x, literal(x, np.inf)), logic.eq(y, literal(y, np.inf)))
+    big, small = e.max_(x, y), e.min_(x, y)
+    nothing = logic.eq(big, literal(big, 0))
+    ratio = e.div(small, logic.select(nothing, literal(big, 1), big))
+    length = logic.select(nothing, big, e.mul(big, e.sqrt(e.add(literal(big, 1), e.square(ratio)))))
+    return logic.select(infinite, literal(big, np.inf), length)
+
+
+logaddexp = binary(
+    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
+)
+hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", float_32("5."))
+
+# --- comparison and logic -------------------------------------------------------------------------------
+
+
+def _by_parts(primitive: Any) -> Apply:
+    """Complex numbers are ordered by real part, then by imaginary part."""
+
+    def apply(x: Any, y: Any) -> Any:
+        if not is_kind(x, "c"):
+            return primitive(x, y)
+        tie = logic.eq(e.real(x), e.real(y))
+        return logic.select(tie, primitive(e.imag(x), e.imag(y)), primitive(e.real(x), e.real(y)))
+
+    return apply
+
+
+def _of_keys(primitive: Any, reduce: Any) -> Apply:
+    """A comparison that also takes PRNG keys, which are compared word by word."""
+
+    def apply(x: Any, y: Any) -> Any:
+        if not dtypes.is_extended(type_of(x).dtype):
+            return primitive(x, y)
+        words = primitive(*(random_unwrap(k) for k in broadcast_arrays(x, y)))
+        return reduce(words, axes=(type_of(words).ndim - 1,))
+
+    return apply
+
+
+equal = binary("equal", promoted, _of_keys(logic.eq, reduce_and), "Where x == y", "1, 1", boolean(True))
+not_equal = binary("not_equal", promoted, _of_keys(logic.ne, reduce_or), "Where x != y", "1, 1", boolean(False))
+less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True))
+less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True))
+greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False))
+greater_equal = binary("greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True))
+logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
+logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
+logical_xor = binary("logical_xor", _booleans, logic.xor, "Where one of x and y is not zero", "0, 2", boolean(True))
+bitwise_and = binary("bitwise_and", promoted, logic.and_, "The bits that both have", "6, 3", int_32("2"))
+bitwise_or = binary("bitwise_or", promoted, logic.or_, "The bits that either has", "6, 3", int_32("7"))
+bitwise_xor = binary("bitwise_xor", promoted, logic.xor, "The bits that one of them has", "6, 3", int_32("5"))
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    return logic.shift_right_arithmetic(x, y) if is_kind(x, "i") else logic.shift_right_logical(x, y)
+
+
+left_shift = bitwise_left_shift = binary(
+    "left_shift", _numbers, logic.shift_left, "x with its bits moved y places up", "1, 3", int_32("8")
+)
+right_shift = bitwise_right_shift = binary(
+    "right_shift", _numbers, _shift_right, "x with its bits moved y places down", "8, 3", int_32("1")
+)
+
+# --- power ----------------------------------------------------------------------------------------------
+
+_EXPONENT_BITS = 6  # any larger exponent overflows every integer but 0, 1 and -1
+
+
+@jit(inline=True, static_argnums=1)
+def _integer_power(x: Any, y: int) -> Any:
+    return e.integer_pow(number(x), y=y)
+
+
+@jit(inline=True)
+def _general_power(x: Any, y: Any) -> Any:
+    if is_kind(x, "biu") and is_kind(y, "biu"):
+        numbers = _numbers("power", x, y)  # int64 and uint64 become floats
+        return _whole_power(*numbers) if is_kind(numbers[0], "iu") else e.pow_(*numbers)
+    promote_dtypes(x, y)  # raises where promotion is strict
+    if is_kind(x, "fc") and is_kind(y, "iu"):
+        return e.pow_(*promote_shapes("power", x, y))  # unpromoted: at x = 0 its derivative knows the whole exponent
+    return e.pow_(*promoted_inexact("power", x, y))
+
+
+def _whole_power(x: Any, y: Any) -> Any:
+    """Integer to integer by squaring, one bit of the exponents at a time."""
+    x, y = broadcast_arrays(x, y)
+    zero, one = (to_dtype(value, type_of(x).dtype) for value in (0, 1))
+    # 0 to a power of more bits than are looked at is 0 too.
+    result = logic.select(logic.and_(logic.eq(x, zero), logic.ne(y, zero)), zero, one)
+    for _ in range(_EXPONENT_BITS):
+        result = logic.select(logic.eq(logic.and_(y, one), one), e.mul(result, x), result)
+        x, y = e.mul(x, x), logic.shift_right_logical(y, one)
+    return result
+
+
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power of x2, elementwise (as ``numpy.power``).
+
+    An integer as exponent, when it is known, is multiplied out, which is exact and keeps the dtype of `x1`; every
+    other exponent is promoted with `x1`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.power(jnp.arange(4.0), 2)
+    Array([0., 1., 4., 9.], dtype=float32)
+    """
+    x1, x2 = check("power", x1, x2)
+    whole = _known_integer(x2)
+    if whole is None:
+        return _general_power(x1, x2)
+    if whole < 0 and not is_kind(x1, "fc"):
+        raise DtypeError(
+            f"power: {type_of(x1).short} to the negative power {whole} is no integer", instead="x1.astype(float) first"
+        )
+    return _integer_power(x1, whole)
+
+
+def _known_integer(x: Any) -> int | None:
+    """`x` as a Python int, if it is one or a concrete integer array without axes."""
+    if isinstance(x, Tracer) or type_of(x).shape or not is_kind(x, "iu"):
+        return None
+    return int(x)
+
+
+pow = power
+
+
+@jit(inline=True)
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
+
+    >>> float_power(2, 3)
+    Array(8., dtype=float32, weak_type=True)
+    """
+    return _general_power(*promoted_inexact("float_power", x, y))

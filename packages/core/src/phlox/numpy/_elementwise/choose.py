@@ -1,0 +1,145 @@
+"""Elementwise choices and roundings: where, clip, round, nan_to_num."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, DtypeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.broadcasting import where as choose
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_shapes, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise.families import literal
+from .binary import maximum, minimum
+from .unary import as_bool, is_kind, isnan
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@jit
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return choose(as_bool(condition), x, y)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """`x` where `condition` is true, `y` elsewhere (as ``numpy.where``).
+
+    The three are broadcast, `x` and `y` promoted. Both are computed everywhere: a nan in the branch that is not
+    taken does not show in the value, but does in the derivative.
+
+    With `condition` alone: the positions where it is true, as from `nonzero`, whose `size` and `fill_value` it takes.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
+    Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    if x is None and y is None:
+        from .._indexing.places import nonzero
+
+        return nonzero(*check("where", condition), size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ArgumentError("where needs one argument or three", instead="phlox.numpy.where(condition, x, y)")
+    if size is not None or fill_value is not None:
+        what = "where: size and fill_value are for positions"
+        raise ArgumentError(what, instead="phlox.numpy.where(condition, size=...)")
+    return _where(*check("where", condition, x, y))
+
+
+@jit
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+    """`arr` with values below `min` raised to it and values above `max` lowered to it (as ``numpy.clip``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    for x in check("clip", *(v for v in (arr, min, max) if v is not None)):
+        if is_kind(x, "c"):
+            raise DtypeError(
+                "clip: Complex values have no ordering and cannot be clipped", instead="clip x.real, x.imag"
+            )
+    if min is not None:
+        arr = maximum(*promote_shapes("clip", min, arr))
+    if max is not None:
+        arr = minimum(*promote_shapes("clip", max, arr))
+    return arr  # type: ignore[return-value]
+
+
+@jit(inline=True, static_argnames=("decimals", "out"))
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``). `out` must be None.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
+    Array([0.5, 1.5, 2.2], dtype=float32)
+    """
+    a = check_one("round", a)
+    if out is not None:
+        raise UnsupportedError(f"round: out={type(out).__name__} is not supported", instead="x = round(...)")
+    aval = type_of(a)
+    if is_kind(a, "c"):
+        return e.complex_(round(e.real(a), decimals), round(e.imag(a), decimals))
+    if is_kind(a, "b"):
+        raise DtypeError(f"round does not accept {aval.short}", instead="x.astype(float)")
+    if is_kind(a, "iu"):
+        if decimals >= 0:
+            return a
+        factor = np.asarray(10**-decimals, dtypes.canonical(dtypes.float64))
+        scaled = e.div(to_dtype(a, factor.dtype), factor)
+        return to_dtype(e.mul(e.round_(scaled, rounding_method=1), factor), aval.dtype, aval.weak_type)
+    if decimals == 0:
+        return e.round_(a, rounding_method=1)
+    if decimals > np.log10(float(dtypes.finfo(aval.dtype).max)):
+        return a
+    # float16 is too small for scaled numbers.
+    wide = to_dtype(a, dtypes.float32) if aval.dtype == dtypes.float16 else a
+    factor = literal(wide, 10.0**decimals)
+    return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
+
+
+around = round
+
+
+@jit(inline=True)
+def rint(x: ArrayLike, /) -> Array:
+    """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
+
+    >>> rint(1.5)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x = check_one("rint", x)
+    return to_dtype(x, dtypes.canonical(dtypes.float64)) if is_kind(x, "biu") else round(x)
+
+
+@jit(inline=True)
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
+    """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers (as ``numpy.nan_to_num``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
+    Array([1., 0.], dtype=float32)
+    """
+    x = check_one("nan_to_num", x)
+    dtype = type_of(x).dtype
+    if is_kind(x, "c"):
+        parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (e.real(x), e.imag(x))]
+        return e.complex_(*parts)
+    if not is_kind(x, "f"):
+        return x
+    limits = dtypes.finfo(dtype)
+    highest = limits.max if posinf is None else posinf
+    lowest = limits.min if neginf is None else neginf
+    x = where(isnan(x), to_dtype(nan, dtype), x)
+    x = where(logic.eq(x, to_dtype(np.inf, dtype)), to_dtype(highest, dtype), x)
+    return where(logic.eq(x, to_dtype(-np.inf, dtype)), to_dtype(lowest, dtype), x)

@@ -1,0 +1,256 @@
+"""Floating-point numbers in parts: sign, mantissa, exponent, fraction, neighbours; and extrema that pass over nan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promoted, promoted_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise.families import literal
+from ..._ops.structure.shape import bitcast_convert_type
+from .._manipulation.shapes import broadcast_arrays
+from .._statistics.reductions import no_out
+from .binary import logaddexp
+from .choose import where
+from .define import binary, float_32, unary
+from .unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _real_numbers(function: str, *args: Any) -> Sequence[Any]:
+    """Like `promoted_inexact`, of one shape. Raises `DtypeError` for complex numbers."""
+    ready = promoted_inexact(function, *args)
+    if is_kind(ready[0], "c"):
+        raise DtypeError(f"{function} does not accept {type_of(ready[0]).short}", instead="x.real or x.imag")
+    return broadcast_arrays(*ready) if len(ready) > 1 else ready
+
+
+def _with_sign(x: Any, y: Any) -> Any:
+    return where(logic.ne(signbit(x), signbit(y)), e.neg(x), x)
+
+
+def _step(x: Any, middle: Any) -> Any:
+    zero, one = literal(x, 0), literal(x, 1)
+    beside = where(logic.eq(x, zero), middle, x)  # nan stays
+    return where(logic.lt(x, zero), zero, where(logic.gt(x, zero), one, beside))
+
+
+def _to_neighbour(x: Any) -> Any:
+    dtype = type_of(x).dtype
+    if dtype == dtypes.float16:  # NumPy looks upwards here
+        return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, literal(x, np.inf))), x), dtype)
+    away = where(signbit(x), literal(x, -np.inf), literal(x, np.inf))
+    found = e.sub(e.nextafter(*broadcast_arrays(x, away)), x)
+    # Where a processor takes subnormal numbers for zero, the difference of two of them is zero.
+    least = to_dtype(dtypes.finfo(dtype).smallest_subnormal, dtype)
+    return to_dtype(where(logic.eq(found, literal(x, 0)), _with_sign(least, x), found), dtype)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    scale = by_parts(lambda part: e.mul(part, literal(part, np.log(2))))
+    back = by_parts(lambda part: e.div(part, literal(part, np.log(2))))
+    return back(logaddexp(scale(x), scale(y)))
+
+
+copysign = binary(
+    "copysign", _real_numbers, _with_sign, "The size of x with the sign of y", "2.0, -0.0", float_32("-2.")
+)
+heaviside = binary(
+    "heaviside",
+    _real_numbers,
+    _step,
+    "0 where x is negative, 1 where positive, else y",
+    "0.0, 0.5",
+    float_32("0.5"),
+)
+logaddexp2 = binary(
+    "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", float_32("4.")
+)
+spacing = unary(
+    "spacing",
+    _real_numbers,
+    _to_neighbour,
+    "The distance from x to the next number away from 0",
+    "1.0",
+    float_32("1.1920929e-07", weak=False),
+)
+
+
+@jit(inline=True)
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The larger of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmax``).
+
+    >>> fmax(np.float32(1.0), np.float32(np.nan))
+    Array(1., dtype=float32)
+    """
+    x1, x2 = promoted("fmax", x1, x2)
+    return where(_or_missing(x1 > x2, x2), x1, x2)
+
+
+@jit(inline=True)
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The smaller of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmin``).
+
+    >>> fmin(np.float32(1.0), np.float32(np.nan))
+    Array(1., dtype=float32)
+    """
+    x1, x2 = promoted("fmin", x1, x2)
+    return where(_or_missing(x1 < x2, x2), x1, x2)
+
+
+def _or_missing(chosen: Any, other: Any) -> Any:
+    return chosen | isnan(other)
+
+
+# --- mantissa and exponent ------------------------------------------------------------------------------
+
+
+def _powers_of_two(x: Any, exponent: Any) -> Any:
+    """``x * 2**exponent``, in three factors none of which overflows or vanishes before the product does."""
+    info = dtypes.finfo(type_of(x).dtype)
+    for _ in range(3):
+        part = e.max_(e.min_(exponent, literal(exponent, info.maxexp - 1)), literal(exponent, info.minexp))
+        x = e.mul(x, _power_of_two(part, type_of(x).dtype))
+        exponent = e.sub(exponent, part)
+    return x
+
+
+def _power_of_two(exponent: Any, dtype: Any) -> Any:
+    """2 to a power that is the exponent of a normal number of this dtype, made of its bits."""
+    info = dtypes.finfo(dtype)
+    biased = to_dtype(e.add(exponent, literal(exponent, 1 - info.minexp)), np.dtype(f"int{dtypes.bits(dtype)}"))
+    return bitcast_convert_type(logic.shift_left(biased, literal(biased, info.nmant)), new_dtype=dtype)
+
+
+@jit(inline=True)
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x1 * 2**x2`` for integers `x2`, elementwise (as ``numpy.ldexp``).
+
+    Integers in `x1` become floats. Raises `DtypeError` for complex `x1` and for `x2` that are no integers.
+
+    >>> ldexp(0.75, 4)
+    Array(12., dtype=float32)
+    """
+    x1, x2 = check("ldexp", x1, x2)
+    if is_kind(x1, "c") or is_kind(x2, "fc"):
+        raise DtypeError(f"ldexp does not accept {type_of(x1).short} and {type_of(x2).short}", instead="x1 * 2.0**x2")
+    (x1,) = promoted_inexact("ldexp", x1)
+    limit = 4 * dtypes.finfo(type_of(x1).dtype).maxexp
+    exponent = x2 if dtypes.bits(type_of(x2).dtype) >= 32 else to_dtype(x2, dtypes.int32)
+    exponent = e.min_(exponent, literal(exponent, limit))
+    if not is_kind(exponent, "u"):
+        exponent = e.max_(exponent, literal(exponent, -limit))
+    exponent = to_dtype(exponent, dtypes.int32)
+    return _powers_of_two(*broadcast_arrays(x1, exponent))
+
+
+@jit(inline=True)
+def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
+    """(mantissa, exponent) with ``x == mantissa * 2**exponent``, elementwise (as ``numpy.frexp``).
+
+    The mantissa's size is at least 0.5 and below 1, the exponent an int32. For 0, infinities and nan the exponent is
+    0 and the mantissa `x`.
+
+    >>> frexp(np.float32(12.0))
+    (Array(0.75, dtype=float32), Array(4, dtype=int32))
+    """
+    (x,) = _real_numbers("frexp", x)
+    dtype = type_of(x).dtype
+    info = dtypes.finfo(dtype)
+    special = (x == 0) | isinf(x) | isnan(x)
+    # A subnormal number is scaled up first: its leading zeros hide the exponent.
+    small = e.abs_(x) < literal(x, info.smallest_normal)
+    scaled = where(small, e.mul(x, literal(x, 2.0 ** (info.nmant + 1))), x)
+    bits = bitcast_convert_type(e.stop_gradient(scaled), new_dtype=np.dtype(f"uint{dtypes.bits(dtype)}"))
+    biased = logic.shift_right_logical(bits, literal(bits, info.nmant))
+    biased = to_dtype(logic.and_(biased, literal(bits, 2 * info.maxexp - 1)), dtypes.int32)
+    exponent = biased - (info.maxexp - 2)
+    exponent = where(small, exponent - (info.nmant + 1), exponent)
+    exponent = where(special, 0, exponent)
+    return where(special, x, _powers_of_two(x, -exponent)), to_dtype(exponent, dtypes.int32)
+
+
+@jit(static_argnames="out", inline=True)
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
+    """The fraction and the whole part of `x`, both with its sign, elementwise (as ``numpy.modf``).
+
+    >>> modf(2.5)
+    (Array(0.5, dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    (x,) = _real_numbers("modf", x)
+    no_out("modf", out)
+    whole = trunc(x)
+    return e.sub(x, whole), whole
+
+
+# --- questions ------------------------------------------------------------------------------------------
+
+
+def _infinite(function: str, x: Any, sign: float) -> Any:
+    x = check_one(function, x)
+    if is_kind(x, "c"):
+        raise DtypeError(f"{function} does not accept {type_of(x).short}", instead="x.real or x.imag")
+    return x == to_dtype(sign * np.inf, type_of(x).dtype) if is_kind(x, "f") else isinf(x)
+
+
+def fix(x: Any, out: None = None) -> Any:
+    """`x` without its fraction, elementwise: the whole number next to it on the side of 0 (as ``numpy.fix``).
+
+    >>> fix(np.array([1.5, -1.5]))
+    Array([ 1., -1.], dtype=float32)
+    """
+    no_out("fix", out)
+    return trunc(x)
+
+
+@jit(static_argnames="out", inline=True)
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Where `x` is minus infinity, elementwise (as ``numpy.isneginf``).
+
+    >>> isneginf(np.array([-np.inf, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
+    no_out("isneginf", out)
+    return _infinite("isneginf", x, -1.0)
+
+
+@jit(static_argnames="out", inline=True)
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Where `x` is plus infinity, elementwise (as ``numpy.isposinf``).
+
+    >>> isposinf(np.array([np.inf, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
+    no_out("isposinf", out)
+    return _infinite("isposinf", x, 1.0)
+
+
+@jit(inline=True)
+def iscomplex(x: ArrayLike) -> Array:
+    """Where the imaginary part of `x` is not zero, elementwise (as ``numpy.iscomplex``).
+
+    >>> iscomplex(np.array([1.0, 2j]))
+    Array([False,  True], dtype=bool)
+    """
+    part = imag(x)
+    return logic.ne(part, literal(part, 0))
+
+
+@jit(inline=True)
+def isreal(x: ArrayLike) -> Array:
+    """Where the imaginary part of `x` is zero, elementwise (as ``numpy.isreal``).
+
+    >>> isreal(np.array([1.0, 2j]))
+    Array([ True, False], dtype=bool)
+    """
+    part = imag(x)
+    return logic.eq(part, literal(part, 0))

@@ -1,0 +1,162 @@
+"""Integers as numbers and as bits: common divisors and multiples, set bits, bits packed into bytes."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, OptionError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.promotion import promoted, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise.families import literal
+from ..._ops.structure import shape as ops
+from ..._ops.structure.slicing import along
+from ...lax import while_loop
+from .._manipulation.shapes import broadcast_arrays, moveaxis, ravel, reshape
+from .._statistics.reductions import sum
+from .binary import floor_divide, remainder
+from .choose import where
+from .unary import abs, as_bool, is_kind, number
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:
+    types = [type_of(x) for x in check(function, x1, x2)]
+    x1, x2 = promoted(function, x1, x2)
+    if not is_kind(x1, "iu"):
+        raise DtypeError(f"{function} takes integers, got {type_of(x1).short}", instead="x.astype(int)")
+    dtype = type_of(x1).dtype
+    # Weakly typed is only what stands for Python's integers.
+    weak = dtype == dtypes.canonical(dtypes.int64) and all(
+        t.weak_type and t.ndim == 0 and t.dtype.kind in "iu" for t in types
+    )
+    x1, x2 = (to_dtype(x, dtype, weak) for x in (x1, x2))
+    return broadcast_arrays(x1, x2)
+
+
+@jit
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisor, not negative, elementwise; of 0 and 0 it is 0 (as ``numpy.gcd``).
+
+    >>> gcd(12, 18)
+    Array(6, dtype=int32, weak_type=True)
+    """
+    x1, x2 = (abs(x) for x in _whole_numbers("gcd", x1, x2))
+
+    def divide(pair: Any) -> Any:
+        x, y = pair
+        nothing = logic.eq(y, literal(y, 0))
+        rest = e.rem(x, logic.select(nothing, to_one(y), y))
+        return logic.select(nothing, x, y), logic.select(nothing, y, rest)
+
+    return while_loop(lambda pair: as_bool(pair[1]).any(), divide, (x1, x2))[0]
+
+
+def to_one(x: Any) -> Any:
+    """Ones like `x`."""
+    return ops.broadcast_in_dim(literal(x, 1), shape=type_of(x).shape, broadcast_dimensions=())
+
+
+@jit
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiple, not negative, elementwise; 0 where either is 0 (as ``numpy.lcm``).
+
+    >>> lcm(4, 6)
+    Array(12, dtype=int32, weak_type=True)
+    """
+    x1, x2 = _whole_numbers("lcm", x1, x2)
+    divisor = gcd(x1, x2)
+    nothing = logic.eq(divisor, literal(divisor, 0))
+    multiple = e.mul(abs(x1), e.div(abs(x2), logic.select(nothing, to_one(divisor), divisor)))
+    return where(nothing, literal(multiple, 0), multiple)
+
+
+@jit(inline=True)
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """The number of bits that are set in the size of `x`, as uint8, elementwise (as ``numpy.bitwise_count``).
+
+    >>> bitwise_count(np.array([7, -8]))
+    Array([3, 1], dtype=uint8)
+    """
+    x = check_one("bitwise_count", x)
+    if is_kind(x, "fc"):
+        raise DtypeError(f"bitwise_count takes integers, got {type_of(x).short}", instead="x.astype(int)")
+    return to_dtype(logic.population_count(abs(number(x))), dtypes.uint8)
+
+
+@jit(inline=True)
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
+    """(floor_divide(x1, x2), remainder(x1, x2)), elementwise (as ``numpy.divmod``).
+
+    >>> divmod(7, -2)
+    (Array(-4, dtype=int32, weak_type=True), Array(-1, dtype=int32, weak_type=True))
+    """
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+# --- bits in bytes --------------------------------------------------------------------------------------
+
+
+def _weights(function: str, bitorder: str) -> np.ndarray:
+    if bitorder not in ("big", "little"):
+        raise OptionError(f"{function}: bitorder={bitorder!r}", instead="'big' or 'little'")
+    places = np.arange(8, dtype=np.uint8)
+    return places[::-1] if bitorder == "big" else places
+
+
+@functools.partial(jit, static_argnames=("axis", "bitorder"))
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Where `a` is not zero as bits, eight in each uint8, along `axis` or flattened (as ``numpy.packbits``).
+
+    The last byte is filled up with zeros. `bitorder` "big" puts the first element into the highest bit.
+
+    >>> packbits(np.array([1, 0, 1]))
+    Array([160], dtype=uint8)
+    """
+    a = check_one("packbits", a)
+    places = _weights("packbits", bitorder)
+    if not is_kind(a, "biu"):
+        raise DtypeError(f"packbits takes bools or integers, got {type_of(a).short}", instead="a != 0")
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "packbits")
+    bits = to_dtype(moveaxis(as_bool(a), at, -1), dtypes.uint8)
+    *others, n = type_of(bits).shape
+    padding = [(0, 0, 0)] * len(others) + [(0, -n % 8, 0)]
+    bits = ops.pad(bits, np.uint8(0), padding_config=tuple(padding))
+    groups = reshape(bits, (*others, (n + 7) // 8, 8))
+    return moveaxis(sum(groups << places, -1, dtypes.uint8), -1, at)
+
+
+@functools.partial(jit, static_argnames=("axis", "count", "bitorder"))
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+    """The bits of the uint8 array `a` along `axis` or flattened, as uint8 zeros and ones (as ``numpy.unpackbits``).
+
+    `count` limits their number, from the end if negative, and fills up with zeros if larger.
+
+    >>> unpackbits(np.array([160], np.uint8), count=3)
+    Array([1, 0, 1], dtype=uint8)
+    """
+    a = check_one("unpackbits", a)
+    places = _weights("unpackbits", bitorder)
+    if type_of(a).dtype != dtypes.uint8:
+        raise DtypeError(f"unpackbits takes uint8, got {type_of(a).short}", instead="a.view('uint8')")
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "unpackbits")
+    last = moveaxis(a, at, -1)
+    *others, n = type_of(last).shape
+    bits = reshape((reshape(last, (*others, n, 1)) >> places) & np.uint8(1), (*others, 8 * n))
+    if count is not None:
+        kept = count if count >= 0 else max(8 * n + count, 0)
+        bits = along(bits, len(others), 0, min(kept, 8 * n))
+        padding = [(0, 0, 0)] * len(others) + [(0, max(kept - 8 * n, 0), 0)]
+        bits = ops.pad(bits, np.uint8(0), padding_config=tuple(padding))
+    return moveaxis(bits, -1, at)

@@ -1,0 +1,374 @@
+"""`ufunc`: an elementwise function with what NumPy gives such functions: reduce, accumulate, at, reduceat, outer.
+
+It calls a jitted function, and refuses two keywords.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..._api.batching.vmap import vmap
+from ..._api.jit.jit import jit
+from ..._api.jit.programs import eval_shape
+from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ...lax import fori_loop, scan
+from .._creation.fill import full
+from .._creation.from_data import asarray
+from .._functions.vectorize import vectorize
+from .._indexing.reading import take
+from .._manipulation.shapes import broadcast_shapes, broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
+from .choose import where as choose
+
+_SIGNATURE = inspect.Signature(
+    [
+        inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None),
+        inspect.Parameter("where", inspect.Parameter.KEYWORD_ONLY, default=None),
+    ]
+)
+
+
+class ufunc:
+    """A function of single numbers that works elementwise on arrays, broadcast against each other (as ``numpy.ufunc``).
+
+    Args:
+      func: the function of numbers.
+      nin, nout: how many arguments and results it has.
+      name: what it is called, by default as `func`.
+      nargs: how many arguments it is said to have, by default `nin`.
+      identity: the number that changes nothing when it is the other argument; None where there is none.
+      call: what computes on arrays; by default `func` is mapped over their elements.
+      reduce, accumulate, at, reduceat: what computes the methods of these names; by default loops over `func`.
+
+    The keywords `out` and `where` of calls raise `UnsupportedError` for all but None.
+
+    >>> jnp.add.nin, jnp.add.nout, jnp.add.identity
+    (2, 1, 0)
+    >>> isinstance(jnp.maximum, jnp.ufunc)
+    True
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ):
+        if not callable(func):
+            raise ArgumentError(f"ufunc takes a function, got {func!r} of type {type(func).__name__}", argument="func")
+        #: what calls run; one that is jitted already shares its programs
+        self._computes: Any = call if hasattr(call, "lower") else jit(call or vectorize(func), inline=True)
+        self.__name__ = name or func.__name__
+        self.__doc__, self.__module__ = func.__doc__, func.__module__
+        self.__signature__ = _SIGNATURE
+        self._facts = func, operator.index(nin), operator.index(nout), operator.index(nargs or nin), identity
+        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    # -- what it is: a part of the key under which its programs are kept, and therefore not to be changed
+
+    @property
+    def _func(self) -> Callable[..., Any]:
+        return self._facts[0]
+
+    @property
+    def nin(self) -> int:
+        """How many arguments it has."""
+        return self._facts[1]
+
+    @property
+    def nout(self) -> int:
+        """How many results it has."""
+        return self._facts[2]
+
+    @property
+    def nargs(self) -> int:
+        """How many arguments it is said to have."""
+        return self._facts[3]
+
+    @property
+    def identity(self) -> Any:
+        """The number that changes nothing when it is the other argument, or None."""
+        return self._facts[4]
+
+    # -- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            self._check_options(kwargs)
+        return self._computes(*args)
+
+    def _check_options(self, kwargs: dict[str, Any]) -> None:
+        for name, value in kwargs.items():
+            if name not in ("out", "where"):
+                raise ArgumentError(f"{self.__name__} has no argument {name!r}", instead="arguments by position")
+            if value is not None:
+                raise UnsupportedError(f"{self.__name__}: {name}= is not supported", instead="phlox.numpy.where(...)")
+
+    # -- methods
+
+    def reduce(
+        self,
+        a: Any,
+        axis: int | None = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """All elements along `axis` (None: of the flattened array) combined to one (as ``numpy.ufunc.reduce``).
+
+        Args:
+          dtype: in which to compute, and that of the result.
+          keepdims: keep the axis with length one.
+          initial: what to begin with, by default the identity, or the first element.
+          where: a mask of the elements that take part; it needs an identity or `initial`.
+
+        >>> jnp.add.reduce(np.array([[1, 2], [3, 4]]))
+        Array([4, 6], dtype=int32)
+        >>> jnp.bitwise_or.reduce(np.array([1, 2, 4]))
+        Array(7, dtype=int32)
+        """
+        name = self._folds("reduce", out)
+        a = check_one(name, a)
+        if initial is not None:
+            initial = check_one(name, initial)
+        if where is not None:
+            where = check_one(name, where)
+            if self.identity is None and initial is None:
+                raise OptionError(f"{name}: where= without an identity", instead="initial=, to begin with")
+            if type_of(where).dtype != dtypes.bool_:
+                raise DtypeError(f"{name}: where= must be bools, got {type_of(where).short}", instead="where != 0")
+        own = self._own["reduce"]
+        if own is not None:
+            return own(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        if isinstance(axis, tuple | list):
+            raise UnsupportedError(f"{name}: axis={axis}", instead="one axis, or None for all")
+        wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
+        return _reduce(a, where, initial, function=self, axis=axis, dtype=wanted, keepdims=keepdims)
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """What `reduce` would give for the elements up to each one (as ``numpy.ufunc.accumulate``).
+
+        >>> jnp.maximum.accumulate(np.array([1, 3, 2, 5]))
+        Array([1, 3, 3, 5], dtype=int32)
+        """
+        name = self._folds("accumulate", out)
+        a = check_one(name, a)
+        own = self._own["accumulate"]
+        if own is not None:
+            return own(a, axis=axis, dtype=dtype)
+        if axis is None or isinstance(axis, tuple | list):
+            raise OptionError(f"{name}: axis={axis}", instead="one axis")
+        wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
+        return _accumulate(a, function=self, axis=axis, dtype=wanted)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """`a` with the function applied at some places, with `b` as second argument (as ``numpy.ufunc.at``).
+
+        A place that is named twice is changed twice. Arrays cannot be changed, so a changed copy is returned, and
+        `inplace` must be False; else `UnsupportedError`.
+
+        >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 2, 2]), 1.0, inplace=False)
+        Array([1., 0., 2.], dtype=float32)
+        """
+        if inplace:
+            raise UnsupportedError(
+                f"{self.__name__}.at: arrays cannot be changed in place", instead="x = f.at(x, ..., inplace=False)"
+            )
+        name = f"{self.__name__}.at"
+        values = check(name, a) if b is None else check(name, a, b)
+        own = self._own["at"]
+        if own is not None:
+            return own(*map(asarray, values[:1]), indices, *values[1:])
+        parts = indices if isinstance(indices, tuple) else (indices,)
+        if not parts:
+            return asarray(values[0])
+        arrays = check(name, *[i for i in parts if not isinstance(i, slice)])
+        # Slices are no arrays: the program holds them.
+        places = tuple((i.start, i.stop, i.step) if isinstance(i, slice) else None for i in parts)
+        return _at(arrays, *values, function=self, places=places)
+
+    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """The runs of elements that begin at `indices`, each reduced to one (as ``numpy.ufunc.reduceat``).
+
+        The run from ``indices[i]`` ends before ``indices[i + 1]``, the last at the end of the axis; one that would be
+        empty is the element at ``indices[i]``.
+
+        >>> jnp.add.reduceat(jnp.arange(8), jnp.array([0, 4, 6]))
+        Array([ 6,  9, 13], dtype=int32)
+        """
+        name = self._folds("reduceat", out)
+        a, indices = check(name, a, indices)
+        own = self._own["reduceat"]
+        if own is not None:
+            return own(a, indices, axis=axis, dtype=dtype)
+        if axis is None or isinstance(axis, tuple | list):
+            raise OptionError(f"{name}: axis={axis}", instead="one axis")
+        if not type_of(a).ndim or type_of(indices).ndim != 1:
+            raise ShapeError(f"{name}: {type_of(a).short} in runs that begin at {type_of(indices).short}")
+        return _reduceat(a, indices, function=self, axis=axis)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of every element of `A` with every element of `B` (as ``numpy.ufunc.outer``).
+
+        >>> jnp.multiply.outer(jnp.arange(3), jnp.arange(2))
+        Array([[0, 0],
+               [0, 1],
+               [0, 2]], dtype=int32)
+        """
+        name = self._folds("outer", None)
+        A, B = check(name, A, B)
+        return _outer(A, B, function=self)
+
+    def _folds(self, method: str, out: None) -> str:
+        """The name of a method in errors, where the function can have it."""
+        name = f"{self.__name__}.{method}"
+        if self.nin != 2 or self.nout != 1:
+            raise OptionError(f"{name}: only for two arguments and one result, not {self.nin} and {self.nout}")
+        if out is not None:
+            raise UnsupportedError(f"{name}: out= is not supported", instead="x = f(...)")
+        return name
+
+    # -- as an object
+
+    def _identity(self) -> Any:
+        return self.__name__, self._facts
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ufunc) and self._identity() == other._identity())
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__name__!r}>"
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """The `ufunc` of a function of `nin` numbers with `nout` results, which phlox can trace (as ``numpy.frompyfunc``).
+
+    >>> add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
+    >>> add(jnp.arange(3), 10)
+    Array([10, 11, 12], dtype=int32)
+    >>> add.reduce(jnp.arange(4))
+    Array(6, dtype=int32)
+    """
+    return ufunc(func, nin, nout, identity=identity)
+
+
+# --- the methods as loops -------------------------------------------------------------------------------
+
+
+def _result_dtype(function: ufunc, *args: Any) -> Any:
+    """The dtype of the function of single elements of these arrays."""
+    return eval_shape(function._func, *[to_dtype(1, type_of(x).dtype, type_of(x).weak_type) for x in args]).dtype
+
+
+@functools.partial(jit, static_argnames=("function", "axis", "dtype", "keepdims"))
+def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    a = asarray(a)
+    initial = function.identity if initial is None else initial
+    dtype = _result_dtype(function, a, a) if dtype is None else dtype
+    where = None if where is None else broadcast_to(where, a.shape)
+    if axis is None:
+        kept: tuple[int, ...] = (1,) * a.ndim
+        a, where, axis = ravel(a), None if where is None else ravel(where), 0
+    else:
+        axis = canonical_axis(axis, a.ndim, function.__name__)
+        kept = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+        a, where = moveaxis(a, axis, 0), None if where is None else moveaxis(where, axis, 0)
+    if not a.shape[0] and initial is None:
+        raise ShapeError(f"{function.__name__}.reduce: no elements, and no identity", instead="initial=...")
+    a = a.astype(dtype)
+
+    def step(i: Any, so_far: Any) -> Any:
+        found = function(so_far, a[i])
+        return found if where is None else choose(where[i], found, so_far)
+
+    begin = 1 if initial is None else 0
+    start = a[0] if initial is None else broadcast_to(to_dtype(initial, dtype), a.shape[1:])
+    out = fori_loop(begin, a.shape[0], step, start) if a.shape[0] else start
+    return reshape(out, kept) if keepdims else out
+
+
+@functools.partial(jit, static_argnames=("function", "axis", "dtype"))
+def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
+    a = asarray(a)
+    dtype = _result_dtype(function, a, a) if dtype is None else dtype
+    axis = canonical_axis(axis, a.ndim, function.__name__)
+    if not a.size:
+        return full(a.shape, 0, dtype)
+    rows = moveaxis(a, axis, 0).astype(dtype)
+
+    def step(so_far: Any, row: Any) -> Any:
+        found, _ = promote_dtypes(function(so_far, row), row)  # a dtype that was asked for stays
+        return found, found
+
+    _, rest = scan(step, rows[0], rows[1:])
+    return moveaxis(concatenate([rows[:1], rest]), 0, axis)
+
+
+@functools.partial(jit, static_argnames=("function", "places"))
+def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
+    dtype = _result_dtype(function, a, *b)
+    a, b = asarray(a).astype(dtype), tuple(asarray(x).astype(dtype) for x in b)
+    shape = broadcast_shapes(*[type_of(x).shape for x in arrays])
+
+    def index(given: Any) -> tuple[Any, ...]:
+        rest = iter(given)
+        return tuple(next(rest) if place is None else slice(*place) for place in places)
+
+    if not shape:
+        where = index(arrays)
+        return a.at[where].set(function(a.at[where].get(), *b))
+    count = math.prod(shape)
+    rows = [ravel(broadcast_to(x, shape)) for x in arrays]
+    own = [reshape(broadcast_to(x, (*shape, *x.shape[len(shape) :])), (count, *x.shape[len(shape) :])) for x in b]
+
+    def step(i: Any, a: Any) -> Any:
+        where = index([row[i] for row in rows])
+        return a.at[where].set(function(a.at[where].get(), *[x[i] for x in own]))
+
+    return fori_loop(0, count, step, a)
+
+
+@functools.partial(jit, static_argnames=("function", "axis"))
+def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
+    a, indices = asarray(a), asarray(indices)
+    axis = canonical_axis(axis, a.ndim, function.__name__)
+    length = a.shape[axis]
+    ends = concatenate([indices[1:], asarray([length], indices.dtype)])
+    others = tuple(i for i in range(a.ndim) if i != axis)
+    begin, end = expand_dims(indices, others), expand_dims(ends, others)
+
+    def step(i: Any, so_far: Any) -> Any:
+        found = function(so_far, take(a, expand_dims(i, 0), axis))
+        return choose((i > begin) & (i < end), found, so_far)
+
+    return fori_loop(0, length, step, take(a, indices, axis))
+
+
+@functools.partial(jit, static_argnames=("function",))
+def _outer(a: Any, b: Any, function: ufunc) -> Any:
+    a, b = asarray(a), asarray(b)
+    table = vmap(vmap(function, (None, 0)), (0, None))(ravel(a), ravel(b))
+    return reshape(table, (*a.shape, *b.shape))

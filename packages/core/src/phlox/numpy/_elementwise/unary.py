@@ -1,0 +1,193 @@
+"""Elementwise functions of one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promoted_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise.families import literal
+from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
+from ..._transform.words import zeros
+from .define import boolean, float_32, int_32, unary
+
+if TYPE_CHECKING:
+    from ..._api.jit.stages import Jitted
+    from ...typing import Array, ArrayLike
+
+# --- functions of real numbers: integers and bools become floats ----------------------------------------
+
+
+def _inexact(
+    name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
+) -> Jitted[[ArrayLike], Array]:
+    what += "; integers and bools become floats"
+    return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
+
+
+def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`function` on reals; on complex numbers, on the real and the imaginary part."""
+    return lambda x: e.complex_(function(e.real(x)), function(e.imag(x))) if is_kind(x, "c") else function(x)
+
+
+def _log2(x: Any) -> Any:
+    # Divided by a logarithm that is computed in the same way, so that powers of 2 come out whole.
+    return by_parts(lambda part: e.div(part, e.log(to_dtype(2, type_of(part).dtype))))(e.log(x))
+
+
+def _log10(x: Any) -> Any:
+    return by_parts(lambda part: e.mul(part, to_dtype(0.4342944819032518, type_of(part).dtype)))(e.log(x))
+
+
+exp = _inexact("exp", e.exp, "e to the power of x", "0.0", "1.")
+exp2 = _inexact("exp2", e.exp2, "2 to the power of x", "3.0", "8.")
+expm1 = _inexact("expm1", e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
+log = _inexact("log", e.log, "Natural logarithm", "1.0", "0.")
+log1p = _inexact("log1p", e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
+log2 = _inexact("log2", _log2, "Logarithm to base 2", "8.0", "3.", weak=False)
+log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.", weak=False)
+sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
+cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")
+sin = _inexact("sin", e.sin, "Sine of x in radians", "0.0", "0.")
+cos = _inexact("cos", e.cos, "Cosine of x in radians", "0.0", "1.")
+tan = _inexact("tan", e.tan, "Tangent of x in radians", "0.0", "0.")
+sinh = _inexact("sinh", e.sinh, "Hyperbolic sine", "0.0", "0.")
+cosh = _inexact("cosh", e.cosh, "Hyperbolic cosine", "0.0", "1.")
+tanh = _inexact("tanh", e.tanh, "Hyperbolic tangent", "0.0", "0.")
+arcsin = asin = _inexact("arcsin", e.asin, "Inverse sine, in radians", "0.0", "0.")
+arccos = acos = _inexact("arccos", e.acos, "Inverse cosine, in radians", "1.0", "0.")
+arctan = atan = _inexact("arctan", e.atan, "Inverse tangent, in radians", "0.0", "0.")
+arcsinh = asinh = _inexact("arcsinh", e.asinh, "Inverse hyperbolic sine", "0.0", "0.")
+arccosh = acosh = _inexact("arccosh", e.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
+arctanh = atanh = _inexact("arctanh", e.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
+reciprocal = _inexact("reciprocal", lambda x: e.integer_pow(x, y=-1), "1 / x", "4.0", "0.25")
+
+# --- functions that keep the dtype ----------------------------------------------------------------------
+
+
+def number(x: Any) -> Any:
+    """Bools as integers, for arithmetic that bools do not have."""
+    return to_dtype(x, dtypes.int32) if type_of(x).dtype == dtypes.bool_ else x
+
+
+def as_bool(x: Any) -> Any:
+    """Where `x` is not zero."""
+    aval = type_of(x)
+    return x if aval.dtype == dtypes.bool_ else logic.ne(x, literal(x, 0))
+
+
+def is_kind(x: Any, kinds: str) -> bool:
+    """Whether the element type of `x` is of one of these kinds (see `dtypes.kind`)."""
+    return dtypes.kind(type_of(x).dtype) in kinds
+
+
+def _whole(primitive: Any) -> Callable[[Any], Any]:
+    """A rounding: integers and bools are whole already."""
+
+    def apply(x: Any) -> Any:
+        if is_kind(x, "biu"):
+            return x
+        return primitive(to_dtype(x, dtypes.to_inexact(type_of(x).dtype), type_of(x).weak_type))
+
+    return apply
+
+
+@jit(inline=True)
+def trunc(x: ArrayLike) -> Array:
+    """`x` without its fraction, elementwise (as ``numpy.trunc``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.trunc(-1.5)
+    Array(-1., dtype=float32, weak_type=True)
+    """
+    x = check_one("trunc", x)
+    return x if is_kind(x, "biu") else logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
+
+
+def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
+    """`primitive` on these kinds of element types; others are returned as they are."""
+    return lambda x: primitive(x) if is_kind(x, kinds) else x
+
+
+def _real_absolute(x: Any) -> Any:
+    if is_kind(x, "c"):
+        raise DtypeError(f"fabs does not accept {type_of(x).short}", instead="phlox.numpy.abs")
+    return e.abs_(x)
+
+
+_absolute = _or_itself("ifc", e.abs_)
+abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float_32("2."))
+absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", int_32("2"))
+fabs = _inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
+negative = unary("negative", check, e.neg, "-x", "3", int_32("-3"))
+positive = unary("positive", check, lambda x: x, "+x", "3", int_32("3"))
+sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float_32("-1."))
+square = unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", float_32("9."))
+floor = unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float_32("1."))
+ceil = unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float_32("2."))
+real = unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float_32("1."))
+imag = unary(
+    "imag",
+    check,
+    lambda x: e.imag(x) if is_kind(x, "c") else zeros(type_of(x)),
+    "Imaginary part",
+    "1 + 2j",
+    float_32("2."),
+)
+conjugate = conj = unary(
+    "conjugate",
+    check,
+    _or_itself("c", e.conj),
+    "Complex conjugate",
+    "1 + 2j",
+    "Array(1.-2.j, dtype=complex64, weak_type=True)",
+)
+invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All bits flipped", "0", int_32("-1"))
+
+# --- questions ------------------------------------------------------------------------------------------
+
+
+def _everywhere(x: Any, answer: bool) -> Any:
+    return broadcast_in_dim(np.bool_(answer), shape=type_of(x).shape, broadcast_dimensions=())
+
+
+def _finite(x: Any) -> Any:
+    if is_kind(x, "c"):
+        return logic.and_(e.is_finite(e.real(x)), e.is_finite(e.imag(x)))
+    return e.is_finite(x) if is_kind(x, "f") else _everywhere(x, True)
+
+
+def _infinite(x: Any) -> Any:
+    if is_kind(x, "c"):
+        return logic.or_(_infinite(e.real(x)), _infinite(e.imag(x)))
+    return logic.eq(e.abs_(x), to_dtype(np.inf, type_of(x).dtype)) if is_kind(x, "f") else _everywhere(x, False)
+
+
+isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
+isnan = unary("isnan", check, lambda x: logic.ne(x, x), "Where x is nan", "1.0", boolean(False))
+isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False, weak=False))
+
+
+def _sign_bit(x: Any) -> Any:
+    if is_kind(x, "f"):
+        signed = np.dtype(f"int{dtypes.bits(type_of(x).dtype)}")
+        return logic.is_negative(bitcast_convert_type(x, new_dtype=signed))
+    return to_dtype(logic.is_negative(number(x)), dtypes.bool_)
+
+
+signbit = unary(
+    "signbit",
+    check,
+    _sign_bit,
+    "Where the sign of x is negative, also for -0.0",
+    "-0.0",
+    boolean(True, weak=False),
+)
+logical_not = unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", boolean(True))

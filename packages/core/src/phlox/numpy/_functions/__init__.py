@@ -1,0 +1,1 @@
+"""Functions applied along axes or to all examples."""

@@ -1,0 +1,204 @@
+"""Functions applied to parts of arrays, and elements chosen among arrays: apply_along_axis, piecewise, select."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.batching.vmap import vmap
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.elementwise import logic
+from ..._ops.elementwise.arithmetic import stop_gradient
+from ..._trace.trace import Tracer
+from .._creation.from_data import asarray
+from .._elementwise.binary import maximum, minimum, remainder
+from .._elementwise.unary import as_bool, is_kind
+from .._manipulation.shapes import broadcast_arrays, expand_dims
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
+    """``func1d(vector, *args, **kwargs)`` of all vectors along `axis` of `arr` (as ``numpy.apply_along_axis``).
+
+    The axes of its results stand where `axis` stood. It is called once, under `vmap`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    """
+    arr = check_one("apply_along_axis", arr)
+    rank = type_of(arr).ndim
+    at = canonical_axis(axis, rank, "apply_along_axis")
+
+    def function(vector: Any) -> Any:
+        return func1d(vector, *args, **kwargs)
+
+    for _ in range(rank - 1 - at):
+        function = vmap(function, in_axes=-1, out_axes=-1)
+    for _ in range(at):
+        function = vmap(function, in_axes=0, out_axes=0)
+    return function(arr)
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]) -> Array:
+    """``func(a, axis)`` for one axis after another, their number kept (as ``numpy.apply_over_axes``).
+
+    Raises `ShapeError` when `func` drops more than one axis.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
+    Array([[6.]], dtype=float32)
+    """
+    a = check_one("apply_over_axes", a)
+    for axis in axes:
+        out = func(a, axis)
+        if type_of(out).ndim == type_of(a).ndim - 1:
+            out = expand_dims(out, axis)
+        if type_of(out).ndim != type_of(a).ndim:
+            raise ShapeError(f"apply_over_axes: the function makes {type_of(out).short} of {type_of(a).short}")
+        a = out
+    return asarray(a)
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
+    """``function(i, j, …)`` of the positions in an array of this shape (as ``numpy.fromfunction``).
+
+    The function is called once, under `vmap`, with scalars of `dtype`.
+
+    >>> fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
+    Array([[ 0,  1],
+           [10, 11]], dtype=int32)
+    """
+    lengths = as_shape(shape, "fromfunction")
+    wanted = dtypes.user_dtype(dtype, "fromfunction")
+    mapped: Callable[..., Any] = functools.partial(function, **kwargs)
+    for axis in reversed(range(len(lengths))):
+        mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(lengths))))
+    return mapped(*(asarray(np.arange(n), wanted) for n in lengths))
+
+
+# --- choosing -------------------------------------------------------------------------------------------
+
+
+def piecewise(
+    x: ArrayLike,
+    condlist: Array | Sequence[ArrayLike],
+    funclist: list[ArrayLike | Callable[..., Array]],
+    *args: Any,
+    **kw: Any,
+) -> Array:
+    """For each element the last function whose condition holds, or a further one or 0 (as ``numpy.piecewise``).
+
+    Args:
+      condlist: arrays of bools.
+      funclist: a function or a number for each condition; one more is for elements where none holds.
+      args, kw: passed on to each function after `x`.
+
+    A function is called once, with one element, under `vmap`; all are computed everywhere. The result has the dtype of
+    `x`.
+
+    >>> import phlox.numpy as jnp
+    >>> x = jnp.array([-1.0, 2.0])
+    >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: 10 * v])
+    Array([ 1., 20.], dtype=float32)
+    """
+    x = check_one("piecewise", x)
+    conditions, functions = list(condlist), list(funclist)
+    if len(functions) == len(conditions):
+        functions.append(0)
+    if len(functions) != len(conditions) + 1:
+        raise ArgumentError(f"piecewise: {len(functions)} functions for {len(conditions)} conditions")
+    dtype = type_of(x).dtype
+    *conditions, x = broadcast_arrays(*(as_bool(asarray(c)) for c in conditions), asarray(x))
+    chosen = asarray(np.zeros(type_of(x).shape, np.int32))
+    for number, condition in enumerate(conditions, 1):
+        chosen = logic.select(condition, asarray(np.full(type_of(x).shape, number, np.int32)), chosen)
+    return _elements_by_function(chosen, [functions[-1], *functions[:-1]], x, dtype, args, kw)
+
+
+def _elements_by_function(
+    chosen: Any, functions: Sequence[Any], x: Any, dtype: Any, args: tuple[Any, ...], kw: dict[str, Any]
+) -> Any:
+    """Elementwise ``functions[chosen](x)``. A function has no derivative where another one is chosen, not even nan."""
+
+    def element(number: Any, value: Any) -> Any:
+        cases = []
+        for i, f in enumerate(functions):
+            own = value
+            if dtypes.kind(dtype) in "fc":
+                own = logic.select(logic.eq(number, np.int32(i)), value, stop_gradient(value))
+            case = check_one("piecewise", f(own, *args, **kw) if callable(f) else f)
+            cases.append(to_dtype(case, dtype))
+        return logic.select_n(number, *cases)
+
+    mapped: Any = element
+    for _ in type_of(x).shape:
+        mapped = vmap(mapped)
+    return mapped(chosen, x)
+
+
+@jit(inline=True)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
+    """The elements of the first array whose condition holds, or `default` (as ``numpy.select``).
+
+    >>> import phlox.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> jnp.select([x < 1, x < 3], [x, 10 * x], -1)
+    Array([ 0, 10, 20, -1], dtype=int32)
+    """
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ArgumentError(f"select: {len(condlist)} conditions for {len(choicelist)} arrays", instead="one for each")
+    conditions = check("select", *condlist)
+    *choices, out = promote_dtypes(*check("select", *choicelist, default))
+    conditions = [as_bool(c) for c in conditions]
+    *conditions_and_choices, out = broadcast_arrays(*conditions, *choices, out)
+    n = len(choices)
+    for holds, choice in zip(conditions_and_choices[:n][::-1], conditions_and_choices[n:][::-1], strict=True):
+        out = logic.select_n(holds, out, choice)
+    return out
+
+
+def choose(
+    a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
+    """For each place the element of the array ``choices[a[place]]`` (as ``numpy.choose``).
+
+    `mode` says what is done with numbers in `a` that are none: "raise" needs known numbers, "clip" takes the nearest,
+    "wrap" counts on from the start.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.choose(np.array([0, 1]), [jnp.array([1, 2]), jnp.array([30, 40])])
+    Array([ 1, 40], dtype=int32)
+    """
+    if out is not None:
+        raise UnsupportedError("choose: out= is not supported", instead="x = choose(...)")
+    a, *arrays = check("choose", a, *choices)
+    if not is_kind(a, "iu"):
+        raise ArgumentError(f"choose: takes integers to choose by, got {type_of(a).short}", instead="a.astype(int)")
+    count = len(arrays)
+    if mode == "raise":
+        if isinstance(a, Tracer):
+            a._refuse(ConcretizationTypeError, "choose with mode='raise'", "mode='clip' or mode='wrap'")
+        host = np.asarray(a)
+        if np.any((host < 0) | (host >= count)):
+            raise ArgumentError(f"choose: a number that is none of {count} choices", instead="mode='clip' or 'wrap'")
+    elif mode == "wrap":
+        a = remainder(a, count)
+    elif mode == "clip":
+        a = minimum(maximum(a, 0), count - 1)
+    else:
+        raise OptionError(f"choose: mode={mode!r}", instead="'raise', 'clip' or 'wrap'")
+    which, *arrays = broadcast_arrays(a, *promote_dtypes(*arrays))
+    chosen = arrays[0]
+    for number, array in enumerate(arrays[1:], 1):
+        chosen = logic.select_n(which == number, chosen, array)
+    return chosen

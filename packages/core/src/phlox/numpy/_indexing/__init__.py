@@ -1,0 +1,1 @@
+"""Indices: read, written with `.at`, into references, and functions of positions."""

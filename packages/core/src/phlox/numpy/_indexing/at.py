@@ -1,0 +1,358 @@
+"""``x.at[index].set(y)`` and its relatives: new arrays with some elements changed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._api.devices.out_sharding import lay_out
+from ..._api.jit.bodies import program_of_element
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, ShapeError
+from ..._base.source import warn
+from ..._ir import dtypes
+from ..._ir.avals import typeof_value
+from ..._ir.promotion import promote
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.elementwise import arithmetic as e
+from ..._ops.structure import scatter as ops
+from ..._ops.structure.gather import GatherScatterMode, ScatterDimensionNumbers
+from ..._ops.structure.shape import literal_of
+from ..._trace.trace import Tracer
+from .._creation.from_data import asarray
+from .._elementwise.choose import where
+from .._manipulation.shapes import broadcast_to, reshape
+from .ds import is_window, window
+from .plan import Plan, parse
+from .reading import lay_out as layout_of, read
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ...typing import Array, ArrayLike
+    from .plan import Index
+
+_SCATTERS = {
+    "set": ops.scatter,
+    "add": ops.scatter_add,
+    "subtract": ops.scatter_add,
+    "multiply": ops.scatter_mul,
+    "min": ops.scatter_min,
+    "max": ops.scatter_max,
+}
+
+
+class How(NamedTuple):
+    """What is known of an index, and what becomes of positions outside of the array."""
+
+    sorted: bool
+    unique: bool
+    mode: Any
+    wraps: bool
+
+
+def _writing(kind: str, doc: str) -> Callable[..., Any]:
+    """A method of `AtIndex` that changes elements; all take the same arguments."""
+
+    def write(
+        self: AtIndex,
+        values: ArrayLike | Sequence[Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: OutSharding = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return lay_out(f"at.{kind}", self._write(kind, values, how), out_sharding)
+
+    write.__name__, write.__qualname__, write.__doc__ = kind, f"AtIndex.{kind}", doc
+    return write
+
+
+class At:
+    """``x.at``: index it to get the methods that change elements, as in ``x.at[0].set(1.0)``."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Index) -> AtIndex:
+        return AtIndex(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"At({self.array!r})"
+
+
+class AtIndex:
+    """``x.at[index]``. Each method returns a new array; `x` stays as it is.
+
+    Common arguments: `indices_are_sorted` and `unique_indices` are promises that allow faster code; `mode` says what
+    happens to indices outside of the array: they are dropped (default, 'drop'), moved to the edge ('clip'), promised
+    not to occur ('promise_in_bounds'), or dropped in writes and zero in reads ('one_hot'). Without
+    `wrap_negative_indices` negative ones lie outside too. `out_sharding` says how the result lies over a mesh.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"AtIndex({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: OutSharding = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """The elements at the index, with a choice of `mode` ('fill' gives `fill_value` outside of the array).
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
+        Array([ 1, -1], dtype=int32)
+        """
+        x, index = self.array, self.index
+        if is_window(index):
+            part = window(index, type_of(x).shape)
+            x, index = part.read(x), part.rest
+        checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
+        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, checked)
+        found = read(
+            x,
+            *dynamic,
+            plan=plan,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+        return lay_out("at.get", found, out_sharding)
+
+    set = _writing(
+        "set",
+        """The array with these elements replaced. A boolean mask works under `jit` too.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.zeros(3).at[1].set(5.0)
+        Array([0., 5., 0.], dtype=float32)
+        """,
+    )
+
+    add = _writing(
+        "add",
+        """The array with `values` added to these elements, as often as an index occurs.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)
+        Array([2., 0.], dtype=float32)
+        """,
+    )
+
+    subtract = _writing(
+        "subtract",
+        """The array with `values` subtracted from these elements.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.zeros(2).at[0].subtract(1.0)
+        Array([-1.,  0.], dtype=float32)
+        """,
+    )
+
+    multiply = _writing(
+        "multiply",
+        """The array with these elements multiplied by `values`.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.ones(2).at[0].multiply(3.0)
+        Array([3., 1.], dtype=float32)
+        """,
+    )
+
+    mul = multiply
+
+    divide = _writing(
+        "divide",
+        """The array with these elements divided by `values`.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.ones(2).at[0].divide(2.0)
+        Array([0.5, 1. ], dtype=float32)
+        """,
+    )
+
+    power = _writing(
+        "power",
+        """The array with these elements raised to the power `values`.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([2.0, 3.0]).at[0].power(2.0)
+        Array([4., 3.], dtype=float32)
+        """,
+    )
+
+    min = _writing(
+        "min",
+        """The array with these elements lowered to `values` where those are smaller.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([1.0, 5.0]).at[1].min(3.0)
+        Array([1., 3.], dtype=float32)
+        """,
+    )
+
+    max = _writing(
+        "max",
+        """The array with these elements raised to `values` where those are larger.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([1.0, 5.0]).at[0].max(3.0)
+        Array([3., 5.], dtype=float32)
+        """,
+    )
+
+    def apply(
+        self,
+        func: Callable[[Array], ArrayLike],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """The array with `func`, a function of one element, applied to these elements, as often as an index occurs.
+
+        With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
+
+        >>> import phlox.numpy as jnp
+        >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)
+        Array([1., 2.], dtype=float32)
+        >>> jnp.array([1.0, 2.0]).at[jnp.array([1, 1])].apply(lambda x: x * 10)
+        Array([  1., 200.], dtype=float32)
+        """
+        if not unique_indices and not is_window(self.index):
+            plan, dynamic = parse(self.index, type_of(self.array).shape, wrap_negative_indices)
+            if "array" in plan.items:
+                return _apply(self.array, dynamic, func, plan, indices_are_sorted, mode)
+        changed = func(
+            self.get(
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                mode=mode,
+                wrap_negative_indices=wrap_negative_indices,
+            )
+        )
+        return self._write("set", changed, How(indices_are_sorted, unique_indices, mode, wrap_negative_indices))
+
+    def _write(self, kind: str, values: Any, how: How) -> Any:
+        if kind in ("divide", "power"):  # ones elsewhere, and products where an index occurs more than once
+            ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
+            other = AtIndex(ones, self.index)._write("multiply", values, how)
+            return self.array / other if kind == "divide" else self.array**other
+        if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
+            values = asarray(values)  # lists, too, as anything that NumPy takes
+        if type(values) is int and values >= 2**31 and dtypes.kind(type_of(self.array).dtype) == "u":
+            values = literal_of(values, type_of(self.array).dtype)
+        x, y = check(f"at.{kind}", self.array, values)
+        if is_window(self.index):
+            part = window(self.index, type_of(x).shape)
+            changed = AtIndex(part.read(x), part.rest)
+            clip = GatherScatterMode.from_any(how.mode) is GatherScatterMode.CLIP
+            return part.write(x, changed._write(kind, y, how), clip)
+        mask = self.index
+        if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
+            return _set_where(x, mask, y)
+        plan, dynamic = parse(self.index, type_of(x).shape, how.wraps)
+        single = "array" not in plan.items and "mask" not in plan.items
+        return _scatter(
+            x,
+            dynamic,
+            y,
+            kind=kind,
+            plan=plan,
+            mode=GatherScatterMode.from_any(how.mode),
+            indices_are_sorted=single or how.sorted,
+            unique_indices=single or how.unique,
+        )
+
+
+def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:
+    """Where an index may occur twice, one element after the other is changed."""
+    x = check_one("at.apply", x)
+    aval = type_of(x)
+    layout = layout_of(aval.shape, plan, dynamic)
+    return ops.scatter_apply(
+        x,
+        layout.indices,
+        broadcast_to(to_dtype(0, aval.dtype), layout.shape),
+        func=program_of_element("at.apply", func, aval),
+        dimension_numbers=ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=False,
+        mode=GatherScatterMode.from_any(mode),
+    )
+
+
+def _set_where(x: Any, mask: Any, y: Any) -> Any:
+    """``x.at[mask].set(y)`` for a traced mask: a choice, as long as `y` does not depend on how many are true."""
+    inner = type_of(x).ndim - mask.ndim
+    if type_of(y).ndim > inner:
+        raise ShapeError(
+            f"x.at[mask].set(y) with a traced mask: y must fit one element of the mask, got {type_of(y).short}",
+            instead="phlox.numpy.where(mask, y, x) with a y of the shape of x",
+        )
+    return to_dtype(where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x), type_of(x).dtype)
+
+
+@functools.partial(jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices"))
+def _scatter(
+    x: Any,
+    dynamic: list[Any],
+    y: Any,
+    *,
+    kind: str,
+    plan: Plan,
+    mode: GatherScatterMode,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    aval, given = type_of(x), type_of(y)
+    dtype, weak = promote(((aval.dtype, aval.weak_type), (given.dtype, given.weak_type)))
+    if dtype != aval.dtype and not given.weak_type:
+        warn(
+            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {given.short} in {aval.short} "
+            "without loss and converts it",
+            FutureWarning,
+        )
+    if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
+        raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")
+    layout = layout_of(aval.shape, plan, dynamic)
+    y = to_dtype(y, dtype)
+    y = e.neg(y) if kind == "subtract" else y
+    # Updates have the shape of the result of reading, without its new axes.
+    shown = tuple(1 if k == "new" else None for k in layout.kinds)
+    lengths = iter(layout.shape)
+    full = tuple(1 if n == 1 else next(lengths) for n in shown)
+    if given.shape != layout.shape:
+        y = reshape(broadcast_to(y, full), layout.shape)
+    unique_indices = unique_indices or 0 in layout.shape
+    numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)
+    out = _SCATTERS[kind](
+        to_dtype(x, dtype),
+        layout.indices,
+        y,
+        dimension_numbers=numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+    return to_dtype(out, aval.dtype, aval.weak_type and weak)

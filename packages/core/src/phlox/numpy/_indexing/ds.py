@@ -1,0 +1,138 @@
+"""`ds`: an index that says where a slice begins and how long it is, so that the beginning may be traced.
+
+An index with such a part is one window of the array (a `dynamic_slice`) and an index into the window.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._base.errors import OptionError
+from ..._base.pytree import register_pytree_node
+from ..._ir import dtypes
+from ..._operands.checks import type_of
+from ..._operands.indices import from_front
+from ..._operands.promotion import to_dtype
+from ..._ops.structure.slicing import dynamic_slice, dynamic_update_slice
+from .._elementwise.choose import where
+from . import reading as _indexing
+
+
+class Slice:
+    """`size` elements beginning at `start`, `stride` apart. Made by `ds`."""
+
+    __slots__ = ("size", "start", "stride")
+
+    def __init__(self, start: Any, size: Any, stride: int = 1):
+        if stride < 0:
+            raise OptionError(f"ds: stride={stride} is negative", instead="a stride of at least 0")
+        self.start, self.size, self.stride = start, size, stride
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slice) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.start, self.size, self.stride
+
+    def __repr__(self) -> str:
+        return f"Slice(start={self.start}, size={self.size}, stride={self.stride})"
+
+
+def _flatten(x: Slice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    known = isinstance(x.start, int)
+    return (() if known else (x.start,)), (x.start if known else None, x.size, x.stride)
+
+
+def _unflatten(aux: tuple[Any, ...], children: Any) -> Slice:
+    start, size, stride = aux
+    return Slice(start if start is not None else next(iter(children)), size, stride)
+
+
+register_pytree_node(Slice, _flatten, _unflatten)
+
+
+def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
+    """An index of `size` elements from `start` on, `stride` apart; `start` may be traced, the others not.
+
+    ``ds(None)`` is ``:`` and ``ds(n)`` is ``:n``. Raises `OptionError` for a stride that is no Python number.
+
+    >>> jnp.arange(10)[ds(jnp.array(4), 2)]
+    Array([4, 5], dtype=int32)
+    """
+    if start is None:
+        return slice(None)
+    if stride is not None and not isinstance(stride, int):
+        raise OptionError(f"ds: stride={stride!r} is no Python number")
+    if size is None:
+        start, size = 0, start
+    return Slice(start, size, 1 if stride is None else stride)
+
+
+class Window(NamedTuple):
+    """Part of an array: where it begins, how long it is along each axis, and the index that remains in it."""
+
+    starts: tuple[Any, ...]
+    sizes: tuple[int, ...]
+    rest: tuple[Any, ...]
+
+    def read(self, x: Any) -> Any:
+        """The part of `x`."""
+        return dynamic_slice(x, *self.starts, slice_sizes=self.sizes)
+
+    def write(self, x: Any, part: Any, clip: bool) -> Any:
+        """`x` with the part replaced. One that reaches beyond `x` is moved to its edge (`clip`), or not written."""
+        changed = dynamic_update_slice(x, part, *self.starts)
+        if clip:
+            return changed
+        inside: Any = True
+        for start, size, n in zip(self.starts, self.sizes, type_of(x).shape, strict=True):
+            inside = (start >= 0) & (start <= n - size) & inside
+        return where(inside, changed, x)
+
+
+def _width(part: Any) -> int:
+    """How many axes a part of an index consumes."""
+    if part is None or isinstance(part, bool | np.bool_):
+        return 0
+    aval = getattr(part, "dtype", None)
+    return part.ndim if aval is not None and aval == np.bool_ else 1
+
+
+def window(index: Any, shape: tuple[int, ...]) -> Window:
+    """An index with `Slice` parts, into an array of this shape, as a window."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    places = [i for i, p in enumerate(parts) if p is Ellipsis]
+    consumed = sum(_width(p) for p in parts if p is not Ellipsis)
+    missing = [slice(None)] * (len(shape) - consumed)
+    if places:
+        parts[places[0] : places[0] + 1] = missing
+    starts: list[Any] = [np.int32(0)] * len(shape)
+    sizes = list(shape)
+    axis = 0
+    for i, part in enumerate(parts):
+        if type(part) is Slice:
+            sizes[axis] = max(0, (int(part.size) - 1) * part.stride + 1) if part.size else 0
+            starts[axis] = to_dtype(from_front(part.start, shape[axis]), dtypes.int32)
+            parts[i] = slice(None, None, part.stride)
+        axis += _width(part)
+    return Window(tuple(starts), tuple(sizes), tuple(parts))
+
+
+def is_window(index: Any) -> bool:
+    """Whether an index has a part made by `ds`."""
+    if type(index) is tuple:
+        return any(type(part) is Slice for part in index)
+    return type(index) is Slice
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]``, for any index: `Array.__getitem__`."""
+    if is_window(index):
+        part = window(index, x.shape)
+        return _indexing.getitem(part.read(x), part.rest)
+    return _indexing.getitem(x, index)

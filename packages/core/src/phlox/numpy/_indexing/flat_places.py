@@ -1,0 +1,90 @@
+"""Positions in an array and in the flattened array: one number or one for each axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._ir.promotion import promote
+from ..._operands.checks import as_shape, check, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure.shape import own
+from ..._trace.trace import Tracer
+from .._elementwise.binary import remainder
+from .._elementwise.choose import clip
+from .._elementwise.unary import is_kind
+from .reading import unstack_rows
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The flat positions in an array of shape `dims` of positions given for each axis (as ``numpy.ravel_multi_index``).
+
+    Args:
+      mode: what happens to positions outside: 'raise' (for values that are known, not under `jit`), 'clip', 'wrap', or
+        'ignore', which computes with them.
+      order: 'F' counts with the first axis changing fastest.
+      dtype: an integer dtype for the result, which must hold the number of elements.
+
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    listed = isinstance(multi_index, tuple | list)
+    parts = multi_index if listed else unstack_rows(*check("ravel_multi_index", multi_index))
+    parts = check("ravel_multi_index", *parts)
+    shape = as_shape(dims, "ravel_multi_index")
+    if len(parts) != len(shape):
+        raise ShapeError(f"ravel_multi_index: {len(parts)} arrays of positions for the shape {shape}")
+    if mode not in ("raise", "clip", "wrap", "ignore"):
+        raise OptionError(f"ravel_multi_index: invalid mode={mode!r}", instead="'raise', 'clip', 'wrap' or 'ignore'")
+    if order not in ("C", "F"):
+        raise OptionError(f"ravel_multi_index: order={order!r}", instead="'C' or 'F'")
+    for x in parts:
+        if not is_kind(x, "iu"):
+            raise DtypeError(f"ravel_multi_index: positions must be integers, got {type_of(x).short}")
+    if dtype is None:
+        wanted, _ = promote(
+            ((dtypes.canonical(dtypes.int64), True), *((a.dtype, a.weak_type) for a in map(type_of, parts)))
+        )
+    else:
+        wanted = dtypes.user_dtype(dtype, "ravel_multi_index")
+    if dtypes.kind(wanted) not in "iu":
+        raise DtypeError(f"ravel_multi_index: dtype={wanted.name} is not an integer type", instead="dtype=int")
+    if math.prod(shape) - 1 > dtypes.iinfo(wanted).max:
+        raise DtypeError(
+            f"ravel_multi_index: dtype={wanted.name} not large enough to hold flattened index for dims={shape}",
+            instead="a wider dtype, for example 'int32'",
+            dtype=wanted,
+        )
+    total: Any = to_dtype(0, wanted)
+    for i, (x, n) in enumerate(zip(parts, shape, strict=True)):
+        if mode == "raise":
+            if isinstance(x, Tracer):
+                use = (
+                    "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. "
+                    "Use mode='wrap' or mode='clip' instead. It"
+                )
+                x._refuse(ConcretizationTypeError, use, "mode='wrap' or mode='clip'")
+            if ((np.asarray(x) < 0) | (np.asarray(x) >= n)).any():
+                raise OptionError(
+                    f"invalid entry in coordinates array: ravel_multi_index of positions outside of axis {i} of the "
+                    f"shape {shape}"
+                )
+        x = clip(x, 0, n - 1) if mode == "clip" else remainder(x, n) if mode == "wrap" else x
+        below = shape[i + 1 :] if order == "C" else shape[:i]
+        total = total + to_dtype(x, wanted) * math.prod(below)
+    return own(total)

@@ -1,0 +1,249 @@
+"""Where an array is not zero, and what stands there: nonzero and its relatives, extract, compress, place, put.
+
+How many places there are depends on values, which a program that is compiled cannot wait for. So these functions take
+`size`: the first so many places are given, and what is missing is filled.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._ir.avals import typeof_value
+from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.promotion import to_dtype
+from ..._trace.trace import Tracer
+from .._elementwise.binary import less, remainder
+from .._elementwise.choose import clip, where as choose
+from .._elementwise.unary import as_bool
+from .._manipulation.shapes import atleast_1d, broadcast_to, ravel, reshape, stack, transpose
+from .._searches.searching import bincount
+from .._statistics import reductions as r
+from .at import At
+from .reading import grid_index, take
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def known_count(function: str, mask: Any) -> int:
+    """How many elements are true. Raises `ConcretizationTypeError` where only the running program knows."""
+    if isinstance(mask, Tracer):
+        mask._refuse(ConcretizationTypeError, f"{function} without size", f"{function}(..., size=n)")
+    return int(np.asarray(r.count_nonzero(mask)))
+
+
+@functools.partial(jit, static_argnames="size")
+def first_places(mask: Any, size: int, fill: Any) -> Any:
+    """The positions of the first `size` true elements of a vector, then `fill`."""
+    integer = dtypes.canonical(dtypes.int64)
+    if size == 0 or not type_of(mask).shape[0]:
+        return broadcast_to(to_dtype(fill, integer), (size,))
+    counted = r.cumsum(mask, dtype=integer)
+    # So many elements come before the i-th true one as have counted i or fewer.
+    places = r.cumsum(bincount(counted, length=size), dtype=integer)
+    return choose(less(np.arange(size), counted[-1]), places, to_dtype(fill, integer))
+
+
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> tuple[Any, ...]:
+    """The positions at which `a` is not zero, an array for each axis (as ``numpy.nonzero``).
+
+    Args:
+      size: how many positions to give. Needed under `jit`.
+      fill_value: what to give where there are fewer: a number, or one for each axis; 0 by default.
+
+    Raises `ConcretizationTypeError` for a traced `a` without `size`, `ShapeError` for an array without axes.
+
+    >>> jnp.nonzero(jnp.array([0, 5, 6]))
+    (Array([1, 2], dtype=int32),)
+    >>> jnp.nonzero(jnp.array([0, 5, 6]), size=3, fill_value=-1)
+    (Array([ 1,  2, -1], dtype=int32),)
+    """
+    a = check_one("nonzero", a)
+    shape = type_of(a).shape
+    if not shape:
+        raise ShapeError("nonzero of an array without axes", instead="phlox.numpy.nonzero(phlox.numpy.atleast_1d(x))")
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * len(shape)
+    if len(fills) != len(shape) or any(np.ndim(f) for f in fills if typeof_value(f) is not None):
+        raise ShapeError(f"nonzero: fill_value={fill_value!r}", instead=f"a number, or a tuple of {len(shape)}")
+    mask = ravel(as_bool(a))
+    size = known_count("nonzero", mask) if size is None else integer("nonzero", "size", size)
+    flat = first_places(mask, size, np.int32(-1))
+    missing = less(flat, 0)
+    out = []
+    for i, (n, fill) in enumerate(zip(shape, fills, strict=True)):
+        below = int(np.prod(shape[i + 1 :], dtype=int))
+        out.append(choose(missing, fill, remainder(flat // max(below, 1), max(n, 1))))
+    return tuple(out)
+
+
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> Array:
+    """The positions in the flattened `a` at which it is not zero (as ``numpy.flatnonzero``). See `nonzero`.
+
+    >>> jnp.flatnonzero(jnp.array([[0, 5], [6, 0]]))
+    Array([1, 2], dtype=int32)
+    """
+    return nonzero(ravel(check_one("flatnonzero", a)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+    """The positions at which `a` is not zero, one in each row (as ``numpy.argwhere``). Arguments as for `nonzero`.
+
+    >>> jnp.argwhere(jnp.array([[0, 5], [6, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
+    """
+    a = check_one("argwhere", a)
+    found = transpose(stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)))
+    return found if type_of(a).shape else found[:, :0]
+
+
+def compress(
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+    out: None = None,
+) -> Array:
+    """The slices of `a` along `axis`, or the elements of the flattened `a`, where the vector `condition` is true (as
+    ``numpy.compress``).
+
+    Args:
+      size: how many to give, at most the length of the axis. Needed under `jit`.
+      fill_value: what to give where fewer are true.
+
+    A condition may be shorter than the axis; where it is longer it must be false, unless there is a `size`.
+
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.array([4, 5, 6]))
+    Array([4, 6], dtype=int32)
+    """
+    condition, a = check("compress", condition, a)
+    r.no_out("compress", out)
+    if type_of(condition).ndim != 1:
+        raise ShapeError(f"compress: condition must be a vector, got {type_of(condition).short}")
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "compress")
+    n = type_of(a).shape[at]
+    if size is None and not isinstance(condition, Tracer) and np.asarray(condition)[n:].any():
+        raise ShapeError(f"compress: condition is true beyond the {n} elements of {type_of(a).short}")
+    mask = as_bool(condition)[:n]
+    n = min(n, type_of(mask).shape[0])
+    if size is None:
+        size = known_count("compress", mask)
+    elif not 0 <= size <= n:
+        raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
+    kept = type_of(a).shape[at]
+    return take(a, first_places(mask, size, np.int32(kept)), at, fill_value=fill_value)
+
+
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
+    """The elements of `arr` where `condition` is not zero, both flattened (as ``numpy.extract``). See `compress`.
+
+    >>> jnp.extract(jnp.array([1, 0, 1]), jnp.array([4, 5, 6]))
+    Array([4, 6], dtype=int32)
+    """
+    condition, arr = check("extract", condition, arr)
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+def _not_in_place(function: str, inplace: bool) -> None:
+    if inplace:
+        raise ArgumentError(f"{function}: arrays do not change", instead=f"x = {function}(x, ..., inplace=False)")
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """The flattened values from the beginning again until there are `count`."""
+    values = ravel(values)
+    return take(values, np.arange(count, dtype=np.int32) % type_of(values).shape[0])
+
+
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
+    """`arr` with the elements where `mask` is not zero replaced by `vals` in their order (as ``numpy.place``).
+
+    `mask` has as many elements as `arr`; `vals` begin again when they are used up. `inplace` must be False: the
+    result is a new array of the type of `arr`.
+
+    >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([True, False, True]), jnp.array([7, 8]), inplace=False)
+    Array([7, 2, 8], dtype=int32)
+    """
+    arr, mask, vals = check("place", arr, mask, vals)
+    _not_in_place("place", inplace)
+    shape, count = type_of(arr).shape, type_of(arr).size
+    if type_of(mask).size != count:
+        raise ShapeError(f"place: {type_of(mask).short} as mask of {type_of(arr).short}")
+    if not type_of(vals).size:
+        raise ShapeError("place: no values to take from", shapes=[type_of(vals).shape])
+    places = first_places(ravel(as_bool(mask)), count, np.int32(count))
+    values = to_dtype(_repeated(vals, count), type_of(arr).dtype)
+    return reshape(At(ravel(arr))[places].set(values, mode="drop"), shape)
+
+
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
+    """`a` with the elements at the flat positions `ind` replaced by `v`, which begin again when used up (as
+    ``numpy.put``).
+
+    Positions outside are left out, or with `mode` 'clip' moved to the edge, or with 'wrap' counted around. `inplace`
+    must be False: the result is a new array of the type of `a`.
+
+    >>> jnp.put(jnp.array([1, 2, 3]), jnp.array([0, -1]), jnp.array([7, 8]), inplace=False)
+    Array([7, 2, 8], dtype=int32)
+    """
+    a, ind, v = check("put", a, ind, v)
+    _not_in_place("put", inplace)
+    if mode == "raise":
+        raise UnsupportedError("put: mode='raise' is not supported", instead="mode='clip' or 'wrap'")
+    if mode not in (None, "clip", "wrap"):
+        raise OptionError(f"put: mode={mode!r}", instead="None, 'clip' or 'wrap'")
+    shape, count = type_of(a).shape, type_of(a).size
+    if not type_of(ind).size or not type_of(v).size:
+        return reshape(a, shape)
+    ind = ravel(ind)
+    if mode == "clip":
+        ind = clip(ind, 0, max(count - 1, 0))
+    elif mode == "wrap":
+        ind = remainder(ind, max(count, 1))
+    values = to_dtype(_repeated(v, type_of(ind).size), type_of(a).dtype)
+    return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "inplace", "mode"))
+def put_along_axis(
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Array:
+    """`arr` with ``values[place]`` at ``indices[place]`` along `axis` (as ``numpy.put_along_axis``): what
+    `take_along_axis` reads is written.
+
+    `axis` None is that of the flattened array. `inplace` must be False: the result is a new array of the type of `arr`.
+    `mode` as for ``x.at[...].set``.
+
+    >>> jnp.put_along_axis(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [0]]), 9, 1, inplace=False)
+    Array([[1, 9],
+           [9, 4]], dtype=int32)
+    """
+    arr, indices, values = check("put_along_axis", arr, indices, values)
+    _not_in_place("put_along_axis", inplace)
+    shape = type_of(arr).shape
+    flat = ravel(arr) if axis is None else arr
+    if axis is None:
+        indices, axis = ravel(indices), 0
+    index = grid_index("put_along_axis", flat, indices, axis)
+    values = to_dtype(values, type_of(arr).dtype)
+    return reshape(At(flat)[index].set(values, mode=mode), shape)

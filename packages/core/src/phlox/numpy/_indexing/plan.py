@@ -1,0 +1,242 @@
+"""What an index says, before any array is touched: an int, a slice, None, Ellipsis, arrays, or a tuple of these.
+
+`parse` splits it into a plan, which is static and hashable so that programs can key on it, and the dynamic parts:
+integers and index arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..._base import config
+from ..._base.errors import IndexingError, NonConcreteBooleanIndexError
+from ..._ir import dtypes
+from ..._ir.avals import typeof_value
+from ..._operands.checks import type_of
+from ..._trace.trace import Tracer
+from .._creation.from_data import asarray
+
+if TYPE_CHECKING:
+    from types import EllipsisType
+    from typing import SupportsIndex, TypeAlias
+
+    from ...typing import Array
+    from .ds import Slice as Window
+
+    Entry: TypeAlias = SupportsIndex | slice | EllipsisType | np.ndarray | np.bool_ | Array | Window | None
+    #: what stands in brackets after an array
+    Index: TypeAlias = Entry | tuple[Entry, ...]
+
+
+class Slice(NamedTuple):
+    """A slice of one axis: elements start, start + step, …, `size` of them."""
+
+    start: int
+    size: int
+    step: int
+
+
+#: What one part of an index does: "int" and "array" consume an axis and a dynamic part, "new" makes an axis, a
+#: `Slice` consumes an axis.
+Item = str | Slice
+
+
+class Plan(NamedTuple):
+    """A parsed index without its dynamic parts; `wraps` says whether negative positions count from the end."""
+
+    items: tuple[Item, ...]
+    wraps: bool = True
+
+
+def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool = False) -> tuple[Plan, list[Any]]:
+    """The plan of an index into an array of this shape, and its dynamic parts in order.
+
+    `checked`: Python numbers outside of the array are refused where the flag `check_static_indices` asks for it.
+    """
+    if isinstance(index, Sequence) and not isinstance(index, tuple | str):
+        _refuse_sequence(index)
+    parts = list(index) if isinstance(index, tuple) else [index]
+    parts = [p if isinstance(p, type(None) | type(...) | slice) else _element(p) for p in parts]
+    _check_masks(parts, shape)
+    parts = [q for p in parts for q in (_expand_mask(p) if _is_mask(p) else [p])]
+    consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
+    if consumed > len(shape):
+        raise IndexingError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed", shapes=[shape]
+        )
+    if sum(p is Ellipsis for p in parts) > 1:
+        raise IndexingError("an index can have only one ellipsis (...)")
+    missing = [slice(None)] * (len(shape) - consumed)
+    if Ellipsis in [p if p is Ellipsis else None for p in parts]:
+        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+        parts[at : at + 1] = missing
+    else:
+        parts += missing
+    items: list[Item] = []
+    dynamic: list[Any] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            items.append("new")
+            continue
+        if isinstance(part, _NewAxisMask):
+            items.append("mask")
+            dynamic.append(part.indices)
+            continue
+        n = shape[axis]
+        axis += 1
+        if isinstance(part, slice):
+            items.append(_slice(part, n))
+            continue
+        if not n and not type_of(part).shape:
+            shown = part if type(part) is int else type_of(part).short
+            raise IndexingError(f"index {shown} is out of bounds for axis {axis - 1} with size 0", shapes=[shape])
+        if type(part) is int:
+            if checked and not (-n if wraps else 0) <= part < n:
+                check_static(part, axis - 1, shape)
+            items.append("int")
+            # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
+            dynamic.append(part + n if wraps and -n <= part < 0 else min(max(part, -(2**31)), 2**31 - 1))
+        else:
+            items.append("array" if type_of(part).shape else "int")
+            dynamic.append(part)
+    return Plan(tuple(items), wraps), dynamic
+
+
+class _NewAxisMask(NamedTuple):
+    """A scalar True or False as index: a new axis of length one or zero."""
+
+    indices: np.ndarray
+
+
+def _refuse_sequence(index: Sequence[Any]) -> None:
+    kinds = Sequence | slice | type(None) | type(...)
+    several = any(isinstance(x, kinds) or getattr(x, "ndim", 0) for x in index)
+    raise IndexingError(
+        f"Using a non-tuple sequence for multidimensional indexing is not allowed; {type(index).__name__} seq as in "
+        f"arr[seq] could mean arr[{'tuple' if several else 'array'}(seq)]",
+        instead="x[phlox.numpy.array(seq)] for elements of the first axis, x[tuple(seq)] for several axes",
+        index=index,
+    )
+
+
+def check_static(position: int, axis: int, shape: tuple[int, ...]) -> None:
+    """Refuses a position outside of the array, if the flag `check_static_indices` is on."""
+    if config.current().check_static_indices:
+        raise IndexingError(
+            f"index {position} out of bounds for axis {axis} with size {shape[axis]}",
+            instead="a position in the array, or x.at[i].get(mode='clip' or 'fill')",
+            index=position,
+            shapes=[shape],
+        )
+
+
+def _element(x: Any) -> Any:
+    """A single index as an int or an integer or bool array."""
+    if isinstance(x, Sequence) and not isinstance(x, str):
+        x = asarray(x) if len(x) else np.zeros(0, np.int32)
+    if isinstance(x, bool | np.bool_):
+        return np.asarray(x)
+    if isinstance(x, int | np.integer):
+        return int(x)
+    if isinstance(x, str):
+        raise IndexingError(f"arrays do not support string indexing, got {x!r}", index=x)
+    aval = typeof_value(x)
+    if aval is None and hasattr(x, "__index__") and not isinstance(x, type | np.ndarray):
+        return x.__index__()
+    if aval is None:
+        raise IndexingError(
+            "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
+            f"indices, got {x!r}",
+            index=x,
+        )
+    if dtypes.kind(aval.dtype) not in "biu":
+        raise IndexingError(
+            f"Indexer must have integer or boolean type, got indexer with type {aval.short}",
+            instead="x.astype(int) for positions, x != 0 for a mask",
+            index=x,
+        )
+    return x
+
+
+def _is_mask(x: Any) -> bool:
+    aval = typeof_value(x)
+    return aval is not None and aval.dtype == dtypes.bool_
+
+
+def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """Raises `IndexingError` where a boolean mask has not the lengths of the axes that it selects from."""
+    widths = [0 if p is None or p is Ellipsis else type_of(p).ndim if _is_mask(p) else 1 for p in parts]
+    ellipsis = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
+    for i, part in enumerate(parts):
+        if not _is_mask(part):
+            continue
+        axis = sum(widths[:i]) if i < ellipsis else len(shape) - sum(widths[i:])
+        have, want = type_of(part).shape, shape[axis : axis + widths[i]]
+        if len(have) != len(want) or any(h not in (0, w) for h, w in zip(have, want, strict=True)):
+            raise IndexingError(
+                f"boolean index did not match shape of indexed array in index {i}: got {have}, expected {want}",
+                instead="a mask with the lengths of the axes that it selects from",
+                shapes=[shape, have],
+            )
+
+
+def _expand_mask(mask: Any) -> list[Any]:
+    """A boolean mask as arrays of the positions where it is true, one for each of its axes."""
+    if isinstance(mask, Tracer):
+        raise NonConcreteBooleanIndexError(
+            f"a traced boolean array {mask.aval.short} as an index: the shape of the result would depend on its values",
+            instead="phlox.numpy.where(mask, x, fill), or x.at[mask].set(value) to write",
+            aval=mask.aval,
+        )
+    host = np.asarray(mask)
+    if host.ndim == 0:
+        return [_NewAxisMask(np.zeros((int(host),), np.int32))]
+    return [positions.astype(np.int32) for positions in np.nonzero(host)]
+
+
+def _slice(s: slice, n: int) -> Slice:
+    for name in ("start", "stop", "step"):
+        value = getattr(s, name)
+        if isinstance(value, Tracer):
+            raise IndexingError(
+                f"the {name} of a slice is {value.aval.short}, which is traced: the shape would depend on its value",
+                instead="phlox.lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
+                index=s,
+            )
+        if value is not None and not hasattr(value, "__index__"):
+            raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
+    start, stop, step = s.indices(n)
+    size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    return Slice(start, size, step)
+
+
+_PLAIN = (int, type(None))
+
+
+@functools.lru_cache(4096)
+def _plan_of_slice(start: int | None, stop: int | None, step: int | None, shape: tuple[int, ...]) -> Plan:
+    return parse(slice(start, stop, step), shape)[0]
+
+
+@functools.lru_cache(4096)
+def _plan_of_integer(shape: tuple[int, ...]) -> Plan:
+    return parse(0, shape)[0]
+
+
+def plain(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]] | None:
+    """What `parse` gives for one number or one slice, which are most indices; None for all others."""
+    kind = type(index)
+    if kind is int and shape:
+        n = shape[0]
+        if 0 <= index < n:
+            return _plan_of_integer(shape), [index]
+        if -n <= index < 0:
+            return _plan_of_integer(shape), [index + n]
+    if kind is slice and type(index.start) in _PLAIN and type(index.stop) in _PLAIN and type(index.step) in _PLAIN:
+        return _plan_of_slice(index.start, index.stop, index.step, shape), []
+    return None

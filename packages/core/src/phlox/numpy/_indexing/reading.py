@@ -1,0 +1,453 @@
+"""NumPy indexing: reading with ``x[...]`` and the functions take, take_along_axis, diagonal.
+
+An index is parsed into a `Plan`: a hashable description (integers are left out of it, so that ``x[i]`` in a Python
+loop compiles once), and the dynamic parts: integers and index arrays. `_at.py` writes with the same plans.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._ir.primitive import current_trace
+from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.indices import from_front
+from ..._operands.promotion import to_dtype
+from ..._ops.elementwise import logic
+from ..._ops.elementwise.families import literal
+from ..._ops.structure import shape as ops
+from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..._ops.structure.slicing import dynamic_slice, slice_
+from .._elementwise.binary import maximum
+from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+from .plan import Item, Plan, Slice, parse, plain
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]``, as NumPy has it; indices outside of the array are moved to its edge."""
+    shape = x.aval.shape
+    plan, dynamic = plain(index, shape) or parse(index, shape, checked=True)
+    return read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+
+
+_STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")
+
+
+@functools.partial(jit, inline=True, static_argnames=_STATIC)
+def read(
+    x: Any,
+    *dynamic: Any,
+    plan: Plan,
+    mode: Any,
+    fill_value: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    """The elements that a parsed index selects."""
+    if mode is None and plan.wraps and "array" not in plan.items and "mask" not in plan.items:
+        return _basic(x, dynamic, plan.items)
+    layout = lay_out(type_of(x).shape, plan, list(dynamic))
+    if 0 in type_of(x).shape and 0 not in layout.shape:
+        raise IndexingError(f"{type_of(x).short} has no elements, but the index asks for {layout.shape}")
+    how = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    out = gather(
+        x,
+        layout.indices,
+        dimension_numbers=GatherDimensionNumbers(layout.window, layout.collapsed, layout.axes),
+        slice_sizes=layout.sizes,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=how,
+        fill_value=fill_value,
+    )
+    return layout.finish(out)
+
+
+def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
+    """Integers, slices and new axes: slicing, then dropping and adding axes of length one."""
+    shape = type_of(x).shape
+    consuming = [item for item in items if item != "new"]
+    integers = iter(dynamic)
+    where = [next(integers) if item == "int" else None for item in consuming]
+    # Nothing can be reported from a running program: positions outside are moved to the edge when it runs, known ones
+    # alike, so that checkify sees them.
+    fixed = [i if type(i) is int and 0 <= i < n else None for i, n in zip(where, shape, strict=True)]
+    # One slice takes all that is known: slices, and integers that are Python numbers.
+    starts, limits, steps = [], [], []
+    for n, item, i in zip(shape, consuming, fixed, strict=True):
+        if isinstance(item, Slice):
+            low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
+            step = abs(item.step)
+            high = low + (item.size - 1) * step + 1 if item.size else low
+            starts.append(low if item.size else 0)
+            limits.append(high if item.size else 0)
+            steps.append(step)
+            if item.size and step == 1 and item.step == 1:
+                limits[-1] = item.start + item.size
+        else:
+            starts.append(0 if i is None else i)
+            limits.append(n if i is None else i + 1)
+            steps.append(1)
+    if any(lo != 0 or hi != n or st != 1 for lo, hi, st, n in zip(starts, limits, steps, shape, strict=True)):
+        strides = None if all(st == 1 for st in steps) else tuple(steps)
+        x = slice_(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
+    reverse = tuple(i for i, item in enumerate(consuming) if isinstance(item, Slice) and item.step < 0)
+    if reverse:
+        x = ops.rev(x, dimensions=reverse)
+    if any(i is not None and f is None for i, f in zip(where, fixed, strict=True)):
+        x = _slice_at(x, shape, where, fixed)
+    dropped = tuple(i for i, item in enumerate(consuming) if item == "int")
+    x = ops.squeeze(x, dimensions=dropped) if dropped else x
+    return insert_new_axes(x, [item for item in items if item != "int"])
+
+
+def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Sequence[Any]) -> Any:
+    """One element along each axis whose position is an array."""
+    sizes = list(type_of(x).shape)
+    starts = []
+    for axis, (i, known) in enumerate(zip(where, fixed, strict=True)):
+        if i is None or known is not None:
+            starts.append(np.int32(0))
+        else:
+            starts.append(from_front(i, shape[axis]))
+            sizes[axis] = min(shape[axis], 1)
+    dtype = next((type_of(s).dtype for s in starts if not isinstance(s, np.generic)), dtypes.int32)
+    return dynamic_slice(x, *(to_dtype(s, dtype) for s in starts), slice_sizes=tuple(sizes))
+
+
+def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:
+    """`x`, whose axes are the items that are not "new", with an axis of length one for each that is."""
+    if "new" not in items:
+        return x
+    kept = tuple(i for i, item in enumerate(items) if item != "new")
+    lengths = iter(type_of(x).shape)
+    shape = tuple(1 if item == "new" else next(lengths) for item in items)
+    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+
+
+# --- index arrays: the layout of a gather or scatter ----------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """How an index with arrays becomes a gather or scatter.
+
+    indices: integer array, the last axis one index vector; its other axes are batch axes of the result.
+    axes: operand axes that the vector's components belong to.
+    sizes: length of the slice along each operand axis; those of `collapsed` axes do not appear in the result.
+    window: positions in the result of the operand axes that remain.
+    shape: of the result without new axes; `kinds` names each of its axes and the new ones.
+    """
+
+    indices: Any
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    window: tuple[int, ...]
+    shape: tuple[int, ...]
+    kinds: tuple[str, ...]
+
+    def finish(self, out: Any) -> Any:
+        """A gathered result with its new axes."""
+        return insert_new_axes(out, self.kinds)
+
+
+def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layout:
+    """The layout of an index with arrays, by NumPy's rules for where their axes go."""
+    items = plan.items
+    advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
+    parts = dict(zip(advanced, dynamic, strict=True))
+    batch = broadcast_shapes(*[type_of(parts[i]).shape for i in advanced]) if advanced else ()
+    together = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
+    only_integers = all(items[i] == "int" for i in advanced)
+    # The axes of the index arrays stand where the arrays stood, or in front if they were apart.
+    place = advanced[0] if advanced and (together or only_integers) else 0
+    kinds: list[str] = []
+    lengths: list[int] = []
+    strided: dict[int, int] = {}  # item -> position in the result
+    window: list[int] = []
+    sizes: list[int] = []
+    batch_at = None
+    for i, item in enumerate([*items, "end"]):
+        if i == place and batch_at is None:
+            batch_at = len(lengths)
+            kinds += ["batch"] * len(batch)
+            lengths += batch
+        if item == "new":
+            kinds.append("new")
+        elif isinstance(item, Slice):
+            if item.step == 1:
+                window.append(len(lengths))
+            else:
+                strided[i] = len(lengths)
+            kinds.append("slice")
+            lengths.append(item.size)
+    assert batch_at is not None
+    outer = [p for p in range(len(lengths)) if p not in window]  # batch axes of the gather, in order
+    outer_shape = tuple(lengths[p] for p in outer)
+    components: list[Any] = []
+    axes: list[int] = []
+    collapsed: list[int] = []
+    axis = 0
+    for i, item in enumerate(items):
+        if item in ("new", "mask"):
+            continue
+        n = shape[axis]
+        if isinstance(item, Slice):
+            sizes.append(item.size if item.step == 1 else min(n, 1))
+            if item.step != 1:
+                positions = np.arange(item.size, dtype=np.int32) * item.step + item.start
+                components.append(_spread(positions, outer_shape, (outer.index(strided[i]),)))
+                axes.append(axis)
+                collapsed.append(axis)
+            elif item.start or item.size != n:
+                components.append(np.int32(item.start))
+                axes.append(axis)
+        else:
+            part = parts[i]
+            # Known positions are counted from the front already, but for those that lie before it.
+            front = from_front(part, n if plan.wraps and type(part) is not int else None)
+            dims = tuple(outer.index(batch_at + len(batch) - type_of(part).ndim + k) for k in range(type_of(part).ndim))
+            components.append(_spread(front, outer_shape, dims))
+            axes.append(axis)
+            collapsed.append(axis)
+            sizes.append(min(n, 1))
+        axis += 1
+    return Layout(
+        _vectors(components, outer_shape),
+        tuple(axes),
+        tuple(sizes),
+        tuple(collapsed),
+        tuple(window),
+        tuple(lengths),
+        tuple(kinds),
+    )
+
+
+def _spread(x: Any, outer: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    """An index array repeated to the outer shape, its axes at `dims`; scalars stay as they are."""
+    have = type_of(x).shape
+    if not have:
+        return x
+    return ops.broadcast_in_dim(x, shape=tuple(outer), broadcast_dimensions=dims) if have != outer else x
+
+
+def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
+    """The components as index vectors along a new last axis."""
+    if not components:
+        return np.zeros((*outer, 0), np.int32)
+    wide = dtypes.int64 if any(type_of(c).dtype == dtypes.int64 for c in components) else dtypes.int32
+    if len(components) > 1 or isinstance(components[0], int | np.generic | np.ndarray):
+        dtype = wide
+    else:
+        dtype = type_of(components[0]).dtype
+    columns = []
+    for c in components:
+        c = to_dtype(c, dtype)
+        dims = tuple(range(len(outer))) if type_of(c).shape else ()
+        columns.append(ops.broadcast_in_dim(c, shape=(*outer, 1), broadcast_dimensions=dims))
+    return columns[0] if len(columns) == 1 else ops.concatenate(*columns, dimension=len(outer))
+
+
+# --- functions ------------------------------------------------------------------------------------------
+
+
+@functools.partial(
+    jit, inline=True, static_argnames=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+)
+def take(
+    a: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Elements of `a` at `indices` along `axis`, or of the flattened array (as ``numpy.take``).
+
+    Indices outside give nan (or the largest or smallest integer), unless `mode` is 'clip' or 'wrap'.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.take(jnp.array([4, 5, 6]), jnp.array([2, 0]))
+    Array([6, 4], dtype=int32)
+    """
+    a, indices = check("take", a, indices)
+    if out is not None or mode == "raise":
+        raise UnsupportedError("take: out= and mode='raise' are not supported", instead="mode='clip', 'wrap' or 'fill'")
+    if type_of(indices).dtype == dtypes.bool_:
+        indices = to_dtype(indices, dtypes.int32)
+    if dtypes.kind(type_of(indices).dtype) not in "iu":
+        raise ArgumentError(f"take: indices must be integers, got {type_of(indices).short}", instead="x.astype(int)")
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "take")
+    if not type_of(a).shape[at] and 0 not in type_of(indices).shape:
+        raise IndexingError(
+            f"cannot do a non-empty jnp.take from an empty axis: axis {at} of {type_of(a).short}", index=indices
+        )
+    if mode == "wrap":
+        indices, mode = indices % type_of(a).shape[at], "clip"
+    elif mode == "clip":
+        indices = maximum(indices, 0)  # as in NumPy, negative numbers do not count from the end here
+    plan, dynamic = parse((slice(None),) * at + (indices,), type_of(a).shape)
+    return read(
+        a,
+        *dynamic,
+        plan=plan,
+        mode="fill" if mode is None else mode,
+        fill_value=fill_value,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+    )
+
+
+def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, ...]:
+    """The index that goes to ``indices[place]`` along `axis`, and along the others to the place itself."""
+    at, places, shape = _along_axis(function, arr, indices, axis)
+    rank = len(shape)
+    index: list[Any] = []
+    for i in range(rank):
+        if i == at:
+            index.append(places)
+        else:
+            length = type_of(arr).shape[i]
+            positions = np.arange(shape[i], dtype=np.int32) if length > 1 else np.zeros(shape[i], np.int32)
+            index.append(reshape(positions, tuple(shape[i] if k == i else 1 for k in range(rank))))
+    return tuple(index)
+
+
+def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, Any, tuple[int, ...]]:
+    """The axis, the indices repeated along all others as `arr` has them, and the shape they have then."""
+    rank = type_of(arr).ndim
+    if type_of(indices).ndim != rank:
+        raise ShapeError(
+            f"{function}: indices and arr must have the same number of dimensions, got {type_of(indices).short} and "
+            f"{type_of(arr).short}",
+            shapes=[type_of(indices).shape, type_of(arr).shape],
+        )
+    at = canonical_axis(axis, rank, function)
+    others = broadcast_shapes(*[(*s[:at], 1, *s[at + 1 :]) for s in (type_of(arr).shape, type_of(indices).shape)])
+    shape = (*others[:at], type_of(indices).shape[at], *others[at + 1 :])
+    return at, broadcast_to(indices, shape), shape
+
+
+@functools.partial(jit, static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
+def take_along_axis(
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: ArrayLike | None = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Array:
+    """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
+
+    Negative indices count from the end unless `wrap_negative_indices` is False, or not given and `mode` is
+    'promise_in_bounds'. Other words of `mode` are those of `x.at`.
+
+    >>> import phlox.numpy as jnp
+    >>> x = jnp.array([[3, 1, 2]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
+    Array([[1, 2, 3]], dtype=int32)
+    """
+    arr, indices = check("take_along_axis", arr, indices)
+    if dtypes.kind(type_of(indices).dtype) not in "iu":
+        raise IndexingError(
+            f"take_along_axis indices must be of integer type, got {type_of(indices).dtype.name}", index=indices
+        )
+    if axis is None:
+        arr, indices, axis = ravel(arr), ravel(indices), 0
+    at, places, shape = _along_axis("take_along_axis", arr, indices, axis)
+    lengths = type_of(arr).shape
+    if 0 in lengths and 0 not in shape:
+        raise IndexingError(f"{type_of(arr).short} has no elements, but the index asks for {shape}")
+    how = GatherScatterMode.from_any("fill" if mode is None else mode)
+    wraps = how is not GatherScatterMode.PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
+    # Axes that `arr` repeats its only element along are those of the indices alone.
+    mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
+    arr = reshape(arr, tuple(lengths[i] for i in mine))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(mine.index(at),),
+        start_index_map=(mine.index(at),),
+        operand_batching_dims=tuple(k for k, i in enumerate(mine) if i != at),
+        start_indices_batching_dims=tuple(i for i in mine if i != at),
+    )
+    return gather(
+        arr,
+        reshape(from_front(places, lengths[at] if wraps else None), (*shape, 1)),
+        dimension_numbers=numbers,
+        slice_sizes=tuple(min(1, lengths[i]) for i in mine),
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=how,
+        fill_value=fill_value,
+    )
+
+
+@functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2"))
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
+    a = check_one("diagonal", a)
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = type_of(a).shape[-2:]
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    positions = np.arange(count, dtype=np.int32)
+    return getitem(a, (Ellipsis, positions - min(offset, 0), positions + max(offset, 0)))
+
+
+@functools.partial(jit, inline=True, static_argnames="k")
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    v, k = check_one("diag", v), integer("diag", "k", k)
+    if type_of(v).ndim == 2:
+        return diagonal(v, k)
+    if type_of(v).ndim != 1:
+        raise ShapeError(f"diag takes a vector or a matrix, got {type_of(v).short}")
+    n = type_of(v).shape[0] + abs(k)
+    zero = literal(v, 0)
+    wide = ops.pad(v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
+    on = np.eye(n, n, k, dtype=bool)
+    return logic.select_n(on, broadcast_to(zero, (n, n)), broadcast_to(wide, (n, n)))
+
+
+# --- iteration ------------------------------------------------------------------------------------------
+
+
+@jit
+def _unstack(x: Any) -> list[Any]:
+    rows = type_of(x).shape[0]
+    return [_basic(x, [i], ("int", *[Slice(0, n, 1) for n in type_of(x).shape[1:]])) for i in range(rows)]
+
+
+def unstack_rows(x: Any) -> list[Any]:
+    """The subarrays along the first axis: what iterating over an array gives."""
+    if not type_of(x).shape:
+        raise ConcretizationTypeError("iteration over an array without axes", instead="x itself, or x[None]")
+    if type_of(x).shape[0] == 0:
+        return []
+    return _unstack(x) if current_trace.get() is None else list(_unstack.__wrapped__(x))

@@ -1,0 +1,298 @@
+"""What one does with references: make, read, write, add, swap and freeze them. Their indices are those of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import DtypeError, RefError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import typeof_value
+from ..._ir.primitive import current_trace
+from ..._operands.checks import type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure.shape import own
+from ..._trace.refs import AbstractRef, Ref
+from ..._trace.staging import stage
+from ..._trace.trace import not_an_array, typeof as type_of_array
+from .._creation.fill import zeros
+from .ds import Slice
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A reference to an array that can be written, with `init_val` in it.
+
+    Args:
+      init_val: an array, or a number. It is not changed by writes.
+      memory_space, kind: accepted as in JAX; references do not differ by them here.
+
+    >>> ref = new_ref(jnp.zeros(2))
+    >>> ref[0] += 3.0
+    >>> ref[...]
+    Array([3., 0.], dtype=float32)
+    """
+    aval = typeof_value(init_val)
+    if aval is None:
+        if isinstance(init_val, Ref):
+            raise RefError("new_ref of a reference", instead="new_ref(ref[...])")
+        raise not_an_array(init_val, "the argument of new_ref")
+    return Ref(AbstractRef(aval, memory_space, kind), own(init_val))
+
+
+def typeof(x: Any) -> Any:
+    """The type of `x`: shape, dtype and weak type of an array or number, and for a reference that of its array.
+
+    Raises `ArgumentError` when `x` is neither.
+
+    >>> typeof(np.zeros((2, 3), np.float32))
+    ShapedArray(float32[2,3])
+    >>> typeof(new_ref(1.0))
+    Ref{float32[]}
+    """
+    return x.aval if isinstance(x, Ref) else type_of_array(x)
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference to an array of the type of `ty` (an array or a `ShapeDtypeStruct`), whose elements are not specified.
+
+    >>> import phlox
+    >>> empty_ref(phlox.ShapeDtypeStruct((2,), "float32")).shape
+    (2,)
+    """
+    return new_ref(zeros(ty.shape, ty.dtype), memory_space=memory_space)
+
+
+def freeze(ref: Ref) -> Any:
+    """The array in `ref`, which is not to be used afterwards: in functions that are traced that is a `RefError`.
+
+    >>> freeze(new_ref(1.0))
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if not isinstance(ref, Ref):
+        raise RefError(f"freeze takes a reference, got {ref!r}", instead="ref[...], or view[...] for a part")
+    if ref.freed != "freeze":
+        _check("freeze", ref)
+    whole = ref.read(current_trace.get())
+    ref.free("freeze")
+    return whole
+
+
+def free_ref(ref: Ref) -> tuple[()]:
+    """Says that `ref` is not used any more: in functions that are traced, later uses are a `RefError`.
+
+    >>> free_ref(new_ref(1.0))
+    ()
+    """
+    _check("free_ref", ref)
+    if isinstance(ref, Ref):
+        ref.free("free_ref")
+    return ()
+
+
+def get(ref: Ref | RefView, idx: Any = None) -> Any:
+    """The elements at an index, as ``ref[idx]``; all of them without one.
+
+    >>> get(new_ref(jnp.arange(5)), slice(1, 3))
+    Array([1, 2], dtype=int32)
+    """
+    _check("get", ref)
+    whole = ref.read(current_trace.get())
+    return whole if _is_all(idx) else whole[_checked(ref, idx)]
+
+
+def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
+    """Replaces the elements at an index, as ``ref[idx] = value``. `value` has exactly their shape and dtype.
+
+    Raises `ShapeError` and `DtypeError` when it does not, and `RefError` for an index outside of the array.
+
+    >>> ref = new_ref(jnp.arange(3))
+    >>> set(ref, 1, 7)
+    >>> ref
+    Ref([0, 7, 2], dtype=int32)
+    """
+    _check("set", ref)
+    _write("set", ref, idx, value)
+
+
+def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+    """Replaces the elements at an index and returns those that were there.
+
+    >>> ref = new_ref(jnp.arange(3))
+    >>> swap(ref, 1, 7)
+    Array(1, dtype=int32)
+    """
+    before = get(ref, idx)
+    _write("swap", ref, idx, value)
+    return before
+
+
+def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
+    """Adds `x` to the elements at an index, as ``ref[idx] += x``.
+
+    >>> ref = new_ref(jnp.arange(3))
+    >>> addupdate(ref, slice(0, 2), jnp.array([10, 10]))
+    >>> ref
+    Ref([10, 11,  2], dtype=int32)
+    """
+    before = get(ref, idx)
+    _write("addupdate", ref, idx, before + _fitting("addupdate", ref, before, x))
+
+
+class RefView:
+    """A part of a reference, ``ref.at[idx]``: what is read from it and written to it is read from and written to the
+    reference.
+
+    >>> ref = new_ref(jnp.arange(6))
+    >>> part = ref.at[2:5]
+    >>> part[0] = 7
+    >>> part.at[1:][...], ref
+    (Array([3, 4], dtype=int32), Ref([0, 1, 7, 3, 4, 5], dtype=int32))
+    """
+
+    __slots__ = ("aval", "idx", "ref")
+    aval: AbstractRef
+
+    def __init__(self, ref: Ref | RefView, idx: Any):
+        self.ref = ref
+        self.idx = idx if _is_all(idx) else _checked(ref, idx)
+        inner = ref.aval.inner_aval
+        part = inner if _is_all(idx) else stage(lambda x: [x[idx]], [inner])[0].outvars[0].aval
+        self.aval = ref.aval.update(inner_aval=part)
+
+    @property
+    def freed(self) -> str:
+        return self.ref.freed
+
+    def read(self, trace: Any) -> Any:
+        """The elements, as `Ref.read`."""
+        whole = self.ref.read(trace)
+        return whole if _is_all(self.idx) else whole[self.idx]
+
+    def write(self, trace: Any, value: Any) -> None:
+        """Replaces the elements, as `Ref.write`."""
+        if not _is_all(self.idx):
+            whole, outer = self.ref.read(trace), self.ref.aval
+            value = own(to_dtype(whole.at[self.idx].set(value), outer.dtype, outer.weak_type))
+        self.ref.write(trace, value)
+
+    def __repr__(self) -> str:
+        return f"RefView({self.aval}, {self.idx!r})"
+
+
+class _At:
+    """What ``ref.at`` is: with an index it makes a view."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Ref | RefView):
+        self.ref = ref
+
+    def __getitem__(self, idx: Any) -> RefView:
+        return RefView(self.ref, idx)
+
+
+def _check(function: str, ref: Any) -> None:
+    if not isinstance(ref, Ref | RefView):
+        raise RefError(f"{function} takes a reference, got {ref!r}", instead="phlox.new_ref(array)")
+    if ref.freed:
+        raise RefError(
+            f"{function}: a reference of type {ref.aval} is used after {ref.freed}",
+            instead=f"{ref.freed} after the last use; or a new one, of the array that freeze returned",
+        )
+
+
+def _is_all(idx: Any) -> bool:
+    return (
+        idx is None or idx is Ellipsis or (type(idx) is tuple and (not idx or (len(idx) == 1 and idx[0] is Ellipsis)))
+    )
+
+
+def _checked(ref: Ref | RefView, idx: Any) -> Any:
+    """The index, whose known integers must not lie beyond the array; negative ones are moved to its edge."""
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    if not any(part is None or part is Ellipsis or hasattr(part, "dtype") for part in parts):
+        for part, n in zip(parts, ref.aval.shape, strict=False):
+            start = part.start if isinstance(part, Slice) else part
+            if isinstance(start, int | np.integer) and start >= n:
+                raise RefError(f"index {start} is outside of an axis of length {n} of {ref.aval}", index=idx)
+    return idx
+
+
+def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
+    """`value` as elements to put in the place of those `there`, in the dtype of the reference."""
+    aval, given = type_of(there), typeof_value(value)
+    if given is None:
+        raise not_an_array(value, f"the value given to {function}")
+    if given.shape != aval.shape:
+        raise ShapeError(
+            f"{function}: a value of type {given.short} for elements of type {aval.short} of {ref.aval}",
+            instead=f"a value of shape {list(aval.shape)}, by phlox.numpy.broadcast_to or phlox.numpy.full",
+            expected=aval.shape,
+            got=given.shape,
+        )
+    same_kind = dtypes.kind(given.dtype) == dtypes.kind(aval.dtype) or {*map(_class, (given, aval))} == {"i"}
+    if given.dtype != aval.dtype and not (given.weak_type and same_kind):
+        raise DtypeError(
+            f"{function}: a value of dtype {given.dtype} for {ref.aval}", instead=f"value.astype({aval.dtype.name!r})"
+        )
+    return own(to_dtype(value, aval.dtype, ref.aval.weak_type))
+
+
+def _class(aval: Any) -> str:
+    kind = dtypes.kind(aval.dtype)
+    return "i" if kind in "iu" else kind
+
+
+def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
+    trace = current_trace.get()
+    whole = ref.read(trace)
+    if _is_all(idx):
+        ref.write(trace, _fitting(function, ref, whole, value))
+        return
+    index = _checked(ref, idx)
+    part = _fitting(function, ref, whole[index], value)
+    ref.write(trace, own(to_dtype(whole.at[index].set(part), ref.aval.dtype, ref.aval.weak_type)))
+
+
+def _text(ref: Ref) -> str:
+    value = repr(ref.value)
+    return "Ref" + value.removeprefix("Array") if value.startswith("Array") else f"Ref<{ref.aval.inner_aval.short}>"
+
+
+def _length(ref: Ref | RefView) -> int:
+    if not ref.aval.shape:
+        raise ShapeError("len() of a reference to an array without axes", shapes=[()])
+    return ref.aval.shape[0]
+
+
+def install() -> None:
+    """Puts operators, methods and properties on `Ref` and `RefView`."""
+    both: dict[str, Any] = {
+        "__getitem__": lambda self, idx: get(self, idx),
+        "__setitem__": lambda self, idx, value: set(self, idx, value),
+        "__len__": _length,
+        "get": lambda self, idx=(): get(self, idx),
+        "set": lambda self, value, idx=(): set(self, idx, value),
+        "swap": lambda self, value, idx=(): swap(self, idx, value),
+        "addupdate": lambda self, x, idx=(): addupdate(self, idx, x),
+        "shape": property(lambda self: self.aval.shape, doc="Lengths of the axes."),
+        "dtype": property(lambda self: self.aval.dtype, doc="The element type."),
+        "ndim": property(lambda self: self.aval.ndim, doc="Number of axes."),
+        "size": property(lambda self: self.aval.size, doc="Number of elements."),
+        "at": property(_At, doc="With an index, a view of a part: ``ref.at[1:3]``."),
+    }
+    whole: dict[str, Any] = {
+        "__repr__": _text,
+        "unsafe_buffer_pointer": lambda self: get(self).unsafe_buffer_pointer(),
+        "sharding": property(lambda self: get(self).sharding, doc="How the array lies on devices."),
+        "committed": property(lambda self: True, doc="True: a reference stays where its array is."),
+    }
+    for name, value in both.items():
+        setattr(Ref, name, value)
+        setattr(RefView, name, value)
+    for name, value in whole.items():
+        setattr(Ref, name, value)
+
+
+install()

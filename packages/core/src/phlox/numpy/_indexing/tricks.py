@@ -1,0 +1,115 @@
+"""Things that are indexed to make something: ``r_`` and ``c_`` join what stands in the brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import ArgumentError, DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, type_of
+from .._creation.fill import ones
+from .._creation.from_data import asarray
+from .._creation.grids import progression
+from .._elementwise.binary import greater, less
+from .._elementwise.choose import where
+from .._elementwise.integers import divmod
+from .._manipulation.shapes import concatenate, expand_dims, moveaxis
+from .places import nonzero
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, Shape
+
+
+class _Join:
+    """What ``r_`` and ``c_`` are. `front` says where the axes of an operand go that lacks some: -1 behind new ones."""
+
+    def __init__(self, name: str, axis: int, rank: int, front: int):
+        self.name, self.axis, self.rank, self.front = name, axis, rank, front
+
+    def __getitem__(self, key: Any) -> Any:
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, rank, front = self.axis, self.rank, self.front
+        new: int | None = None  # the axis that a directive for matrices gives to a vector
+        if items and isinstance(items[0], str):
+            words = items.pop(0)
+            if words in ("r", "c"):
+                new = 0 if words == "r" else 1
+            else:
+                try:
+                    numbers = [int(word) for word in words.split(",")]
+                except ValueError:
+                    raise ArgumentError(
+                        f"could not understand directive {words!r}", instead="'axis,rank,place', 'r' or 'c'"
+                    ) from None
+                axis, rank, front = (*numbers[:3], *(axis, rank, front)[len(numbers) :])
+        if any(isinstance(item, str) for item in items):
+            raise ArgumentError("string directive must be placed at the beginning")
+        joined = concatenate([self._operand(item, rank, front) for item in items], axis)
+        return joined if new is None or type_of(joined).ndim != 1 else expand_dims(joined, new)
+
+    def _operand(self, item: Any, rank: int, front: int) -> Any:
+        x = progression(self.name, item) if isinstance(item, slice) else asarray(item)
+        have = type_of(x).ndim
+        if have == 0:
+            x, have = expand_dims(x, 0), 1
+        new = rank - have
+        if new <= 0:
+            return x
+        x = expand_dims(x, tuple(range(new)))
+        at = front if front >= 0 else front + new + 1
+        return moveaxis(x, tuple(range(new, rank)), tuple(range(at, at + have)))
+
+
+r_ = _Join("r_", 0, 1, -1)
+c_ = _Join("c_", -1, 2, 0)
+s_, index_exp = np.s_, np.index_exp
+
+
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
+    """The positions along each axis of places counted row by row in an array of `shape` (as ``numpy.unravel_index``).
+
+    Negative places count from the end; those outside are moved to the edge. The lengths in `shape` may be traced.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
+    (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
+    """
+    places = check_one("unravel_index", indices)
+    given: Any = shape
+    try:
+        each = list(given)
+    except TypeError:  # a number
+        each = [given]
+    lengths = check("unravel_index", *each)
+    for length in lengths:
+        if type_of(length).shape:
+            raise ShapeError("unravel_index: shape should be a scalar or 1D sequence", shapes=[type_of(length).shape])
+        if dtypes.kind(type_of(length).dtype) not in "iu":
+            raise DtypeError(f"unravel_index: shape holds {type_of(length).short}", instead="integers")
+    found = []
+    for length in reversed(lengths):
+        places, inside = divmod(places, length)
+        found.append(inside)
+    # What is left over tells the places outside: more than 0 behind the end, less than -1 before the beginning.
+    before = np.False_ if dtypes.kind(type_of(places).dtype) == "u" else less(places, -1)
+    behind = greater(places, 0)
+    pairs = zip(lengths, reversed(found), strict=True)
+    return tuple(where(behind, length - 1, where(before, 0, i)) for length, i in pairs)
+
+
+def mask_indices(
+    n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
+) -> tuple[Any, Any]:
+    """Where ``mask_func(x, k)`` of an n by n matrix of ones is not zero (as ``numpy.mask_indices``).
+
+    Inside of traced functions `size` says how many places there are.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    rows, columns = nonzero(mask_func(ones((n, n)), k), size=size)
+    return rows, columns

@@ -1,0 +1,138 @@
+"""Products over particular axes: of vectors, of matrices with vectors, and the cross and Kronecker products."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ShapeError
+from ..._operands.checks import canonical_axis, check, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.elementwise import arithmetic as e
+from .._elementwise.binary import multiply, subtract
+from .._elementwise.unary import conj
+from .._manipulation.shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
+from .products import matmul
+
+if TYPE_CHECKING:
+    from ..._ops.linalg.dot import PrecisionLike
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+def _vectors(function: str, x: Any, least: int = 1) -> None:
+    if type_of(x).ndim < least:
+        raise ShapeError(f"{function}: {type_of(x).short} needs at least {least} axes", shapes=[type_of(x).shape])
+
+
+def _lengths_agree(function: str, x1: Any, x2: Any, n: int, m: int) -> None:
+    if n != m:
+        shapes = [type_of(x1).shape, type_of(x2).shape]
+        raise ShapeError(f"{function}: {type_of(x1).short} and {type_of(x2).short} meet at {n} and {m}", shapes=shapes)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "precision", "preferred_element_type"))
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The inner products of the vectors along `axis`, the first ones conjugated (as ``numpy.vecdot``).
+
+    The other axes are broadcast. Raises `ShapeError` when the lengths along `axis` differ.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vecdot(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([3.0, 4.0]))
+    Array([11.,  4.], dtype=float32)
+    """
+    x1, x2 = check("vecdot", x1, x2)
+    parts = []
+    for x in (x1, x2):
+        parts.append(moveaxis(x, canonical_axis(axis, type_of(x).ndim, "vecdot"), -1))
+    _lengths_agree("vecdot", x1, x2, type_of(parts[0]).shape[-1], type_of(parts[1]).shape[-1])
+    row, column = expand_dims(conj(parts[0]), -2), expand_dims(parts[1], -1)
+    out = matmul(row, column, precision=precision, preferred_element_type=preferred_element_type)
+    return squeeze(out, (-2, -1))
+
+
+@jit(inline=True)
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of matrices and vectors, ``x1 @ x2[..., None]`` without its last axis (as ``numpy.matvec``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.matvec(jnp.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    x1, x2 = check("matvec", x1, x2)
+    _vectors("matvec", x1, 2)
+    _vectors("matvec", x2)
+    _lengths_agree("matvec", x1, x2, type_of(x1).shape[-1], type_of(x2).shape[-1])
+    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+
+
+@jit(inline=True)
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of vectors, conjugated, and matrices (as ``numpy.vecmat``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vecmat(jnp.array([1.0, 2.0]), jnp.eye(2))
+    Array([1., 2.], dtype=float32)
+    """
+    x1, x2 = check("vecmat", x1, x2)
+    _vectors("vecmat", x1)
+    _vectors("vecmat", x2, 2)
+    _lengths_agree("vecmat", x1, x2, type_of(x1).shape[-1], type_of(x2).shape[-2])
+    return squeeze(matmul(expand_dims(conj(x1), -2), x2), -2)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axisa", "axisb", "axisc", "axis"))
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """The cross products of vectors of two or three elements (as ``numpy.cross``).
+
+    The vectors lie along the axes `axisa` and `axisb`, those of the result along `axisc`; `axis` sets all three. Two
+    elements stand for three with a 0; of two such vectors only the third element is returned.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
+    a, b = check("cross", a, b)
+    weak = type_of(a).weak_type and type_of(b).weak_type
+    a, b = (to_dtype(x, type_of(x).dtype, weak) for x in promote_dtypes(a, b))
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    a, b = (moveaxis(x, i, -1) for x, i in ((a, axisa), (b, axisb)))
+    for x in (a, b):
+        if type_of(x).shape[-1:] not in ((2,), (3,)):
+            raise ShapeError(f"cross: takes vectors of 2 or 3 elements, got {type_of(x).short}")
+    xs, ys = ([x[..., i] for i in range(type_of(x).shape[-1])] for x in (a, b))
+
+    def minor(i: int, j: int) -> Any:
+        terms = [multiply(xs[p], ys[q]) for p, q in ((i, j), (j, i)) if p < len(xs) and q < len(ys)]
+        if len(terms) == 2:
+            return subtract(*terms)
+        return terms[0] if i < len(xs) and j < len(ys) else e.neg(terms[0])
+
+    if len(xs) == len(ys) == 2:
+        return minor(0, 1)
+    return moveaxis(stack(broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))), 0, axisc)
+
+
+@jit(inline=True)
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """The Kronecker product: each element of `a` times the whole of `b`, in its place (as ``numpy.kron``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int32)
+    """
+    a, b = promote_dtypes(*check("kron", a, b))
+    rank = functools.reduce(max, (type_of(x).ndim for x in (a, b)))
+    shapes = [(1,) * (rank - type_of(x).ndim) + type_of(x).shape for x in (a, b)]
+    outer = reshape(a, tuple(n for m in shapes[0] for n in (m, 1)))
+    inner = reshape(b, tuple(n for m in shapes[1] for n in (1, m)))
+    return reshape(multiply(outer, inner), tuple(n * m for n, m in zip(*shapes, strict=True)))

@@ -1,0 +1,234 @@
+"""Matrices as products of simpler ones: Cholesky, QR, singular values, eigenvalues."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._api.jit.jit import jit
+from ..._base.errors import OptionError
+from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_inexact
+from ..._ops.elementwise import arithmetic as e
+from ..._ops.linalg.cholesky import cholesky as cholesky_p
+from ..._ops.linalg.eigen import eig as eig_p, eigh as eigh_p
+from ..._ops.linalg.householder import geqrf
+from ..._ops.linalg.matrices import adjoint, hermitian_part, swapped
+from ..._ops.linalg.qr import qr as qr_p
+from ..._ops.linalg.svd import svd as svd_p
+from ..._ops.structure.shape import iota, rev
+from ..._ops.structure.sort import sort
+from .._indexing.reading import take_along_axis
+from .triangles import matrix_shape
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _matrix(function: str, a: Any) -> Any:
+    (a,) = promote_inexact(*check(function, a))
+    matrix_shape(function, a)
+    return a
+
+
+@functools.partial(jit, static_argnames=("upper", "symmetrize_input"))
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """The lower triangle L with ``a = L Lᴴ`` (as ``numpy.linalg.cholesky``); nan where `a` is not positive definite.
+
+    Args:
+      a: stack of Hermitian matrices.
+      upper: the upper triangle Lᴴ instead.
+      symmetrize_input: factor ``(a + aᴴ) / 2``; otherwise only the lower triangle of `a` is read.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    a = _matrix("cholesky", a)
+    factor = cholesky_p(hermitian_part(a) if symmetrize_input else a)
+    return adjoint(factor) if upper else factor
+
+
+@functools.partial(jit, static_argnames=("mode",))
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+    """Orthonormal columns times upper triangle: ``(Q, R)`` with ``a = Q R`` (as ``numpy.linalg.qr``).
+
+    Args:
+      a: stack of matrices.
+      mode: 'reduced' (or 'full'): Q has as many columns as the shorter side of `a`; 'complete': Q is square; 'r': only
+        R; 'raw': LAPACK's Householder vectors, transposed, and factors.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.qr(jnp.array([[3.0], [4.0]])).R
+    Array([[-5.]], dtype=float32)
+    """
+    a = _matrix("qr", a)
+    if mode == "raw":
+        reflections, taus = geqrf(a)
+        return QRResult(swapped(reflections), taus)
+    if mode not in ("reduced", "r", "full", "complete"):
+        raise OptionError(f"qr: there is no mode {mode!r}", instead="'reduced', 'complete', 'r' or 'raw'")
+    q, r = qr_p(a, pivoting=False, full_matrices=mode == "complete", use_magma=None)
+    return r if mode == "r" else QRResult(q, r)
+
+
+_svd_options = functools.partial(jit, static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+
+
+@_svd_options
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Singular values between orthonormal columns: ``(U, S, Vh)`` with ``a = U diag(S) Vh`` (as ``numpy.linalg.svd``).
+
+    Args:
+      a: stack of matrices.
+      full_matrices: U and Vh are square; such have no derivatives unless `a` is square.
+      compute_uv: False returns S alone.
+      hermitian: `a` is; then `eigh` does it.
+      subset_by_index: only the values with these numbers; not there on a CPU (`UnsupportedError`).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]])).S
+    Array([4., 3.], dtype=float32)
+    """
+    a = _matrix("svd", a)
+    if hermitian:
+        return _hermitian_svd(a, compute_uv, subset_by_index)
+    s, *vectors = svd_p(
+        a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=None
+    )
+    return SVDResult(vectors[0], s, vectors[1]) if compute_uv else s
+
+
+def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
+    """Singular values of Hermitian matrices are the eigenvalues without their signs, which one side takes."""
+    v, w = _eigh(a, True, True, subset_by_index)
+    s = e.abs_(w)
+    last = type_of(s).ndim - 1
+    order = {"dimension": last, "is_stable": True, "num_keys": 1}
+    if not compute_uv:
+        return rev(sort(s, **order)[0], dimensions=(last,))
+    places = iota(dtype=dtypes.int32, shape=type_of(s).shape, dimension=last)
+    s, places, signs = (rev(x, dimensions=(last,)) for x in sort(s, places, e.sign(w), **order))
+    u = take_along_axis(v, places[..., None, :], axis=-1)
+    return SVDResult(u, s, adjoint(u * signs[..., None, :].astype(type_of(u).dtype)))
+
+
+def svdvals(x: ArrayLike, /) -> Array:
+    """The singular values of matrices, descending (as ``numpy.linalg.svdvals``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array([4., 3.], dtype=float32)
+    """
+    return svd(*check("svdvals", x), compute_uv=False)
+
+
+def _eigh(a: Any, lower: bool, symmetrize_input: bool, subset_by_index: Any = None) -> list[Any]:
+    return eigh_p(
+        hermitian_part(a) if symmetrize_input else a,
+        lower=lower,
+        sort_eigenvalues=True,
+        subset_by_index=subset_by_index,
+        algorithm=None,
+    )
+
+
+@functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues, ascending, and eigenvectors, in columns, of Hermitian matrices (as ``numpy.linalg.eigh``).
+
+    Args:
+      a: stack of Hermitian matrices.
+      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False.
+      symmetrize_input: decompose ``(a + aᴴ) / 2``.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+    Array([1., 3.], dtype=float32)
+    """
+    if UPLO not in (None, "L", "U"):
+        raise OptionError(f"eigh: there is no UPLO={UPLO!r}", instead="'L' or 'U'")
+    v, w = _eigh(_matrix("eigh", a), UPLO != "U", symmetrize_input)
+    return EighResult(w, v)
+
+
+@functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """The eigenvalues of Hermitian matrices, ascending (as ``numpy.linalg.eigvalsh``); see `eigh`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
+    Array([1., 3.], dtype=float32)
+    """
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+def _eig(function: str, a: Any, vectors: bool) -> list[Any]:
+    return eig_p(
+        _matrix(function, a),
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=vectors,
+        enable_eigvec_derivs=False,
+        implementation=None,
+    )
+
+
+@jit
+def eig(a: ArrayLike) -> EigResult:
+    """Eigenvalues and eigenvectors, in columns, of general matrices (as ``numpy.linalg.eig``): complex numbers.
+
+    Derivatives of eigenvectors are refused; see `phlox.lax.linalg.eig`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.eig(jnp.array([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    return EigResult(*_eig("eig", a, True))
+
+
+@jit
+def eigvals(a: ArrayLike) -> Array:
+    """The eigenvalues of general matrices, complex numbers (as ``numpy.linalg.eigvals``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    return _eig("eigvals", a, False)[0]

@@ -1,0 +1,200 @@
+"""Determinants, and the logarithms of their absolute values."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
+from ..._base.errors import OptionError, ShapeError, UnsupportedError
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_inexact
+from ..._ops.linalg.householder import geqrf
+from ..._ops.linalg.lu import lu
+from ..._ops.linalg.matrices import diagonal_of, take_rows
+from ..._ops.linalg.triangular import solve_triangular
+from .._creation.fill import arange, ones, zeros_like
+from .._elementwise.choose import where
+from .._elementwise.unary import abs, exp, is_kind, isfinite, log, real, sign
+from .._manipulation.shapes import concatenate
+from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
+from .products import trace
+from .solving import solve
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _square(function: str, a: Any) -> Any:
+    (a,) = promote_inexact(*check(function, a))
+    shape = type_of(a).shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"{function}: takes square matrices, got {type_of(a).short}", shapes=[shape])
+    return a
+
+
+def _log_of(det: Any) -> tuple[Any, Any]:
+    return sign(det), real(log(abs(det)))
+
+
+def _parity(pivots: Any, more: Any = 0) -> Any:
+    """1 where LU exchanged rows an even number of times, together with so many `more` changes of sign, else -1."""
+    moved = count_nonzero(pivots != arange(type_of(pivots).shape[-1], dtype=np.int32), axis=-1)
+    return 1 - 2 * ((moved + more) % 2)
+
+
+def _small(a: Any) -> Any:
+    """The determinant of matrices with one, two or three rows, written out."""
+    n = type_of(a).shape[-1]
+    if n == 1:
+        return a[..., 0, 0]
+    if n == 2:
+        return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+    turns = [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    falling = [a[..., 0, i] * a[..., 1, j] * a[..., 2, k] for i, j, k in turns]
+    rising = [a[..., 0, k] * a[..., 1, j] * a[..., 2, i] for i, j, k in turns]
+    return falling[0] + falling[1] + falling[2] - rising[0] - rising[1] - rising[2]
+
+
+def _log_tangents(x: Any, dlog: Any, sign_: Any) -> tuple[Any, Any]:
+    """Tangents of sign and logarithm: of a complex determinant the sign turns with the imaginary part."""
+    if not is_kind(x, "c"):
+        return zeros_like(sign_), dlog
+    return (dlog - real(dlog).astype(type_of(dlog).dtype)) * sign_, real(dlog)
+
+
+@custom_jvp
+def _slogdet_small(a: Any) -> tuple[Any, Any]:
+    return _log_of(_small(a))
+
+
+@_slogdet_small.defjvp
+def _slogdet_small_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,), (dx,) = primals, tangents
+    out = _slogdet_small(x)
+    if type_of(x).shape[-1] == 1:
+        dlog = dx[..., 0, 0] / x[..., 0, 0]
+    else:
+        change = dx[..., 0, 0] * x[..., 1, 1] - dx[..., 0, 1] * x[..., 1, 0]
+        change = change - dx[..., 1, 0] * x[..., 0, 1] + dx[..., 1, 1] * x[..., 0, 0]
+        dlog = change / _small(x)
+    return out, _log_tangents(x, dlog, out[0])
+
+
+@custom_jvp
+def _slogdet_lu(a: Any) -> tuple[Any, Any]:
+    factors, pivots, _ = lu(a)
+    diagonal = diagonal_of(factors)
+    dtype = type_of(a).dtype
+    logs = log(abs(diagonal))
+    # Asked of the logarithms, as the compiler would read the diagonal twice.
+    singular = any(logs == -np.inf, axis=-1)
+    if is_kind(a, "c"):
+        signs = prod(sign(diagonal), axis=-1) * _parity(pivots).astype(dtype)
+    else:  # counting is cheaper than multiplying
+        signs = _parity(pivots, count_nonzero(diagonal < 0, axis=-1)).astype(dtype)
+    total = sum(logs, axis=-1)
+    return where(singular, dtype.type(0), signs), where(singular, type_of(total).dtype.type(-np.inf), total)
+
+
+@custom_jvp
+def _slogdet_qr(a: Any) -> tuple[Any, Any]:
+    if is_kind(a, "c"):
+        raise UnsupportedError("slogdet: method='qr' of complex matrices", instead="method='lu'")
+    reflections, taus = geqrf(a)
+    diagonal = diagonal_of(reflections)
+    # Each reflection that was made has determinant -1.
+    turned = prod(where(taus[..., : type_of(a).shape[-1] - 1] != 0, -1, 1), axis=-1)
+    signs = prod(sign(diagonal), axis=-1)
+    return signs * turned.astype(type_of(signs).dtype), sum(log(abs(diagonal)), axis=-1)
+
+
+def _slogdet_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,), (dx,) = primals, tangents
+    out = slogdet(x)
+    return (out.sign, out.logabsdet), _log_tangents(x, trace(solve(x, dx), axis1=-1, axis2=-2), out.sign)
+
+
+_slogdet_lu.defjvp(_slogdet_jvp)
+_slogdet_qr.defjvp(_slogdet_jvp)
+
+
+@functools.partial(jit, static_argnames=("method",))
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """Sign and logarithm of the absolute value of determinants (as ``numpy.linalg.slogdet``).
+
+    Args:
+      a: stack of square matrices.
+      method: 'lu', which is the default, or 'qr'.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.slogdet(-jnp.eye(3))
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
+    a = _square("slogdet", a)
+    if method not in (None, "lu", "qr"):
+        raise OptionError(f"slogdet: there is no method {method!r}", instead="'lu' or 'qr'")
+    if method == "qr":
+        return SlogdetResult(*_slogdet_qr(a))
+    return SlogdetResult(*(_slogdet_small if type_of(a).shape[-1] in (1, 2) else _slogdet_lu)(a))
+
+
+# --- the determinant itself -----------------------------------------------------------------------------
+
+
+@custom_jvp
+def _det(a: Any) -> Any:
+    out = slogdet(a)
+    return out.sign * exp(out.logabsdet).astype(type_of(out.sign).dtype)
+
+
+@_det.defjvp
+def _det_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,), (dx,) = primals, tangents
+    det, solved = _times_cofactors(x, dx)
+    return det, trace(solved, axis1=-1, axis2=-2)
+
+
+def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
+    """det(a), and det(a) a⁻¹ b, finite also where one singular value of `a` is zero.
+
+    a⁻¹ divides by the last diagonal element of U, the one that may be zero; its product with the determinant does not.
+    """
+    n = type_of(a).shape[-1]
+    if n < 2:
+        return (a[..., 0, 0] if n else ones(type_of(a).shape[:-2], type_of(a).dtype)), b
+    factors, pivots, order = lu(a)
+    dtype = type_of(a).dtype
+    products = cumprod(diagonal_of(factors), axis=-1) * _parity(pivots).astype(dtype)[..., None]
+    det = products[..., -1]
+    factors = factors.at[..., -1, -1].set(1.0 / products[..., -2])
+    # Where more of the matrix is missing, the cofactors are zero.
+    probe = solve_triangular(factors, ones((*type_of(b).shape[:-1], 1), dtype), lower=False)
+    deficient = any(~isfinite(probe), axis=(-2, -1), keepdims=True)
+    x = where(deficient, zeros_like(b), b)
+    x = solve_triangular(factors, take_rows(x, order), unit_diagonal=True)
+    x = concatenate([x[..., :-1, :] * det[..., None, None], x[..., -1:, :]], axis=-2)
+    x = solve_triangular(factors, x, lower=False)
+    return det, where(deficient, zeros_like(x), x)
+
+
+@jit
+def det(a: ArrayLike) -> Array:
+    """The determinants of square matrices (as ``numpy.linalg.det``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array(-2., dtype=float32)
+    """
+    a = _square("det", a)
+    return _small(a) if type_of(a).shape[-1] in (2, 3) else _det(a)

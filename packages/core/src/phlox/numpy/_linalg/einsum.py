@@ -1,0 +1,232 @@
+"""`einsum`: products and sums over named axes, in the order that opt_einsum finds.
+
+The library is imported when there is an order to find, that is for three operands or more. Orders are kept.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.products import contract
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.structure.shape import transpose as transpose_op
+from .._manipulation.shapes import squeeze
+from .._statistics.reductions import no_out, sum
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ..._ops.linalg.dot import PrecisionLike
+    from ...typing import Array, DTypeLike
+
+#: which operands are contracted next; the result goes to the end of the list
+Path = tuple[tuple[int, ...], ...]
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: str | bool | list[tuple[int, ...]] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    _dot_general: Callable[..., Any] | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
+
+    The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    Repeated letters in one operand take its diagonal. An ellipsis stands for axes that broadcast.
+
+    Args:
+      optimize: in which order operands are contracted: "auto" or another strategy of the library opt_einsum, True for
+        the best order there is, False for pairs from left to right, or a path as `einsum_path` gives.
+      precision, preferred_element_type: as for `matmul`.
+
+    Raises `ShapeError` where subscripts do not fit the operands, `UnsupportedError` for a path that contracts three
+    operands at once.
+
+    >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    no_out("einsum", out)
+    if not isinstance(subscripts, str):
+        subscripts, operands = _named_axes((subscripts, *operands))
+    arrays = check("einsum", *operands)
+    shapes = tuple(type_of(x).shape for x in arrays)
+    inputs, output = _parse(subscripts.replace(" ", ""), [len(shape) for shape in shapes])
+    path: Any = optimize if isinstance(optimize, str | bool) else tuple(map(tuple, optimize))
+    return _einsum(
+        arrays,
+        inputs=inputs,
+        output=output,
+        path=_path(inputs, output, shapes, path),
+        precision=precision,
+        preferred=None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, "einsum"),
+        dot=_dot_general,
+    )
+
+
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | list[tuple[int, ...]] = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
+    """The order in which `einsum` would contract, and a report that can be printed (as ``numpy.einsum_path``).
+
+    Arguments are those of `einsum`. The order is a list of the places of operands, each for one contraction; `einsum`
+    takes it as `optimize`.
+
+    >>> a, b, c = jnp.ones((2, 9)), jnp.ones((9, 50)), jnp.ones((50, 1))
+    >>> jnp.einsum_path("ij,jk,kl", a, b, c, optimize="optimal")[0]
+    [(1, 2), (0, 1)]
+    """
+    from opt_einsum import contract_path
+
+    count = len(operands) if isinstance(subscripts, str) else (len(operands) + 1) // 2
+    return contract_path(subscripts, *operands, optimize=_strategy(optimize, count))
+
+
+def _strategy(optimize: Any, count: int) -> Any:
+    """What opt_einsum calls this option, for so many operands."""
+    if optimize is False:
+        return [(0, 1)] * (count - 1) or [(0,)]
+    return "optimal" if optimize is True else optimize
+
+
+@functools.lru_cache(4096)
+def _path(inputs: tuple[str, ...], output: str, shapes: tuple[Any, ...], optimize: Any) -> Path:
+    if len(inputs) < 3 and isinstance(optimize, str | bool):
+        return (tuple(range(len(inputs))),)
+    from opt_einsum import contract_path
+
+    strategy = list(optimize) if isinstance(optimize, tuple) else _strategy(optimize, len(inputs))
+    found, _ = contract_path(",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=strategy)
+    return tuple(map(tuple, found))
+
+
+def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Subscripts, and the operands alone, of a call with lists of axis numbers."""
+    pairs = len(operands) // 2
+    lists = [operands[2 * i + 1] for i in range(pairs)] + list(operands[2 * pairs :])
+    terms = ["".join("..." if n is Ellipsis else chr(ord("a") + n) for n in axes) for axes in lists]
+    arrow = "->" + terms.pop() if len(operands) % 2 else ""
+    return ",".join(terms) + arrow, tuple(operands[2 * i] for i in range(pairs))
+
+
+def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]:
+    """Letters of each operand and of the result, with ellipses spelled out in capital Greek letters."""
+    left, arrow, right = subscripts.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ShapeError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}")
+    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for term, rank, width in zip(terms, ranks, widths, strict=True):
+        if width < 0 or (width and "..." not in term):
+            raise ShapeError(f"einsum: {term!r} does not fit an operand with {rank} axes", subscripts=subscripts)
+    dots = [chr(ord("Α") + i) for i in range(max(widths, default=0))]
+    spelled = tuple(
+        term.replace("...", "".join(dots[len(dots) - width :])) for term, width in zip(terms, widths, strict=True)
+    )
+    letters = "".join(spelled)
+    if arrow:
+        output = right.replace("...", "".join(dots))
+        if any(c not in letters for c in output) or len(set(output)) != len(output):
+            raise ShapeError(f"einsum: the result {output!r} must name axes of the operands, each once")
+        return spelled, output
+    once = sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
+    return spelled, "".join([*dots, *once])
+
+
+@functools.partial(jit, inline=True, static_argnames=("inputs", "output", "path", "precision", "preferred", "dot"))
+def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, preferred: Any, dot: Any) -> Any:
+    terms = list(zip(promote_dtypes(*arrays), inputs, strict=True))
+    for i, step in enumerate(path):
+        if len(step) > 2:
+            raise UnsupportedError(
+                "einsum does not support simultaneous contraction of 3 or more operands: "
+                f"a step of the path has {len(step)}",
+                instead="a path of pairs",
+            )
+        chosen = [terms.pop(k) for k in sorted(step, reverse=True)][::-1]
+        later = set(output).union(*(letters for _, letters in terms))
+        a, la = chosen[0]
+        a, la = _simplify(a, la, later.union(*(letters for _, letters in chosen[1:])))
+        if len(chosen) == 2:
+            b, lb = _simplify(*chosen[1], later | set(la))
+            a, la = _simplify(a, la, later | set(lb))
+            order = output if i == len(path) - 1 else "".join(c for c in dict.fromkeys(lb + la) if c in later)
+            a, la = _pair(a, la, b, lb, order, precision, preferred, dot)
+        terms.append((a, la))
+    ((a, la),) = terms
+    out = _in_order(a, la, output)
+    return to_dtype(out, preferred) if preferred is not None else out
+
+
+def _in_order(a: Any, letters: str, wanted: str) -> Any:
+    return a if letters == wanted else transpose_op(a, permutation=tuple(letters.index(c) for c in wanted))
+
+
+def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
+    """Takes diagonals of repeated letters, and sums over letters that nothing else needs."""
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            a = _diagonal(a, i, j)
+            letters = letters[:j] + letters[j + 1 :]
+    gone = tuple(i for i, c in enumerate(letters) if c not in later)
+    if gone:
+        a = sum(a, gone, type_of(a).dtype)
+        letters = "".join(c for c in letters if c in later)
+    return a, letters
+
+
+def _diagonal(a: Any, i: int, j: int) -> Any:
+    """`a` where indices along axes i and j agree, the common axis at i."""
+    aval = type_of(a)
+    n = aval.shape[i]
+    mask = np.eye(n, dtype=bool).reshape([n if k in (i, j) else 1 for k in range(aval.ndim)])
+    return sum(a * to_dtype(mask, aval.dtype), j, aval.dtype)
+
+
+def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferred: Any, dot: Any) -> tuple[Any, str]:
+    """The contraction of two operands to axes in this order: letters of both that are in it are batches.
+
+    The first operand comes first where the result then needs no transposition, otherwise the second.
+    """
+    sizes = dict(zip(la, type_of(a).shape, strict=True))
+    for c, n in zip(lb, type_of(b).shape, strict=True):
+        if c in sizes and sizes[c] != n and 1 not in (sizes[c], n):
+            raise ShapeError(
+                f"einsum: axis {c!r} has length {sizes[c]} in {type_of(a).short} and {n} in {type_of(b).short}"
+            )
+    # A length of one beside a longer one broadcasts: the axis leaves the shorter operand.
+    for c in set(la) & set(lb):
+        na, nb = type_of(a).shape[la.index(c)], type_of(b).shape[lb.index(c)]
+        if na != nb and na == 1:
+            a, la = squeeze(a, la.index(c)), la.replace(c, "")
+        elif na != nb:
+            b, lb = squeeze(b, lb.index(c)), lb.replace(c, "")
+    a, la = _simplify(a, la, {*order, *lb})
+    b, lb = _simplify(b, lb, {*order, *la})
+    batch = [c for c in order if c in la and c in lb]
+    summed = [c for c in la if c in lb and c not in order]
+    rest_a, rest_b = ("".join(c for c in letters if c not in batch and c not in summed) for letters in (la, lb))
+    if "".join(batch) + rest_a + rest_b != order:
+        a, la, rest_a, b, lb, rest_b = b, lb, rest_b, a, la, rest_a
+    axes = tuple(la.index(c) for c in summed), tuple(lb.index(c) for c in summed)
+    batches = tuple(la.index(c) for c in batch), tuple(lb.index(c) for c in batch)
+    if dot is None:
+        out = contract(a, b, axes, batches, precision, preferred)
+    else:
+        wanted = type_of(a).dtype if preferred is None else preferred
+        out = dot(a, b, (axes, batches), precision, preferred_element_type=wanted)
+    out = to_dtype(out, type_of(a).dtype) if preferred is None else out
+    return _in_order(out, "".join(batch) + rest_a + rest_b, order), order

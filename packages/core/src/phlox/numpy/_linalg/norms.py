@@ -1,0 +1,161 @@
+"""Norms of vectors and matrices, and the condition number."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import OptionError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check_one, hashable, several, type_of
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e
+from .._elementwise.choose import where
+from .._elementwise.unary import abs, isnan, number
+from .._manipulation.shapes import moveaxis
+from .._statistics.reductions import any, max, min, sum
+from .decompositions import svd
+from .solving import inv
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+Axis = int | tuple[int, ...] | None
+
+
+@functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
+def norm(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The norm of a vector or matrix (as ``numpy.linalg.norm``).
+
+    Args:
+      x: array; integers become floats.
+      ord: of vectors any number, inf or -inf (default 2); of matrices 'fro' (default), 'nuc', 1, -1, 2, -2, inf, -inf.
+      axis: one axis for vectors, two for matrices; by default the whole array is one vector of its elements.
+      keepdims: keep reduced axes with length one.
+
+    Raises `OptionError` for norms that there are not, `ShapeError` for more than two axes.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    (x,) = promote_inexact(check_one("norm", x))
+    rank = type_of(x).ndim
+    if axis is None and ord is None:
+        return e.sqrt(sum(_squares(x), None, keepdims=keepdims))
+    axes = tuple(range(rank)) if axis is None else several(axis)
+    axes = tuple(canonical_axis(a, rank, "norm") for a in axes)
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
+    if len(axes) != 2:
+        raise ShapeError(f"norm: ord={ord!r} over {len(axes)} axes", instead="one axis for vectors, two for matrices")
+    return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    if ord in ("fro", "f"):
+        return e.sqrt(sum(_squares(x), axes, keepdims=keepdims))
+    if ord in (1, -1, np.inf, -np.inf):
+        row, column = axes
+        inner, outer = (row, column) if ord in (1, -1) else (column, row)
+        out = _extremum(sum(abs(x), inner, keepdims=True), outer, ord > 0)
+    elif ord in ("nuc", 2, -2):
+        s = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+        reduced = sum(s, -1, keepdims=True) if ord == "nuc" else _extremum(s, -1, ord == 2)
+        shape = list(type_of(x).shape)
+        for axis in axes:
+            shape[axis] = 1
+        out = reduced.reshape(shape)
+    else:
+        raise OptionError(
+            f"norm: Invalid order {ord!r} for matrix norm.", instead="'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        )
+    return out if keepdims else out.reshape([n for i, n in enumerate(type_of(out).shape) if i not in axes])
+
+
+def _extremum(x: Any, axis: int, largest: bool) -> Any:
+    return max(x, axis, keepdims=True, initial=0) if largest else min(x, axis, keepdims=True)
+
+
+def _squares(x: Any) -> Any:
+    """|x|² elementwise; bools count as numbers."""
+    x = number(x)
+    return e.real(e.mul(x, e.conj(x))) if dtypes.kind(type_of(x).dtype) == "c" else e.mul(x, x)
+
+
+def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
+    if ord is None or ord == 2:
+        (total,) = promote_inexact(sum(_squares(x), axis, keepdims=keepdims))
+        return e.sqrt(total)
+    if ord == np.inf:
+        return max(abs(x), axis, keepdims=keepdims, initial=0)
+    if ord == -np.inf:
+        return min(abs(x), axis, keepdims=keepdims)
+    if ord == 0:
+        dtype = type_of(x).dtype
+        if not dtypes.is_inexact(dtype):
+            raise OptionError(f"vector_norm: ord=0 of {type_of(x).short}", instead="count_nonzero(x)")
+        return to_dtype(sum(x != 0, axis, keepdims=keepdims), dtypes.finfo(dtype).dtype)
+    if ord == 1:
+        return sum(abs(x), axis, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise OptionError(f"norm: Invalid order {ord!r} for vector norm.", instead="a number such as phlox.numpy.inf")
+    return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
+
+
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | str = 2) -> Array:
+    """The norm of vectors along some axes, or of all elements as one vector (as ``numpy.linalg.vector_norm``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
+    Array(7., dtype=float32)
+    """
+    return _of_vectors(x, ord, hashable(axis), keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "ord"))
+def _of_vectors(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
+    return _vector_norm(check_one("vector_norm", x), ord, axis, keepdims)
+
+
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
+    """The norms of a stack of matrices (as ``numpy.linalg.matrix_norm``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), ord=2)
+    Array(4., dtype=float32)
+    """
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@functools.partial(jit, static_argnames=("p",))
+def cond(x: ArrayLike, p: Any = None) -> Any:
+    """The condition numbers of matrices: how much they may enlarge relative errors (as ``numpy.linalg.cond``).
+
+    Args:
+      x: stack of matrices; square ones unless `p` is None, 2 or -2.
+      p: the norm, see `norm`; by default the ratio of the largest and the smallest singular value.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
+    Array(2., dtype=float32)
+    """
+    x = check_one("cond", x)
+    shape = type_of(x).shape
+    if len(shape) < 2 or 0 in shape[-2:]:
+        raise ShapeError(f"cond: takes matrices that are not empty, got {type_of(x).short}", shapes=[shape])
+    if p is None or p == 2:
+        s = svd(x, compute_uv=False)
+        return s[..., 0] / s[..., -1]
+    if p == -2:
+        s = svd(x, compute_uv=False)
+        result = s[..., -1] / s[..., 0]
+    else:
+        if shape[-2] != shape[-1]:
+            raise ShapeError(f"cond: takes square matrices for p={p!r}, got {type_of(x).short}", shapes=[shape])
+        result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+    # A singular matrix has no inverse but a condition number, infinity.
+    return where(isnan(result) & ~any(isnan(x), (-2, -1)), np.inf, result)

@@ -1,0 +1,268 @@
+"""Products of arrays: dot, matmul, tensordot and relatives. All are `dot_general` with axes moved about."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..._api.devices.out_sharding import lay_out
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, several, type_of
+from ..._operands.products import contract
+from ..._operands.promotion import promote_dtypes
+from ..._ops.elementwise import arithmetic as e
+from ..._ops.elementwise.families import literal
+from ..._ops.structure.shape import squeeze as squeeze_op, transpose as transpose_op
+from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ..._ops.linalg.dot import PrecisionLike
+    from ...typing import Array, ArrayLike, DTypeLike
+
+_static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+
+
+def _preferred(dtype: Any, function: str) -> Any:
+    return None if dtype is None else dtypes.user_dtype(dtype, function)
+
+
+@_static
+def _dot(a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
+    a, b = promote_dtypes(a, b)
+    ra, rb = type_of(a).ndim, type_of(b).ndim
+    if ra == 0 or rb == 0:
+        axes: Any = ((), ())
+    elif rb == 1:
+        axes = ((ra - 1,), (0,))
+    else:
+        axes = ((ra - 1,), (rb - 2,))
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+
+
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
+
+    For vectors their inner product, for matrices the matrix product, for scalars the product. `precision` is that of
+    `lax.Precision`; `preferred_element_type` the dtype to accumulate in and return; `out_sharding` lays the result out
+    over a mesh.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    a, b = check("dot", a, b)
+    out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
+    return out if out_sharding is None else lay_out("dot", out, out_sharding)
+
+
+@_static
+def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``a @ b`` of arrays."""
+    a, b = promote_dtypes(a, b)
+    sa, sb = type_of(a).shape, type_of(b).shape
+    if not sa or not sb:
+        raise ShapeError("matmul needs arrays with at least one axis", instead="x * y for scalars", shapes=[sa, sb])
+    inner = sb[-2] if len(sb) > 1 else sb[0]
+    if sa[-1] != inner:
+        raise ShapeError(
+            f"matmul: the last axis of {type_of(a).short} must be as long as "
+            f"{'the last but one' if len(sb) > 1 else 'the axis'} of {type_of(b).short}: {sa[-1]} and {inner}",
+            instead="transpose one of them",
+            shapes=[sa, sb],
+        )
+    if len(sb) <= 2:
+        return contract(a, b, ((len(sa) - 1,), (max(len(sb) - 2, 0),)), ((), ()), precision, preferred_element_type)
+    # Axes in front are batches: those that both have in full become batch axes, others free axes of one factor.
+    batch = broadcast_shapes(sa[:-2], sb[:-2])
+    a, b = (expand_dims(x, tuple(range(len(batch) - len(s[:-2])))) if len(s) > 1 else x for x, s in ((a, sa), (b, sb)))
+    rank = len(batch)
+    fa, fb = len(sa) > 1, len(sb) > 1
+    both = range(rank) if fa and fb else range(0)
+    shared = [i for i in both if type_of(a).shape[i] == type_of(b).shape[i]]
+    # A length of one beside a longer one is dropped and comes back by the other's free axis.
+    drop_a = tuple(i for i in both if i not in shared and type_of(a).shape[i] == 1)
+    drop_b = tuple(i for i in both if i not in shared and type_of(b).shape[i] == 1)
+    own_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
+    own_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
+    a = squeeze_op(a, dimensions=drop_a) if drop_a else a
+    b = squeeze_op(b, dimensions=drop_b) if drop_b else b
+    places_a = [i for i in range(rank) if fa and i not in drop_a]
+    places_b = [i for i in range(rank) if fb and i not in drop_b]
+    out = contract(
+        a,
+        b,
+        ((type_of(a).ndim - 1,), (type_of(b).ndim - 2 if fb else 0,)),
+        ([places_a.index(i) for i in shared], [places_b.index(i) for i in shared]),
+        precision,
+        preferred_element_type,
+    )
+    # Axes of the result: shared batches, a's own batches and rows, b's own batches and columns.
+    labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
+    wanted = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
+    order = tuple(labels.index(i) for i in wanted)
+    return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
+
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """The matrix product of the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
+
+    A vector on the left is a row, on the right a column. Options are those of `dot`. Raises `ShapeError` when
+    lengths differ, and for scalars.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)
+    """
+    a, b = check("matmul", a, b)
+    out = product(a, b, precision, _preferred(preferred_element_type, "matmul"))
+    return out if out_sharding is None else lay_out("matmul", out, out_sharding)
+
+
+@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
+    """The inner product of the flattened arrays, the first one conjugated (as ``numpy.vdot``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
+    Array(1.+0.j, dtype=complex64)
+    """
+    a, b = check("vdot", a, b)
+    if dtypes.kind(type_of(a).dtype) == "c":
+        a = e.conj(a)
+    return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
+
+
+@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
+    """The product over the last axes of both (as ``numpy.inner``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.inner(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    a, b = check("inner", a, b)
+    if type_of(a).ndim == 0 or type_of(b).ndim == 0:
+        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
+
+
+@functools.partial(jit, inline=True, static_argnames="out")
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """All products of an element of `a` and one of `b`, both flattened (as ``numpy.outer``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.outer(jnp.arange(2), jnp.arange(2))
+    Array([[0, 0],
+           [0, 1]], dtype=int32)
+    """
+    a, b = promote_dtypes(*check("outer", a, b))
+    return expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)
+
+
+@functools.partial(jit, inline=True, static_argnames=("left", "right", "precision", "preferred_element_type"))
+def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_element_type: Any) -> Any:
+    a, b = promote_dtypes(a, b)
+    return contract(a, b, (left, right), ((), ()), precision, preferred_element_type)
+
+
+def tensordot(
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: Any = 2,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """The product of `a` and `b` summed over pairs of axes (as ``numpy.tensordot``).
+
+    `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes. Other
+    options are those of `dot`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
+    (2, 4)
+    """
+    a, b = check("tensordot", a, b)
+    ra, rb = type_of(a).ndim, type_of(b).ndim
+    if hasattr(axes, "__index__"):
+        n = integer("tensordot", "axes", axes)
+        if n > ra or n > rb:
+            raise ShapeError(
+                f"Number of tensordot axes (axes={n}) exceeds input ranks of {type_of(a).short} and {type_of(b).short}"
+            )
+        left, right = tuple(range(ra - n, ra)), tuple(range(n))
+    else:
+        left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(_axes_lists(axes), (ra, rb), strict=True))
+    preferred = _preferred(preferred_element_type, "tensordot")
+    out = _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
+    return out if out_sharding is None else lay_out("tensordot", out, out_sharding)
+
+
+# --- diagonals ------------------------------------------------------------------------------------------
+
+
+def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The two lists of axes that a user gave `tensordot`."""
+    if isinstance(axes, str) or not hasattr(axes, "__len__") or len(axes) != 2:
+        raise ArgumentError(
+            f"tensordot axes argument must be an int, a pair of ints, or a pair of lists of ints, got {axes!r}"
+        )
+    if any(isinstance(part, str) for part in axes):
+        raise ArgumentError(
+            f"tensordot requires both axes lists to be either ints, tuples or lists, got {axes[0]!r} and {axes[1]!r}"
+        )
+    left, right = several(axes[0]), several(axes[1])
+    if len(left) != len(right):
+        raise ShapeError(f"tensordot requires axes lists to have equal length, got {axes[0]} and {axes[1]}")
+    return left, right
+
+
+@functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2", "dtype", "out"))
+def trace(
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """The sum of the elements on a diagonal of two axes (as ``numpy.trace``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.trace(jnp.eye(3))
+    Array(3., dtype=float32)
+    """
+    from .._creation.fill import eye
+    from .._statistics.reductions import sum
+
+    a = check_one("trace", a)
+    rank = type_of(a).ndim
+    i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
+    if i == j:
+        raise ShapeError(f"trace: axis1 and axis2 can not be same: axis1={axis1} and axis2={axis2}", axis=axis1)
+    rows, columns = type_of(a).shape[i], type_of(a).shape[j]
+    mask = eye(rows, columns, offset, dtype=bool)
+    if i > j:
+        mask = mask.T
+    shape = [type_of(a).shape[k] if k in (i, j) else 1 for k in range(rank)]
+    zero = literal(a, 0)
+    from .._elementwise.choose import where
+
+    return sum(where(broadcast_to(mask.reshape(shape), type_of(a).shape), a, zero), (i, j), dtype)

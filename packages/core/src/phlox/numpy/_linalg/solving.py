@@ -1,0 +1,312 @@
+"""Systems of linear equations: solve, inverses, least squares, powers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.promotion import promote_inexact
+from ..._ops.elementwise.arithmetic import stop_gradient
+from ..._ops.linalg.lu import lu, lu_solve
+from ..._ops.linalg.matrices import adjoint, hermitian_part, product, swapped
+from ...lax._solves import custom_linear_solve
+from .._creation.fill import eye, zeros
+from .._creation.from_data import array, asarray
+from .._elementwise.choose import where
+from .._elementwise.unary import conj
+from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
+from .._statistics.reductions import any, max, sum
+from .decompositions import svd
+from .products import matmul
+from .triangles import matrix_shape
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _solve_square(a: Any, b: Any) -> Any:
+    """x with ``a x = b``; derivatives use the factors again."""
+    factors, _, order = lu(stop_gradient(a))
+    return custom_linear_solve(
+        lambda x: product(a, x),
+        b,
+        solve=lambda _, b: lu_solve(factors, order, b),
+        transpose_solve=lambda _, b: lu_solve(factors, order, b, trans=1),
+    )
+
+
+@jit
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """The x with ``a @ x = b`` (as ``numpy.linalg.solve``).
+
+    Args:
+      a: stack of square matrices.
+      b: one vector, or a stack of matrices; stacks are broadcast. With a singular matrix x is not finite.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
+    """
+    a, b = promote_inexact(*check("solve", a, b))
+    rows, columns = matrix_shape("solve", a)
+    left, right = type_of(a).shape, type_of(b).shape
+    vector = len(right) == 1
+    if not right or rows != columns or right[-1 if vector else -2] != rows:
+        raise ShapeError(
+            f"solve: {type_of(a).short} and {type_of(b).short} do not fit",
+            instead="a of shape [..., m, m], and b of shape [m] or [..., m, n]; b[..., None] makes columns of vectors",
+            shapes=[left, right],
+        )
+    if vector:
+        b = b[:, None]
+    elif len(left) == 2 < len(right):
+        # One matrix for a stack of right hand sides, which are put next to each other.
+        moved = type_of(moveaxis(b, -2, 0)).shape
+        x = _solve_square(a, reshape(moveaxis(b, -2, 0), (rows, math.prod(moved[1:]))))
+        return moveaxis(reshape(x, moved), 0, -2)
+    stack = broadcast_shapes(left[:-2], type_of(b).shape[:-2])
+    a, b = (broadcast_to(x, (*stack, *type_of(x).shape[-2:])) for x in (a, b))
+    x = _solve_square(a, b)
+    return x[..., 0] if vector else x
+
+
+@jit
+def inv(a: ArrayLike) -> Array:
+    """The inverses of square matrices (as ``numpy.linalg.inv``). `solve` is more exact than a product with one.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    a = check_one("inv", a)
+    rows, columns = matrix_shape("inv", a)
+    if rows != columns:
+        raise ShapeError(f"inv: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    return solve(a, broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape))
+
+
+def _one_of(function: str, first: str, x: Any, second: str, y: Any) -> Any:
+    """The one of two names for an option that was used."""
+    if x is not None and y is not None:
+        raise OptionError(f"{function}: only one of {first} and {second} may be specified", instead=f"{first} alone")
+    return y if x is None else x
+
+
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
+    """The pseudo-inverses of matrices (as ``numpy.linalg.pinv``).
+
+    Args:
+      a: stack of matrices.
+      rtol: singular values up to this fraction of the largest one count as zero.
+      hermitian: `a` is.
+      rcond: another name for `rtol`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0], [0.0, 4.0]])).round(3) + 0
+    Array([[0.5 , 0.  , 0.  ],
+           [0.  , 0.  , 0.25]], dtype=float32)
+    """
+    return _pinv(a, _one_of("pinv", "rtol", rtol, "rcond", rcond), hermitian)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1, 2))
+@functools.partial(jit, static_argnames=("hermitian",))
+def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
+    (a,) = promote_inexact(*check("pinv", a))
+    m, n = matrix_shape("pinv", a)
+    aval = type_of(a)
+    if m == 0 or n == 0:
+        return zeros((*aval.shape[:-2], n, m), aval.dtype)
+    if rtol is None:
+        rtol = 10.0 * builtins.max(m, n) * dtypes.finfo(aval.dtype).eps
+    u, s, vh = svd(conj(a), full_matrices=False, hermitian=hermitian)
+    rtol = asarray(rtol)[..., None]
+    rtol = rtol.reshape((1,) * (type_of(s).ndim - rtol.ndim) + rtol.shape)
+    inverse = where(s > rtol * s[..., :1], s, math.inf).astype(aval.dtype)
+    return product(swapped(vh), swapped(u) / inverse[..., None]).astype(aval.dtype)
+
+
+@_pinv.defjvp
+def _pinv_jvp(rtol: Any, hermitian: bool, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, by Golub and Pereyra (1973)."""
+    (a,), (da,) = primals, tangents
+    p = _pinv(a, rtol, hermitian)
+    if hermitian:
+        a, da = hermitian_part(a), hermitian_part(da)
+    back, p_adjoint = adjoint(da), adjoint(p)
+    m, n = matrix_shape("pinv", a)
+    if m >= n:  # the order with smaller products in between
+        s, t = product(product(p, p_adjoint), back), product(product(back, p_adjoint), p)
+        return p, -product(product(p, da), p) + s - product(product(s, a), p) + t - product(product(p, a), t)
+    s, t = product(p, product(p_adjoint, back)), product(back, product(p_adjoint, p))
+    return p, -product(p, product(da, p)) + s - product(s, product(a, p)) + t - product(p, product(a, t))
+
+
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
+    """The x that makes ``a @ x - b`` smallest: ``(x, residuals, rank, singular values)`` (as ``numpy.linalg.lstsq``).
+
+    Args:
+      a: matrix.
+      b: vector or matrix of right hand sides.
+      rcond: singular values below this fraction of the largest one count as zero.
+      numpy_resid: without residuals where NumPy returns none. That depends on the rank, so it cannot be jitted.
+
+    >>> import phlox.numpy as jnp
+    >>> x, _, rank, _ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))
+    >>> round(float(x[0]), 4), int(rank)
+    (2.0, 1)
+    """
+    a, b = check("lstsq", a, b)
+    return (_lstsq if numpy_resid else _jitted_lstsq)(a, b, rcond, numpy_resid)
+
+
+def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any, Any]:
+    a, b = promote_inexact(a, b)
+    if type_of(a).ndim != 2 or type_of(b).ndim not in (1, 2) or type_of(a).shape[0] != type_of(b).shape[0]:
+        raise ShapeError(
+            f"lstsq: {type_of(a).short} and {type_of(b).short} do not fit",
+            instead="a of shape [m, n], and b of shape [m] or [m, k]",
+            shapes=[type_of(a).shape, type_of(b).shape],
+        )
+    vector = type_of(b).ndim == 1
+    columns = b[:, None] if vector else asarray(b)
+    (m, n), dtype = type_of(a).shape, type_of(a).dtype
+    if m == 0 or n == 0:
+        s, rank, x = zeros(0, dtype), array(0, int), zeros((n, type_of(columns).shape[1]), dtype)
+    else:
+        eps = dtypes.finfo(dtype).eps
+        u, s, vh = svd(a, full_matrices=False)
+        limit = float(eps) * builtins.max(m, n) if rcond is None else where(rcond < 0, eps, rcond)
+        kept = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
+        rank = sum(kept)
+        inverse = where(kept, 1 / where(kept, s, 1).astype(dtype), 0)
+        x = product(adjoint(vh), inverse[:, None] * product(adjoint(u), columns))
+    if numpy_resid and (rank < n or m <= n):
+        residuals = asarray([])
+    else:
+        from .norms import norm
+
+        residuals = norm(columns - matmul(a, x, precision="highest"), axis=0) ** 2
+    return ravel(x) if vector else x, residuals, rank, s
+
+
+_jitted_lstsq = functools.partial(jit, static_argnames=("numpy_resid",))(_lstsq)
+
+
+@functools.partial(jit, static_argnames=("hermitian",))
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
+) -> Array:
+    """How many singular values of matrices are not zero (as ``numpy.linalg.matrix_rank``).
+
+    Args:
+      M: stack of matrices.
+      rtol: values up to this one count as zero; by default some rounding errors of the largest value.
+      hermitian: `M` is.
+      tol: another name for `rtol`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
+    Array(1, dtype=int32)
+    """
+    (m,) = promote_inexact(*check("matrix_rank", M))
+    limit = _one_of("matrix_rank", "rtol", rtol, "tol", tol)
+    if type_of(m).ndim < 2:
+        return any(m != 0).astype(dtypes.int32)
+    s = svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    if limit is None:
+        dtype = type_of(s).dtype
+        limit = max(s, -1) * dtype.type(builtins.max(type_of(m).shape[-2:])) * dtypes.finfo(dtype).eps
+    limit = check_one("matrix_rank", limit)
+    return sum(s > expand_dims(limit, type_of(limit).ndim), axis=-1)
+
+
+@functools.partial(jit, static_argnames=("n",))
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """Square matrices to a whole power; negative ones invert (as ``numpy.linalg.matrix_power``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.matrix_power(jnp.array([[1.0, 1.0], [0.0, 1.0]]), 5)
+    Array([[1., 5.],
+           [0., 1.]], dtype=float32)
+    """
+    a = check_one("matrix_power", a)
+    rows, columns = matrix_shape("matrix_power", a)
+    if rows != columns:
+        raise ShapeError(f"matrix_power: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    try:
+        power = integer("matrix_power", "n", n)
+    except TypeError:
+        raise ArgumentError(f"matrix_power: takes a whole power, got {n!r}", argument=1, value=n) from None
+    if power == 0:
+        return broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape)
+    square = inv(a) if power < 0 else a
+    power = builtins.abs(power)
+    result: Any = None
+    if power == 3:  # in the order of a person who multiplies
+        return matmul(matmul(square, square), square)
+    while True:
+        power, odd = divmod(power, 2)
+        if odd:
+            result = square if result is None else matmul(result, square)
+        if not power:
+            return result
+        square = matmul(square, square)
+
+
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """The inverse of an array as a map from its last axes to the first `ind` ones (as ``numpy.linalg.tensorinv``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
+    (6, 2, 3)
+    """
+    a = check_one("tensorinv", a)
+    split = integer("tensorinv", "ind", ind)
+    if split <= 0:
+        raise OptionError(f"tensorinv: ind must be a positive integer, got {ind}")
+    shape = type_of(a).shape
+    first, second = shape[:split], shape[split:]
+    if math.prod(first) != math.prod(second):
+        raise ShapeError(f"tensorinv: {type_of(a).short} is not square when cut after {split} axes", shapes=[shape])
+    square = reshape(a, (math.prod(first), math.prod(second)))
+    return reshape(inv(square), (*second, *first))
+
+
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """The x with ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
+
+    Args:
+      a: array whose first axes are those of `b`, and whose last ones those of x.
+      b: array.
+      axes: axes of `a` that are moved to its end first.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.linalg.tensorsolve(jnp.eye(6).reshape(2, 3, 6), jnp.ones((2, 3))).shape
+    (6,)
+    """
+    a, b = check("tensorsolve", a, b)
+    if axes is not None:
+        a = moveaxis(a, tuple(axes), tuple(range(-len(axes), 0)))
+    shape, wanted = type_of(a).shape, type_of(b).shape
+    out = shape[len(wanted) :]
+    if shape[: len(wanted)] != wanted or math.prod(out) != math.prod(wanted):
+        raise ShapeError(
+            f"tensorsolve: {type_of(a).short} does not begin with the shape of {type_of(b).short}, "
+            "or does not go on with as many elements",
+            shapes=[shape, wanted],
+        )
+    return reshape(solve(reshape(a, (math.prod(wanted), math.prod(out))), ravel(b)), out)

@@ -1,0 +1,211 @@
+"""Triangles and diagonals of matrices: tril, triu, the positions of their elements, vander, fill_diagonal."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
+from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.elementwise import logic
+from ..._ops.elementwise.families import literal
+from .._creation.fill import arange, tri
+from .._creation.from_data import asarray
+from .._elementwise.binary import power
+from .._elementwise.unary import is_kind
+from .._indexing.reading import diag
+from .._manipulation.repeat import tile
+from .._manipulation.shapes import broadcast_to, expand_dims, ravel
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+Positions = tuple[Any, Any]
+
+
+def matrix_shape(function: str, m: Any) -> tuple[int, int]:
+    """The number of rows and columns. Raises `ShapeError` for arrays with fewer than two axes."""
+    shape = type_of(m).shape
+    if len(shape) < 2:
+        raise ShapeError(f"{function}: needs at least 2 axes, got {type_of(m).short}", shapes=[shape])
+    return shape[-2], shape[-1]
+
+
+def _triangle(m: Any, k: int, lower: bool) -> Any:
+    rows, columns = matrix_shape("tril" if lower else "triu", m)
+    mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
+    kept = mask if lower else logic.not_(mask)
+    return logic.select_n(kept, broadcast_to(literal(m, 0), type_of(m).shape), m)
+
+
+@jit(inline=True, static_argnames="k")
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """`m` with zeros above a diagonal, `k` places above the main one (as ``numpy.tril``).
+
+    Axes before the last two are batches. Raises `ShapeError` when there are fewer than two.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.tril(jnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    return _triangle(check_one("tril", m), integer("tril", "k", k), lower=True)
+
+
+@jit(inline=True, static_argnames="k")
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """`m` with zeros below a diagonal, `k` places above the main one (as ``numpy.triu``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.triu(jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    return _triangle(check_one("triu", m), integer("triu", "k", k), lower=False)
+
+
+# --- positions ------------------------------------------------------------------------------------------
+
+
+def _positions(found: tuple[np.ndarray, ...]) -> Any:
+    return tuple(asarray(places) for places in found)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
+    """Rows and columns of the elements on and below a diagonal of an `n` by `m` matrix (as ``numpy.tril_indices``).
+
+    >>> tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    return _positions(np.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
+    """Rows and columns of the elements on and above a diagonal of an `n` by `m` matrix (as ``numpy.triu_indices``).
+
+    >>> triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    return _positions(np.triu_indices(n, k, m))
+
+
+def _of_one_matrix(function: str, arr: Any) -> tuple[int, int]:
+    shape = arr.shape if hasattr(arr, "shape") else type_of(*check(function, arr)).shape
+    if len(shape) != 2:
+        raise ShapeError(f"{function}: takes a matrix, got an array of shape {shape}", shapes=[shape])
+    rows, columns = shape
+    return rows, columns
+
+
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
+    """`tril_indices` for a matrix of the shape of `arr` (as ``numpy.tril_indices_from``).
+
+    >>> tril_indices_from(np.ones((2, 1)))
+    (Array([0, 1], dtype=int32), Array([0, 0], dtype=int32))
+    """
+    n, m = _of_one_matrix("tril_indices_from", arr)
+    return tril_indices(n, k, m)
+
+
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
+    """`triu_indices` for a matrix of the shape of `arr` (as ``numpy.triu_indices_from``).
+
+    >>> triu_indices_from(np.ones((1, 2)))
+    (Array([0, 0], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    n, m = _of_one_matrix("triu_indices_from", arr)
+    return triu_indices(n, k, m)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The positions on the diagonal of an array with `ndim` axes of length `n` (as ``numpy.diag_indices``).
+
+    >>> diag_indices(2)
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    if n < 0 or ndim < 0:
+        raise ArgumentError(f"diag_indices: a length of {n} and {ndim} axes", instead="numbers that are not negative")
+    return (arange(n),) * ndim
+
+
+def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
+    """`diag_indices` for the axes of `arr`, which must be of one length (as ``numpy.diag_indices_from``).
+
+    >>> diag_indices_from(np.ones((1, 1)))
+    (Array([0], dtype=int32), Array([0], dtype=int32))
+    """
+    arr = check_one("diag_indices_from", arr)
+    shape = type_of(arr).shape
+    if len(shape) < 2 or len(set(shape)) != 1:
+        raise ShapeError(f"diag_indices_from: needs two or more axes of one length, got {type_of(arr).short}")
+    return diag_indices(shape[0], len(shape))
+
+
+# --- made of vectors ------------------------------------------------------------------------------------
+
+
+@functools.partial(jit, inline=True, static_argnames="k")
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
+    """The matrix with the elements of `v`, flattened, on a diagonal (as ``numpy.diagflat``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.diagflat(jnp.array([[1], [2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    v = check_one("diagflat", v)
+    return diag(ravel(v), k)
+
+
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
+    """`a` with `val` on its diagonal, as a new array: ``inplace=False`` is required (as ``numpy.fill_diagonal``).
+
+    `val` is a number, or elements that are repeated as needed. Raises `UnsupportedError` for ``inplace=True`` and
+    ``wrap=True``, `ShapeError` unless `a` is a matrix or has axes of one length.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 3.0, inplace=False)
+    Array([[3., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    if inplace or wrap:
+        given = "inplace=True: arrays do not change" if inplace else "wrap=True"
+        raise UnsupportedError(f"fill_diagonal: {given}", instead="a = fill_diagonal(a, val, inplace=False)")
+    a, val = check("fill_diagonal", a, val)
+    shape = type_of(a).shape
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) != 1):
+        raise ShapeError(f"fill_diagonal: takes a matrix or axes of one length, got {type_of(a).short}")
+    n = min(shape)
+    if type_of(val).shape:
+        val = ravel(val)
+        val = tile(val, -(-n // max(type_of(val).shape[0], 1)))[:n]
+    places = np.arange(n, dtype=np.int32)
+    return asarray(a).at[(places,) * len(shape)].set(val)
+
+
+@functools.partial(jit, inline=True, static_argnames=("N", "increasing"))
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
+    """The matrix of powers of `x`: N columns, from the highest power to the 0th (as ``numpy.vander``).
+
+    With `increasing` the other way round. N is the length of `x` unless given.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vander(jnp.array([1, 2, 3]))
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
+    x = check_one("vander", x)
+    if type_of(x).ndim != 1:
+        raise ShapeError(f"vander: takes a vector, got {type_of(x).short}")
+    columns = type_of(x).shape[0] if N is None else integer("vander", "N", N)
+    if columns < 0:
+        raise ShapeError(f"vander: {columns} columns")
+    if is_kind(x, "b"):
+        raise ArgumentError(f"vander: powers of {type_of(x).short}", instead="x.astype(int)")
+    powers = np.arange(columns) if increasing else np.arange(columns)[::-1]
+    return power(expand_dims(x, 1), to_dtype(powers, type_of(x).dtype)[None, :])

@@ -1,0 +1,1 @@
+"""Arrays reshaped, joined, repeated, padded and edited."""

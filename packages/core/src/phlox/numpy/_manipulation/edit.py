@@ -1,0 +1,169 @@
+"""Arrays with elements added, taken out or repeated: append, insert, delete, resize, trim_zeros."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
+from ..._operands.promotion import to_dtype
+from ..._trace.trace import Tracer
+from .._creation.fill import zeros
+from .._creation.from_data import asarray
+from .._elementwise.choose import clip, where
+from .._elementwise.unary import is_kind
+from .._indexing.reading import take
+from .._searches.sorting import argsort, sort
+from .repeat import tile
+from .shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, Shape
+
+
+@functools.partial(jit, inline=True, static_argnames="axis")
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """`arr` and `values` joined along `axis`, or both flattened (as ``numpy.append``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.append(jnp.array([1, 2]), 3)
+    Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate(check("append", arr, values), axis)
+
+
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
+    """The elements of `a` in an array of another size, cut off or repeated from the start (as ``numpy.resize``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.resize(jnp.array([1, 2, 3]), 5)
+    Array([1, 2, 3, 1, 2], dtype=int32)
+    """
+    return _resize(check_one("resize", a), shape=as_shape(new_shape, "resize"))
+
+
+@functools.partial(jit, inline=True, static_argnames="shape")
+def _resize(a: Any, shape: tuple[int, ...]) -> Any:
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"resize: an array cannot have a negative length, got {shape}", shapes=[shape])
+    have, want = math.prod(type_of(a).shape), math.prod(shape)
+    if not have or not want:
+        return zeros(shape, type_of(a).dtype)
+    return reshape(tile(ravel(a), -(-want // have))[:want], shape)
+
+
+def _flat_or_at(function: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    if axis is None:
+        return ravel(a), 0
+    return asarray(a), canonical_axis(axis, type_of(a).ndim, function)
+
+
+def delete(
+    arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """`arr`, flattened or along `axis`, without the elements at `obj` (as ``numpy.delete``).
+
+    `obj` is an integer, a slice, or an array of integers or of bools. Arrays must have known values, for the shape
+    depends on them; with `assume_unique_indices` integers may be traced, none of which may occur twice.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.delete(jnp.array([4, 5, 6]), 1)
+    Array([4, 6], dtype=int32)
+    """
+    arr = check_one("delete", arr)
+    a, at = _flat_or_at("delete", arr, axis)
+    n = type_of(a).shape[at]
+    if isinstance(obj, slice):
+        return take(a, np.delete(np.arange(n), obj), at)
+    if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
+        return take(a, np.delete(np.arange(n), canonical_axis(obj, n, "delete")), at)
+    obj = check_one("delete", obj)
+    if is_kind(obj, "iu") and assume_unique_indices:
+        return _delete_unique(a, obj, at)
+    if isinstance(obj, Tracer):
+        obj._refuse(ConcretizationTypeError, "delete", "assume_unique_indices=True")
+    places = np.asarray(obj)
+    if places.dtype == bool and places.shape != (n,):
+        raise ShapeError(f"delete: a mask of shape {places.shape} for {n} elements", shapes=[places.shape])
+    if places.dtype.kind not in "biu":
+        raise ArgumentError(f"delete: {type_of(obj).short} is no position", instead="integers or bools")
+    return take(a, np.delete(np.arange(n), places), at)
+
+
+def _delete_unique(a: Any, obj: Any, at: int) -> Any:
+    """The kept element number i is i, and one further for each deleted place that is not behind it."""
+    n = type_of(a).shape[at]
+    places = ravel(obj)
+    places = sort(clip(where(places < 0, places + n, places), 0, n))
+    count = type_of(places).shape[0]
+    kept = np.arange(n - count, dtype=type_of(places).dtype)
+    passed = kept[None, :] >= (places - np.arange(count, dtype=kept.dtype))[:, None]
+    return take(a, kept + passed.sum(0, dtype=kept.dtype), at)
+
+
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
+    """`arr`, flattened or along `axis`, with `values` put before the positions `obj` (as ``numpy.insert``).
+
+    `obj` is an integer, a vector of integers or a slice, and counts elements of `arr`. `values` are broadcast, and
+    converted to the dtype of `arr`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
+    Array([1, 9, 2, 3], dtype=int32)
+    """
+    arr, values = check("insert", arr, values)
+    a, at = _flat_or_at("insert", arr, axis)
+    n, rank = type_of(a).shape[at], type_of(a).ndim
+    places = check_one("insert", np.arange(n)[obj] if isinstance(obj, slice) else obj)
+    if type_of(places).ndim > 1:
+        raise ShapeError(f"insert: positions must be a number or a vector, got {type_of(places).short}")
+    if not is_kind(places, "iu"):
+        raise ArgumentError(f"insert: {type_of(places).short} is no position", instead="integers")
+    values = to_dtype(values, type_of(a).dtype)
+    values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)
+    single = type_of(places).shape in ((), (1,))
+    if not type_of(places).shape:
+        values = moveaxis(values, 0, at)
+    count = type_of(values).shape[at] if single else type_of(places).shape[0]
+    places = broadcast_to(ravel(places), (count,))
+    shape = type_of(a).shape
+    values = broadcast_to(values, (*shape[:at], count, *shape[at + 1 :]))
+    places = to_dtype(clip(where(places < 0, places + n, places), 0, n), dtypes.int32)
+    # Elements in the order of the places that they stand before, the inserted ones first.
+    keys = concatenate([2 * places, 2 * np.arange(n, dtype=np.int32) + 1])
+    return take(concatenate([values, a], at), argsort(keys), at)
+
+
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
+    """`filt` without the zeros at its front ("f" in `trim`) and back ("b"), along `axis` or all.
+
+    As ``numpy.trim_zeros``. Its values must be known, for the shape depends on them.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    filt = check_one("trim_zeros", filt)
+    if isinstance(filt, Tracer):
+        filt._refuse(ConcretizationTypeError, "trim_zeros", "a known array")
+    filt = asarray(filt)
+    axes = canonical_axes(axis, type_of(filt).ndim, "trim_zeros")
+    if not isinstance(trim, str):
+        raise OptionError(f"trim_zeros: trim={trim!r:.60}", instead="'f', 'b' or 'fb'", value=trim)
+    used = np.asarray(filt != 0)
+    index = [slice(None)] * used.ndim
+    for at in axes:
+        (places,) = np.nonzero(used.any(axis=tuple(i for i in range(used.ndim) if i != at)))
+        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
+        front = first if "f" in trim.lower() else None
+        back = last if "b" in trim.lower() else None
+        empty = not places.size and (front is not None or back is not None)
+        index[at] = slice(0, 0) if empty else slice(front, back)
+    return filt[tuple(index)]

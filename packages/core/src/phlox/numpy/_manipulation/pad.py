@@ -1,0 +1,250 @@
+"""`pad`: arrays made longer at both ends of each axis, by constants, their own elements or statistics of them."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import check_one, integer, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure.slicing import along
+from .._creation.fill import linspace
+from .._elementwise.choose import round
+from .._elementwise.unary import is_kind
+from .._indexing.reading import take
+from .._statistics.quantile import median
+from .._statistics.reductions import max, mean, min
+from .shapes import broadcast_to, concatenate, flip
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+Widths = tuple[tuple[int, int], ...]
+#: The keyword arguments that each mode knows.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "constant": ("constant_values",),
+    "edge": (),
+    "empty": (),
+    "linear_ramp": ("end_values",),
+    "maximum": ("stat_length",),
+    "mean": ("stat_length",),
+    "median": ("stat_length",),
+    "minimum": ("stat_length",),
+    "reflect": ("reflect_type",),
+    "symmetric": ("reflect_type",),
+    "wrap": (),
+}
+_STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
+
+
+def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
+    """A pair for each axis, of one value, of one pair, or of pairs."""
+    if hasattr(given, "shape") and given.shape:
+        given = list(given)
+    if not isinstance(given, tuple | list):
+        return [(given, given)] * rank
+    rows = [list(g) if isinstance(g, tuple | list) or np.ndim(g) else g for g in given]
+    nested = [isinstance(g, list) for g in rows]
+    if len(rows) in (1, 2) and not any(nested):
+        return [(rows[0], rows[-1])] * rank
+    if rows and all(nested) and len(rows) in (1, rank) and all(len(g) in (1, 2) for g in rows):
+        pairs = [(g[0], g[-1]) for g in rows]
+        return pairs * rank if len(pairs) == 1 else pairs
+    raise ShapeError(
+        f"pad: {function}={given!r} for an array with {rank} axes", instead="(before, after) for each axis"
+    )
+
+
+def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
+    """`array` with elements added at both ends of each axis (as ``numpy.pad``).
+
+    Args:
+      pad_width: how many: a number, a pair (before, after), such a pair for each axis.
+      mode: where they are from. "constant": `constant_values`; "edge": the last element; "wrap": the other end;
+        "reflect" and "symmetric": mirrored without and with the last element, or turned about it with
+        ``reflect_type="odd"``; "linear_ramp": falling to `end_values`; "maximum", "minimum", "mean", "median": of the
+        axis, or of the `stat_length` elements next to the end; "empty": any. A function ``f(vector, (before, after),
+        axis, kwargs)`` gets each vector with zeros added, and returns it filled in.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")
+    Array([2, 1, 2, 3, 2], dtype=int32)
+    """
+    array = check_one("pad", array)
+    rank = type_of(array).ndim
+    if isinstance(pad_width, dict):
+        raise ArgumentError("pad: a dict of widths is not supported", instead="(before, after) for each axis")
+    widths = tuple(
+        (integer("pad", "pad_width", lo), integer("pad", "pad_width", hi))
+        for lo, hi in _pairs("pad_width", pad_width, rank)
+    )
+    if any(n < 0 for pair in widths for n in pair):
+        raise ArgumentError(f"pad: negative width in {pad_width}", instead="a slice, to make an array shorter")
+    if callable(mode):
+        return _by_function(array, widths, mode, kwargs)
+    if mode not in _OPTIONS:
+        raise UnsupportedError(
+            f"Unimplemented padding mode '{mode}' for np.pad.", instead=f"one of {', '.join(_OPTIONS)}"
+        )
+    unknown = sorted(set(kwargs) - set(_OPTIONS[mode]))
+    if unknown:
+        raise OptionError(f"pad: unsupported keyword arguments for mode {mode!r}: {', '.join(unknown)}")
+    for n, pair in zip(type_of(array).shape, widths, strict=True):
+        if n == 0 and (pair != (0, 0) or mode == "median") and mode not in ("constant", "empty", "mean"):
+            raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")
+    if mode in ("constant", "linear_ramp", "empty"):
+        ends = _pairs(mode, kwargs.get("end_values" if mode == "linear_ramp" else "constant_values", 0), rank)
+        return _to_values(array, ends, widths=widths, ramp=mode == "linear_ramp")
+    if mode in _STATISTICS:
+        lengths = kwargs.get("stat_length")
+        spans = None if lengths is None else tuple(_pairs("stat_length", lengths, rank))
+        if spans is not None and any(n < 1 for pair in spans for n in pair):
+            raise ArgumentError(f"pad: stat_length={lengths}", instead="at least one element")
+        return _by_statistic(array, widths=widths, name=mode, spans=spans)
+    turned = kwargs.get("reflect_type", "even")
+    if turned not in ("even", "odd"):
+        raise OptionError(f"pad: reflect_type={turned!r}", instead="'even' or 'odd'")
+    return _from_itself(array, widths=widths, mode=mode, odd=turned == "odd")
+
+
+@functools.partial(jit, inline=True, static_argnames=("widths", "ramp"))
+def _to_values(array: Any, ends: Any, widths: Widths, ramp: bool) -> Any:
+    """Each axis ended by values, or by ramps down to them."""
+    dtype = type_of(array).dtype
+    weak = type_of(array).weak_type
+    for axis, ((lo, hi), pair) in enumerate(zip(widths, ends, strict=True)):
+        n = type_of(array).shape[axis]
+        before, after = (_stretch(to_dtype(v, dtype), array, axis, w) for v, w in zip(pair, (lo, hi), strict=True))
+        if ramp and n:
+            first, last = along(array, axis, 0, 1), along(array, axis, n - 1, n)
+            before = _ramp(pair[0], first, lo, axis)
+            after = flip(_ramp(pair[1], last, hi, axis), axis)
+        array = concatenate([before, array, after], axis)
+    return to_dtype(array, dtype, weak)
+
+
+def _stretch(x: Any, array: Any, axis: int, n: int) -> Any:
+    """`x` repeated to the shape of `array`, `n` long along `axis`."""
+    shape = type_of(array).shape
+    return broadcast_to(x, (*shape[:axis], n, *shape[axis + 1 :]))
+
+
+def _ramp(start: Any, edge: Any, n: int, axis: int) -> Any:
+    start = to_dtype(start, type_of(edge).dtype)
+    stop = edge.squeeze(axis)
+    return linspace(start, stop, n, endpoint=False, dtype=type_of(edge).dtype, axis=axis)
+
+
+@functools.partial(jit, inline=True, static_argnames=("widths", "name", "spans"))
+def _by_statistic(array: Any, widths: Widths, name: str, spans: Sequence[tuple[int, int]] | None) -> Any:
+    dtype, weak = type_of(array).dtype, type_of(array).weak_type
+    for axis, (lo, hi) in enumerate(widths):
+        n = type_of(array).shape[axis]
+        first, last = (n, n) if spans is None else (builtins.min(s, n) for s in spans[axis])
+        values = []
+        for part, width in ((along(array, axis, 0, first), lo), (along(array, axis, n - last, n), hi)):
+            value = _STATISTICS[name](part, axis, keepdims=True)
+            value = round(value) if dtypes.kind(dtype) in "iu" and is_kind(value, "f") else value
+            values.append(_stretch(to_dtype(value, dtype), array, axis, width))
+        array = concatenate([values[0], array, values[1]], axis)
+    return to_dtype(array, dtype, weak)
+
+
+@functools.partial(jit, inline=True, static_argnames=("widths", "mode", "odd"))
+def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
+    """Each axis continued by its own elements: the position of each is known beforehand."""
+    dtype, weak = type_of(array).dtype, type_of(array).weak_type
+    for axis, (lo, hi) in enumerate(widths):
+        if (lo, hi) == (0, 0):
+            continue
+        n = type_of(array).shape[axis]
+        places = np.arange(-lo, n + hi)
+        if mode == "edge":
+            array = _at_places(array, np.clip(places, 0, n - 1), axis)
+        elif mode == "wrap":
+            array = _at_places(array, places % n, axis)
+        else:
+            array = _mirrored(array, axis, places, n - 1 if mode == "reflect" and n > 1 else n, odd)
+    return to_dtype(array, dtype, weak)
+
+
+#: so many pieces of an array are put together; more are looked up element by element
+_PIECES = 8
+
+
+def _at_places(array: Any, places: np.ndarray, axis: int) -> Any:
+    """The elements at these places along `axis`; runs of neighbours, upwards, downwards or of one, are copied whole."""
+    runs = _runs(places)
+    if len(runs) > _PIECES:
+        return take(array, places, axis)
+    return concatenate([_run(array, int(places[a]), int(places[b]), b - a + 1, axis) for a, b in runs], axis)
+
+
+def _runs(places: np.ndarray) -> list[tuple[int, int]]:
+    """Where runs begin and end; only the first ones if there are too many. Where one turns into another, the element
+    between them goes to the longer one, so that most often the array is copied as a whole.
+    """
+    steps, last = np.diff(places), len(places) - 1
+    turns = np.flatnonzero(np.diff(steps)) + 1
+
+    def end(a: int) -> int:
+        """Where the run ends that begins at `a`."""
+        if a == last or abs(steps[a]) > 1:
+            return a
+        at = int(np.searchsorted(turns, a, side="right"))
+        return int(turns[at]) if at < len(turns) else last
+
+    runs: list[tuple[int, int]] = []
+    a = 0
+    while a <= last and len(runs) <= _PIECES:
+        b = end(a)
+        if b > a and end(b) - b > b - a:
+            b -= 1
+        runs.append((a, b))
+        a = b + 1
+    return runs
+
+
+def _run(array: Any, first: int, last: int, count: int, axis: int) -> Any:
+    if first > last:
+        return flip(along(array, axis, last, first + 1), axis)
+    piece = along(array, axis, first, last + 1)
+    return piece if first < last else _stretch(piece, array, axis, count)
+
+
+def _mirrored(array: Any, axis: int, places: np.ndarray, period: int, odd: bool) -> Any:
+    """`array` continued by mirror images, one every `period` places.
+
+    An odd image is turned about the last element before it: what was d above it is d below, so that the images climb
+    by twice the difference of the ends every other one.
+    """
+    n = type_of(array).shape[axis]
+    image, rest = np.divmod(places, period)
+    mirrored = image % 2 == 1
+    here = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
+    found = _at_places(array, here, axis)
+    if not odd:
+        return found
+    dtype = type_of(array).dtype
+    shape = tuple(len(places) if i == axis else 1 for i in range(type_of(array).ndim))
+    first, last = along(array, axis, 0, 1), along(array, axis, n - 1, n)
+    climb = to_dtype(np.where(mirrored, image - 1, image).reshape(shape), dtype)
+    sign = to_dtype(np.where(mirrored, -1, 1).reshape(shape), dtype)
+    twice = to_dtype(np.where(mirrored, 2, 0).reshape(shape), dtype)
+    return sign * found + twice * last + climb * (last - first)
+
+
+def _by_function(array: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    from .._functions.apply import apply_along_axis
+
+    padded = _to_values(array, [(0, 0)] * len(widths), widths=widths, ramp=False)
+    for axis, pair in enumerate(widths):
+        padded = apply_along_axis(function, axis, padded, pair, axis, kwargs)
+    return padded

@@ -1,0 +1,145 @@
+"""Repeating and shifting along axes: tile, repeat, roll."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ConcretizationTypeError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import as_shape, canonical_axis, check, check_one, several, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.reductions.reduce import reduce_sum
+from ..._ops.reductions.running import cumsum
+from ..._ops.structure import shape as ops
+from ..._ops.structure.slicing import along
+from ..._trace.trace import ArrayLike as Base, Tracer
+from .._elementwise.binary import remainder, subtract
+from .._indexing.reading import take, unstack_rows
+from .shapes import broadcast_to, ravel, reshape
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ...typing import Array, ArrayLike, Shape
+
+
+def tile(A: ArrayLike, reps: Shape) -> Array:
+    """`A` repeated `reps` times along each axis (as ``numpy.tile``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.tile(jnp.arange(2), 2)
+    Array([0, 1, 0, 1], dtype=int32)
+    """
+    return _tile(check_one("tile", A), counts=as_shape(reps, "tile"))
+
+
+@jit(inline=True, static_argnames="counts")
+def _tile(A: Any, counts: tuple[int, ...]) -> Any:
+    old = type_of(A).shape
+    rank = max(len(counts), len(old))
+    counts = (1,) * (rank - len(counts)) + counts
+    old = (1,) * (rank - len(old)) + old
+    split = tuple(n for pair in zip((1,) * rank, old, strict=True) for n in pair)
+    wide = tuple(n for pair in zip(counts, old, strict=True) for n in pair)
+    return reshape(broadcast_to(reshape(A, split), wide), tuple(r * n for r, n in zip(counts, old, strict=True)))
+
+
+@jit(inline=True, static_argnames=("axis", "repeats"))
+def _repeat(a: Any, repeats: int, axis: int) -> Any:
+    old = type_of(a).shape
+    spread = ops.broadcast_in_dim(
+        a,
+        shape=(*old[: axis + 1], repeats, *old[axis + 1 :]),
+        broadcast_dimensions=tuple(i for i in range(len(old) + 1) if i != axis + 1),
+    )
+    return reshape(spread, (*old[:axis], old[axis] * repeats, *old[axis + 1 :]))
+
+
+def repeat(
+    a: ArrayLike,
+    repeats: ArrayLike,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Each element of `a` `repeats` times in a row, along `axis` or in the flattened array (as ``numpy.repeat``).
+
+    Args:
+      repeats: an integer, or an array of them, one for each element.
+      total_repeat_length: the length of the result along `axis`, which inside of `jit` must be given for an array of
+        repeats. Too long results are cut; where the repeats give out, the last element is repeated.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.repeat(jnp.arange(2), 2), jnp.repeat(jnp.arange(2), jnp.array([1, 2]))
+    (Array([0, 0, 1, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    a, repeats = check("repeat", a, repeats)
+    if axis is None:
+        a, axis = ravel(a), 0
+    if not type_of(a).shape:
+        a = reshape(a, (1,))
+    at = canonical_axis(axis, type_of(a).ndim, "repeat")
+    n = type_of(a).shape[at]
+    if total_repeat_length is None and not isinstance(repeats, Tracer) and type_of(repeats).shape in ((), (1,)):
+        return _repeat(a, repeats=np.asarray(repeats).reshape(()).__index__(), axis=at)
+    counts = reshape(repeats, (1,)) if not type_of(repeats).shape else repeats
+    counts = broadcast_to(counts, (n,)) if type_of(counts).shape == (1,) else counts
+    if type_of(counts).shape != (n,):
+        raise ShapeError(f"repeat: {type_of(repeats).short} repeats for {n} elements", instead="one for each element")
+    if n == 0:
+        return a
+    if total_repeat_length is None:
+        if isinstance(repeats, Tracer):
+            repeats._refuse(ConcretizationTypeError, "repeat without total_repeat_length", "total_repeat_length=...")
+        return take(a, np.repeat(np.arange(n), np.asarray(counts)), at)
+    # Element i ends before the place ends[i]: each place takes the number of elements that ended.
+    ends = cumsum(to_dtype(counts, dtypes.int32), axis=0, reverse=False)
+    places = ops.iota(dtype=dtypes.int32, shape=(total_repeat_length, n), dimension=0)
+    ended = logic.le(broadcast_to(ends, (total_repeat_length, n)), places)
+    which = reduce_sum(to_dtype(ended, dtypes.int32), axes=(1,))
+    return take(a, e.min_(which, to_dtype(n - 1, dtypes.int32)), at)
+
+
+@jit(inline=True, static_argnames=("shift", "axis"))
+def _roll(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    for by, at in zip(shift, axis, strict=True):
+        n = type_of(a).shape[at]
+        if n and by % n:
+            cut = n - by % n
+            a = ops.concatenate(along(a, at, cut, n), along(a, at, 0, cut), dimension=at)
+    return a
+
+
+@jit(inline=True, static_argnames="axis")
+def _roll_by(a: Any, shift: Any, axis: int) -> Any:
+    """`roll` by a number of places that is only known when the program runs."""
+    n = type_of(a).shape[axis]
+    places = ops.iota(dtype=dtypes.int32, shape=(n,), dimension=0)
+    return take(a, remainder(subtract(places, shift), max(n, 1)), axis)
+
+
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
+    """`a` with its elements moved `shift` places along `axis`, around the end (as ``numpy.roll``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.roll(jnp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
+    a = check_one("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
+    axes = several(axis)
+    many: Any = shift
+    if isinstance(shift, Base):
+        for i, by in zip(axes, unstack_rows(broadcast_to(many, (len(axes),))), strict=True):
+            a = _roll_by(a, by, axis=canonical_axis(i, type_of(a).ndim, "roll"))
+        return a  # type: ignore[return-value]
+    shifts = as_shape(many, "roll")
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    return _roll(a, shift=shifts, axis=tuple(canonical_axis(i, type_of(a).ndim, "roll") for i in axes))

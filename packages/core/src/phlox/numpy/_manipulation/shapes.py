@@ -1,0 +1,480 @@
+"""Shapes: reshaping, permuting, broadcasting, joining and splitting arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.source import warn
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._operands.broadcasting import checked_common_shape, insert_axes
+from ..._operands.checks import (
+    as_shape,
+    canonical_axes,
+    canonical_axis,
+    check,
+    check_one,
+    hashable,
+    integer,
+    several,
+    type_of,
+)
+from ..._operands.promotion import promote_dtypes
+from ..._ops.structure import shape as ops, slicing
+from ..._ops.structure.slicing import along
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ...typing import Array, ArrayLike, DTypeLike, Shape
+
+
+def _measured(function: str, a: Any) -> ShapedArray:
+    """The type of `a`, which may be nested lists here, or None, which NumPy takes for an object without axes."""
+    if a is None or isinstance(a, list | tuple):
+        warn(f"{function} requires ndarray or scalar arguments, got {type(a)}", DeprecationWarning)
+    if a is None:
+        return shaped((), dtypes.float32)
+    return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
+
+
+def shape(a: ArrayLike) -> tuple[int, ...]:
+    """The lengths of the axes of `a` (as ``numpy.shape``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
+    return _measured("shape", a).shape
+
+
+def ndim(a: ArrayLike) -> int:
+    """The number of axes of `a` (as ``numpy.ndim``).
+
+    >>> ndim(1.0)
+    0
+    """
+    return _measured("ndim", a).ndim
+
+
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements of `a`, or along `axis` (as ``numpy.size``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
+    (6, 3)
+    """
+    aval = _measured("size", a)
+    return math.prod(aval.shape[i] for i in canonical_axes(axis, aval.ndim, "size"))
+
+
+# --- one array ------------------------------------------------------------------------------------------
+
+
+def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
+    """`new` with a -1 replaced by the length that is left for it."""
+    if new.count(-1) == 1:
+        rest = math.prod(n for n in new if n != -1)
+        total = math.prod(old)
+        if rest and total % rest == 0:
+            return tuple(total // rest if n == -1 else n for n in new)
+    if any(n < 0 for n in new) or math.prod(new) != math.prod(old):
+        raise ShapeError(
+            f"{function}: cannot make shape {new} of an array of shape {old} with {math.prod(old)} elements",
+            instead="a shape with as many elements; -1 for at most one length",
+            shapes=[old, new],
+        )
+    return new
+
+
+def reshape(
+    a: ArrayLike, shape: Shape, order: str = "C", *, copy: bool | None = None, out_sharding: OutSharding = None
+) -> Array:
+    """`a` with another shape, its elements in the same order (as ``numpy.reshape``).
+
+    One length may be -1. `order` 'F' reads and writes with the first axis changing fastest. Raises `ShapeError`
+    when the number of elements differs.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.reshape(jnp.arange(4), (2, -1))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    a = check_one("reshape", a)
+    old = type_of(a).shape
+    new = _fill_in("reshape", as_shape(shape, "reshape"), old)
+    if order == "F":
+        return transpose(reshape(transpose(a), new[::-1]))
+    if order == "A":  # the order in memory, which only NumPy arrays may have another way
+        order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
+    if order != "C":
+        raise OptionError(f"reshape: order={order!r}", instead="'C', 'F' or 'A'")
+    return ops.own(a) if new == old else ops.reshape(a, new_sizes=new, dimensions=None)
+
+
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
+    """All elements of `a` along one axis (as ``numpy.ravel``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.ravel(jnp.ones((2, 2)))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    a = check_one("ravel", a)
+    if order not in ("C", "F"):
+        return reshape(a, (type_of(a).size,), order)
+    return ops.own(a) if type_of(a).ndim == 1 else _flat(a) if order == "C" else _flat_from_first(a)
+
+
+@jit(inline=True)
+def _flat(a: Any) -> Any:
+    return ops.reshape(a, new_sizes=(type_of(a).size,), dimensions=None)
+
+
+@jit(inline=True)
+def _flat_from_first(a: Any) -> Any:
+    return _flat(transpose(a))
+
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """`a` with its axes in another order, by default reversed (as ``numpy.transpose``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.transpose(jnp.ones((2, 3))).shape
+    (3, 2)
+    """
+    a = check_one("transpose", a)
+    rank = type_of(a).ndim
+    order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
+    return _permuted(a, order)
+
+
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
+    """`transpose` with the order of axes required (as ``numpy.permute_dims``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """`x` with its last two axes exchanged (as ``numpy.matrix_transpose``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
+    (x,) = check("matrix_transpose", x)
+    if ndim(x) < 2:
+        raise ShapeError(f"matrix_transpose: x must be at least two-dimensional, got {type_of(x).short}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """`a` with two axes exchanged (as ``numpy.swapaxes``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    a = check_one("swapaxes", a)
+    return _permuted(a, _swapped(type_of(a).ndim, axis1, axis2))
+
+
+@functools.lru_cache(1024, typed=True)
+def _swapped(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
+    order = list(range(rank))
+    i, j = canonical_axis(axis1, rank, "swapaxes"), canonical_axis(axis2, rank, "swapaxes")
+    order[i], order[j] = order[j], order[i]
+    return tuple(order)
+
+
+def _permuted(a: Any, order: tuple[int, ...]) -> Any:
+    return ops.own(a) if order == tuple(range(len(order))) else _transposed(a, order)
+
+
+@jit(inline=True, static_argnums=1)
+def _transposed(a: Any, order: tuple[int, ...]) -> Any:
+    return ops.transpose(a, permutation=order)
+
+
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """`a` with some axes moved to new places, the others in their order (as ``numpy.moveaxis``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    a = check_one("moveaxis", a)
+    return _permuted(a, _moved(type_of(a).ndim, hashable(source), hashable(destination)))
+
+
+@functools.lru_cache(1024, typed=True)
+def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[int]) -> tuple[int, ...]:
+    sources = canonical_axes(source, rank, "moveaxis")
+    destinations = canonical_axes(destination, rank, "moveaxis")
+    if len(sources) != len(destinations):
+        raise ShapeError(f"moveaxis: {len(sources)} sources for {len(destinations)} destinations")
+    order = [i for i in range(rank) if i not in sources]
+    for to, which in sorted(zip(destinations, sources, strict=True)):
+        order.insert(to, which)
+    return tuple(order)
+
+
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+    """`a` with new axes of length one at these places of the result (as ``numpy.expand_dims``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
+    (1, 3, 1)
+    """
+    return insert_axes("expand_dims", check_one("expand_dims", a), several(axis))
+
+
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """`a` without axes of length one: all, or those named (as ``numpy.squeeze``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+    (3,)
+    """
+    a = check_one("squeeze", a)
+    old = type_of(a).shape
+    axes = tuple(i for i, n in enumerate(old) if n == 1) if axis is None else canonical_axes(axis, len(old), "squeeze")
+    return ops.squeeze(a, dimensions=axes) if axes else ops.own(a)
+
+
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """`m` with the elements along `axis` (default: all axes) in reverse order (as ``numpy.flip``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    m = check_one("flip", m)
+    return ops.rev(m, dimensions=canonical_axes(axis, type_of(m).ndim, "flip"))
+
+
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """The arrays with at least one axis (as ``numpy.atleast_1d``).
+
+    >>> atleast_1d(1.0).shape
+    (1,)
+    """
+    out = [reshape(x, type_of(x).shape or (1,)) for x in check("atleast_1d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """The arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.atleast_2d(jnp.ones(3)).shape
+    (1, 3)
+    """
+    out = []
+    for x in check("atleast_2d", *arys):
+        shape = type_of(x).shape
+        out.append(reshape(x, (1,) * (2 - len(shape)) + shape))
+    return out[0] if len(out) == 1 else out
+
+
+# --- broadcasting ---------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together (as ``numpy.broadcast_shapes``).
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return checked_common_shape(shapes)
+
+
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:
+    """`array` repeated along new axes and axes of length one (as ``numpy.broadcast_to``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    array = check_one("broadcast_to", array)
+    old, new = type_of(array).shape, as_shape(shape, "broadcast_to")
+    if old == new:
+        return ops.own(array)
+    offset = len(new) - len(old)
+    if offset < 0:
+        raise ShapeError(
+            f"broadcast_to: Cannot broadcast to shape with fewer dimensions: {old} to {new}", shapes=[old, new]
+        )
+    if any(n not in (1, m) for n, m in zip(old, new[offset:], strict=True)):
+        raise ShapeError(
+            f"broadcast_to: Incompatible shapes for broadcasting: {old} and requested shape {new}", shapes=[old, new]
+        )
+    return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
+
+
+def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
+    """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
+    checked = check("broadcast_arrays", *args)
+    common = broadcast_shapes(*[type_of(x).shape for x in checked])
+    return tuple(broadcast_to(x, common) for x in checked)
+
+
+# --- joining and splitting ------------------------------------------------------------------------------
+
+
+def rows_of(function: str, arrays: Any) -> list[Any]:
+    if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
+        from .._indexing.reading import unstack_rows
+
+        arrays = unstack_rows(arrays)
+    if not isinstance(arrays, tuple | list):
+        raise ArgumentError(f"{function} takes a sequence of arrays, got {type(arrays).__name__}")
+    if not arrays:
+        raise ShapeError(f"{function}: need at least one array")
+    return check(function, *arrays)
+
+
+@jit(inline=True, static_argnames="axis")
+def _concatenate(arrays: list[Any], axis: int) -> Any:
+    return ops.concatenate(*promote_dtypes(*arrays), dimension=axis)
+
+
+def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
+    """The arrays joined along an axis they have, or flattened with ``axis=None`` (as ``numpy.concatenate``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
+    Array([0., 0., 1.], dtype=float32)
+    """
+    checked = rows_of("concatenate", arrays)
+    if axis is None:
+        checked, axis = [ravel(x) for x in checked], 0
+    rank = type_of(checked[0]).ndim
+    if rank == 0:
+        raise ShapeError("concatenate: arrays without axes cannot be joined", instead="phlox.numpy.stack")
+    joined = _concatenate(checked, axis=canonical_axis(axis, rank, "concatenate"))
+    return joined if dtype is None else joined.astype(dtype)
+
+
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
+    """The name of `concatenate` in the array API standard (as ``numpy.concat``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])
+    Array([0., 1.], dtype=float32)
+    """
+    return concatenate(arrays, axis)
+
+
+@jit(inline=True, static_argnames="axis")
+def _stack(arrays: list[Any], axis: int) -> Any:
+    first = type_of(arrays[0]).shape
+    for x in arrays:
+        if type_of(x).shape != first:
+            raise ShapeError(
+                f"stack: all arrays must have one shape, got {', '.join(type_of(x).short for x in arrays)}",
+                shapes=[type_of(x).shape for x in arrays],
+            )
+    return ops.concatenate(*[expand_dims(x, axis) for x in promote_dtypes(*arrays)], dimension=axis)
+
+
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
+    """The arrays joined along a new axis (as ``numpy.stack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.stack([1.0, 2.0])
+    Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    checked = rows_of("stack", arrays)
+    stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
+    return stacked if dtype is None else stacked.astype(dtype)
+
+
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """The arrays, at least as rows, joined along the first axis (as ``numpy.vstack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
+    (2, 2)
+    """
+    return concatenate([atleast_2d(x) for x in rows_of("vstack", tup)], 0, dtype)
+
+
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
+    Array([0., 0., 1.], dtype=float32)
+    """
+    rows = [atleast_1d(x) for x in rows_of("hstack", tup)]
+    return concatenate(rows, 0 if type_of(rows[0]).ndim == 1 else 1, dtype)
+
+
+@jit(inline=True, static_argnames=("bounds", "axis"))
+def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
+    if list(bounds) == sorted(bounds):
+        return slicing.split(ary, sizes=tuple(hi - lo for lo, hi in itertools.pairwise(bounds)), axis=axis)
+    return [along(ary, axis, lo, max(lo, hi)) for lo, hi in itertools.pairwise(bounds)]
+
+
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """`ary` cut into equal parts, or before the given indices (as ``numpy.split``).
+
+    Raises `ShapeError` when the parts would not be equal; see `array_split`.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.split(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    return _cut("split", ary, indices_or_sections, axis, even=True)
+
+
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """Like `split`, but the first parts may be longer by one (as ``numpy.array_split``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape[0] for x in jnp.array_split(jnp.arange(5), 2)]
+    [3, 2]
+    """
+    return _cut("array_split", ary, indices_or_sections, axis, even=False)
+
+
+def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any]:
+    ary = check_one(function, ary)
+    at = canonical_axis(axis, type_of(ary).ndim, function)
+    n = type_of(ary).shape[at]
+    if isinstance(where, tuple | list) or getattr(where, "ndim", 0) > 0:
+        bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
+    else:
+        aval = typeof_value(where)
+        if aval is not None and dtypes.kind(aval.dtype) == "f":
+            with contextlib.suppress(OverflowError, ValueError):  # nan and infinity
+                where = int(where)
+        parts = integer(function, "indices_or_sections", where)
+        if parts < 1:
+            raise ShapeError(f"{function}: {n} elements cannot be cut into {parts} parts", instead="a number from 1 up")
+        if even and n % parts:
+            raise ShapeError(f"split: {n} elements cannot be cut into {parts} equal parts", instead="array_split")
+        whole, longer = divmod(n, parts)
+        bounds = [i * whole + min(i, longer) for i in range(parts + 1)]
+    return _split(ary, bounds=tuple(bounds), axis=at)

@@ -1,0 +1,239 @@
+"""Joining, cutting and turning arrays along particular axes: dstack, block, hsplit, rot90, rollaxis and relatives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, AxisError, ShapeError
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
+from ..._ops.structure.shape import own
+from .._creation.from_data import asarray
+from .shapes import (
+    array_split,
+    atleast_2d,
+    concatenate,
+    expand_dims,
+    flip,
+    moveaxis,
+    reshape,
+    rows_of,
+    split,
+    squeeze,
+    swapaxes,
+)
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+# --- joining --------------------------------------------------------------------------------------------
+
+
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """The arrays with at least three axes: vectors as (1, n, 1), matrices as (m, n, 1) (as ``numpy.atleast_3d``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.atleast_3d(jnp.ones(3)).shape
+    (1, 3, 1)
+    """
+    out = []
+    for x in check("atleast_3d", *arys):
+        shape = type_of(x).shape
+        in_front = (1,) if len(shape) < 2 else ()
+        behind = (1,) * (3 - len(in_front) - len(shape))
+        out.append(reshape(x, (*in_front, *shape, *behind)))
+    return out[0] if len(out) == 1 else out
+
+
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.dstack([jnp.zeros(2), jnp.ones(2)]).shape
+    (1, 2, 2)
+    """
+    return concatenate([atleast_3d(x) for x in rows_of("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
+    """Vectors as columns, and matrices as they are, side by side (as ``numpy.column_stack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    columns = [atleast_2d(x) if type_of(x).ndim != 1 else expand_dims(x, 1) for x in rows_of("column_stack", tup)]
+    return concatenate(columns, 1)
+
+
+@jit(inline=True)
+def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
+    """Nested lists of arrays joined to one: the innermost lists along the last axis (as ``numpy.block``).
+
+    Raises `ShapeError` for lists of different depth and for empty ones.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]])
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [1., 1., 1.]], dtype=float32)
+    """
+    depth = _depth(arrays)
+    leaves: list[Any] = []
+    _collect(arrays, leaves)
+    rank = max(depth, *(type_of(x).ndim for x in leaves))
+    return _joined(arrays, depth, rank)
+
+
+def _depth(arrays: Any) -> int:
+    if isinstance(arrays, tuple):
+        raise ArgumentError("block: tuples are not joined", instead="a list")
+    if not isinstance(arrays, list):
+        return 0
+    depths = {_depth(part) for part in arrays}
+    if len(depths) != 1:
+        found = "an empty list" if not arrays else f"lists of depths {sorted(depths)} side by side"
+        raise ShapeError(f"block: {found}", instead="lists of one depth")
+    return 1 + depths.pop()
+
+
+def _collect(arrays: Any, leaves: list[Any]) -> None:
+    if not isinstance(arrays, list):
+        leaves += check("block", arrays)
+        return
+    for part in arrays:
+        _collect(part, leaves)
+
+
+def _joined(arrays: Any, depth: int, rank: int) -> Any:
+    if depth == 0:
+        return asarray(reshape(arrays, (1,) * (rank - type_of(arrays).ndim) + type_of(arrays).shape))
+    return concatenate([_joined(part, depth - 1, rank) for part in arrays], rank - depth)
+
+
+# --- cutting --------------------------------------------------------------------------------------------
+
+
+def _along(function: str, ary: Any, axis: int) -> int:
+    ary = check_one(function, ary)
+    if type_of(ary).ndim <= axis:
+        raise AxisError(f"{function}: {type_of(ary).short} has no axis {axis}", axis=axis)
+    return axis
+
+
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
+    """`split` along the first axis (as ``numpy.vsplit``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    return split(ary, indices_or_sections, _along("vsplit", ary, 0))
+
+
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
+    """`split` along the second axis, of vectors along their only one (as ``numpy.hsplit``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    ary = check_one("hsplit", ary)
+    return split(ary, indices_or_sections, _along("hsplit", ary, 0 if type_of(ary).ndim == 1 else 1))
+
+
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
+    """`split` along the third axis (as ``numpy.dsplit``).
+
+    >>> import phlox.numpy as jnp
+    >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
+    return split(ary, indices_or_sections, _along("dsplit", ary, 2))
+
+
+@functools.partial(jit, inline=True, static_argnames="axis")
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The subarrays of `x` along `axis`, which they have not (as ``numpy.unstack``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
+    (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
+    """
+    x = check_one("unstack", x)
+    if not type_of(x).shape:
+        raise ShapeError(f"unstack: needs at least 1 axis, got {type_of(x).short}")
+    at = canonical_axis(axis, type_of(x).ndim, "unstack")
+    n = type_of(x).shape[at]
+    return tuple(squeeze(part, at) for part in array_split(x, n, at)) if n else ()
+
+
+# --- turning --------------------------------------------------------------------------------------------
+
+
+def _flipped(function: str, m: Any, axis: int) -> Any:
+    return flip(m, _along(function, m, axis))
+
+
+def fliplr(m: ArrayLike) -> Array:
+    """`m` with its columns in reverse order (as ``numpy.fliplr``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.fliplr(jnp.array([[1, 2]]))
+    Array([[2, 1]], dtype=int32)
+    """
+    return _flipped("fliplr", m, 1)
+
+
+def flipud(m: ArrayLike) -> Array:
+    """`m` with its rows in reverse order (as ``numpy.flipud``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.flipud(jnp.array([1, 2]))
+    Array([2, 1], dtype=int32)
+    """
+    return _flipped("flipud", m, 0)
+
+
+@functools.partial(jit, inline=True, static_argnames=("k", "axes"))
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """`m` turned `k` times by a right angle, from the first of `axes` towards the second (as ``numpy.rot90``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
+    m = check_one("rot90", m)
+    if type_of(m).ndim < 2:
+        raise ShapeError(
+            f"rot90 requires its first argument to have ndim at least two, but got first argument of {type_of(m).short}"
+        )
+    first, second = canonical_axes(tuple(axes), type_of(m).ndim, "rot90")
+    turns = k % 4
+    if turns == 1:
+        return swapaxes(flip(m, second), first, second)
+    if turns == 3:
+        return flip(swapaxes(m, first, second), second)
+    return flip(m, (first, second)) if turns else own(m)
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """`a` with one axis moved to stand before the axis `start` (as ``numpy.rollaxis``).
+
+    `moveaxis` says it more clearly.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    a = check_one("rollaxis", a)
+    rank = type_of(a).ndim
+    place, before = canonical_axis(axis, rank, "rollaxis"), integer("rollaxis", "start", start)
+    if not -rank <= before <= rank:
+        raise AxisError(f"rollaxis: start={before} is no place among {rank} axes", axis=before)
+    before += rank if before < 0 else 0
+    return moveaxis(a, place, before - (before > place))

@@ -1,0 +1,94 @@
+"""Comparing whole arrays: allclose, array_equal and relatives."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import type_of
+from ..._operands.promotion import promoted, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from .._creation.from_data import asarray, listed
+from .._elementwise.binary import equal
+from .._elementwise.choose import where
+from .._elementwise.unary import isfinite, isnan
+from .._manipulation.shapes import broadcast_shapes
+from .._statistics.reductions import all
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@jit(static_argnames="equal_nan")
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``). Integers must be equal up to `rtol` too.
+
+    >>> isclose(1.0, 1.0 + 1e-7)
+    Array(True, dtype=bool)
+    """
+    a, b = promoted("isclose", a, b)
+    dtype = type_of(a).dtype
+    if dtypes.is_extended(dtype):  # random keys
+        return equal(a, b)
+    if not dtypes.is_inexact(dtype):
+        dtype = dtypes.canonical(dtypes.float64)
+        a, b = to_dtype(a, dtype), to_dtype(b, dtype)
+    real = dtypes.real_part(dtype)
+    bound = e.add(to_dtype(atol, real), e.mul(to_dtype(rtol, real), e.abs_(b)))
+    near = logic.le(e.abs_(e.sub(a, b)), bound)
+    finite = logic.and_(isfinite(a), isfinite(b))
+    out = where(finite, near, logic.eq(a, b))
+    return logic.or_(out, logic.and_(isnan(a), isnan(b))) if equal_nan else out
+
+
+@functools.partial(jit, inline=True, static_argnames="equal_nan")
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether all elements are close in the sense of `isclose` (as ``numpy.allclose``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.allclose(jnp.ones(2), 1.0)
+    Array(True, dtype=bool)
+    """
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@jit(inline=True, static_argnames="equal_nan")
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
+    Array(True, dtype=bool)
+    """
+    a1, a2 = listed("array_equal", a1, a2)
+    if type_of(a1).shape != type_of(a2).shape:
+        return asarray(np.False_)
+    same = equal(a1, a2)
+    if equal_nan:
+        same = logic.or_(same, logic.and_(isnan(a1), isnan(a2)))
+    return all(same)
+
+
+@jit(inline=True)
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.array_equiv(jnp.ones(2), 1.0)
+    Array(True, dtype=bool)
+    """
+    a1, a2 = listed("array_equiv", a1, a2)
+    try:
+        broadcast_shapes(type_of(a1).shape, type_of(a2).shape)
+    except ShapeError:
+        return asarray(np.False_)
+    return all(equal(a1, a2))

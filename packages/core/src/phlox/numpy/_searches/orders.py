@@ -1,0 +1,105 @@
+"""Orders beyond `sort`: by several keys, around one place, of complex numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure import shape as ops
+from ..._ops.structure.sort import sort as sort_op
+from .._elementwise.unary import is_kind
+from .._indexing.reading import unstack_rows
+from .._manipulation.shapes import concatenate, flip, moveaxis
+from .sorting import argsort, sort
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@functools.partial(jit, inline=True, static_argnames="axis")
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """The positions that sort by several keys along `axis`: by the last one, among equals by the one before, and so on
+    (as ``numpy.lexsort``).
+
+    `keys` is a sequence of arrays of one shape, or an array of which each row is a key.
+
+    >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
+    Array([2, 0, 1], dtype=int32)
+    """
+    if not isinstance(keys, Sequence):
+        keys = unstack_rows(*check("lexsort", keys))
+    keys = check("lexsort", *keys)
+    if not keys:
+        raise ArgumentError("lexsort needs at least one key")
+    shape = type_of(keys[0]).shape
+    if any(type_of(k).shape != shape for k in keys):
+        raise ShapeError(f"lexsort: keys of one shape, got {', '.join(type_of(k).short for k in keys)}")
+    integer = dtypes.canonical(dtypes.int64)
+    if not shape:
+        return ops.own(to_dtype(0, integer))
+    return _lexsort(keys, axis=canonical_axis(axis, len(shape), "lexsort"))
+
+
+@functools.partial(jit, static_argnames="axis")
+def _lexsort(keys: Sequence[Any], axis: int) -> Any:
+    positions = ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(keys[0]).shape, dimension=axis)
+    return sort_op(*keys[::-1], positions, dimension=axis, is_stable=True, num_keys=len(keys))[-1]
+
+
+def _place(function: str, a: Any, kth: int, axis: int) -> tuple[int, int]:
+    """The axis, and the place on it, counted from the front."""
+    if is_kind(a, "c"):
+        raise UnsupportedError(f"{function} of complex numbers", instead="phlox.numpy.sort or phlox.numpy.argsort")
+    at = canonical_axis(axis, type_of(a).ndim, function)
+    return at, canonical_axis(kth, type_of(a).shape[at], function)
+
+
+@functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """`a` with the element at place `kth` along `axis` where sorting puts it, smaller ones before it and the others
+    after it (as ``numpy.partition``).
+
+    The smaller ones are in ascending order, the others in descending one; programs should rely on neither.
+
+    >>> jnp.partition(jnp.array([3, 1, 2, 5, 0]), 2)
+    Array([0, 1, 2, 5, 3], dtype=int32)
+    """
+    a = check_one("partition", a)
+    at, k = _place("partition", a, kth, axis)
+    ordered = moveaxis(sort(a, at), at, -1)
+    return moveaxis(concatenate([ordered[..., : k + 1], flip(ordered[..., k + 1 :], -1)], -1), -1, at)
+
+
+@functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """The positions that partition `a` around place `kth` along `axis` (as ``numpy.argpartition``). See `partition`.
+
+    >>> jnp.argpartition(jnp.array([3, 1, 2, 5, 0]), 2)
+    Array([4, 1, 2, 0, 3], dtype=int32)
+    """
+    a = check_one("argpartition", a)
+    at, k = _place("argpartition", a, kth, axis)
+    order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32)
+    return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
+
+
+@jit(inline=True)
+def sort_complex(a: ArrayLike) -> Array:
+    """`a` as complex numbers, sorted along the last axis by real parts, then imaginary ones.
+
+    It is ``numpy.sort_complex``; integers and floats become complex64 (complex128 for those of 64 bits).
+
+    >>> jnp.sort_complex(jnp.array([2, 1]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    a = check_one("sort_complex", a)
+    ordered = sort(a)
+    dtype = type_of(a).dtype
+    wide = dtype == dtypes.float64 or (dtypes.kind(dtype) in "iu" and dtypes.bits(dtype) == 64)
+    return ordered if is_kind(a, "c") else to_dtype(ordered, dtypes.complex128 if wide else dtypes.complex64)

@@ -1,0 +1,171 @@
+"""Where numbers belong among sorted ones, and how often they occur: searchsorted, digitize, bincount."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.elementwise import logic
+from ..._trace.trace import Tracer
+from ...lax import fori_loop
+from .._creation.fill import zeros
+from .._elementwise.binary import maximum
+from .._elementwise.choose import where as choose
+from .._elementwise.unary import imag, is_kind, isnan, real
+from .._indexing.at import At
+from .._indexing.reading import take
+from .._manipulation.shapes import broadcast_arrays, broadcast_to, concatenate, expand_dims, flip, ravel, reshape
+from .._statistics import reductions as r
+from .sorting import argsort
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ...typing import Array, ArrayLike
+
+_METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
+
+
+def _before(a: Any, b: Any) -> Any:
+    """Where `a` stands before `b` in sorted order: nan after all numbers, complex numbers by their real parts first."""
+    a, b = broadcast_arrays(a, b)
+    if is_kind(a, "c"):
+        return _before(real(a), real(b)) | (~_before(real(b), real(a)) & _before(imag(a), imag(b)))
+    if not is_kind(a, "f"):
+        return logic.lt(a, b)
+    return logic.lt(a, b) | (isnan(b) & ~isnan(a))
+
+
+def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
+    """By halving the part of `a` in which the place is, for all `v` together: behind `low`, up to `high`."""
+    n = type_of(a).shape[0]
+
+    def halve(_: Any, bounds: Any) -> Any:
+        low, high = bounds
+        middle = low + ((high - low) >> 1)
+        found = At(a)[middle].get(mode="clip", wrap_negative_indices=False)
+        before = _before(v, found) if right else ~_before(found, v)
+        return choose(before, low, middle), choose(before, middle, high)
+
+    shape = type_of(v).shape
+    start = (zeros(shape, np.uint32), broadcast_to(np.uint32(n), shape))
+    return to_dtype(fori_loop(0, n.bit_length(), halve, start, unroll=unroll or 1)[1], dtypes.int32)
+
+
+def _ranks(a: Any) -> Any:
+    """The place of each element in sorted order, equal ones in their own."""
+    return to_dtype(argsort(argsort(a)), dtypes.int32)
+
+
+@functools.partial(jit, static_argnames=("right", "method"))
+def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
+    a, v = promote_dtypes(a, v)
+    n, shape = type_of(a).shape[0], type_of(v).shape
+    if n == 0:
+        return zeros(shape, np.int32)
+    if method == "compare_all":
+        column = expand_dims(v, -1)
+        return r.sum(~_before(column, a) if right else _before(a, column), -1, np.int32)
+    if method == "sort":
+        flat = ravel(v)
+        # Among equal ones those that stand first here stay first.
+        both = _ranks(concatenate([a, flat]))[n:] if right else _ranks(concatenate([flat, a]))[: type_of(flat).shape[0]]
+        return reshape(both - _ranks(flat), shape)
+    return _bisect(a, v, right, method == "scan_unrolled")
+
+
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
+    """The places at which `v` could be inserted into the sorted vector `a` (as ``numpy.searchsorted``).
+
+    Args:
+      side: 'left' gives the first such place, 'right' the last one.
+      sorter: positions that sort `a`, if it is not sorted.
+      method: 'scan' halves the vector in a loop, 'scan_unrolled' without one, 'sort' sorts `a` and `v` together (good
+        for very many `v` on accelerators), 'compare_all' compares every element with every one (good for short `a`).
+
+    The result has the shape of `v` and dtype int32.
+
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
+    Array([0, 1, 3], dtype=int32)
+    """
+    a, v = check("searchsorted", a, v)
+    if side not in ("left", "right"):
+        raise OptionError(f"searchsorted: side={side!r}", instead="'left' or 'right'")
+    if method not in _METHODS:
+        raise OptionError(f"searchsorted: method={method!r}", instead=", ".join(map(repr, _METHODS)))
+    if type_of(a).ndim != 1:
+        raise ShapeError(f"searchsorted: a must be a vector, got {type_of(a).short}")
+    if sorter is not None:
+        a = take(a, *check("searchsorted", sorter))
+    return _searchsorted(a, v, right=side == "right", method=method)
+
+
+@functools.partial(jit, inline=True, static_argnames=("right", "method"))
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
+    """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
+
+    Bin i lies between ``bins[i - 1]`` and ``bins[i]``, which increase or decrease; it contains the lower one of these,
+    or the upper one with `right`. Bin 0 and bin ``len(bins)`` are what lies outside. `method` as for `searchsorted`.
+
+    >>> jnp.digitize(jnp.array([0.5, 1.0, 7.0]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    x, bins = check("digitize", x, bins)
+    if type_of(bins).ndim != 1:
+        raise ShapeError(f"digitize: bins must be a vector, got {type_of(bins).short}")
+    n = type_of(bins).shape[0]
+    if n == 0:
+        return zeros(type_of(x).shape, np.int32)
+    side, how = "left" if right else "right", "scan" if method is None else method
+    rising = searchsorted(bins, x, side, method=how)
+    falling = np.int32(n) - searchsorted(flip(bins), x, side, method=how)
+    ends = take(bins, np.array([0, n - 1]))
+    return choose(_before(ends[1], ends[0]), falling, rising)
+
+
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """How often each of the integers 0, 1, … occurs in the vector `x` (as ``numpy.bincount``).
+
+    Args:
+      weights: what each element counts, in place of 1; the result has their dtype.
+      minlength: the least length of the result, which has a place for the largest element of `x`.
+      length: the length of the result. Needed under `jit`; greater numbers are not counted.
+
+    Negative numbers count as 0. Raises `ConcretizationTypeError` for a traced `x` without `length`.
+
+    >>> jnp.bincount(jnp.array([1, 2, 2]))
+    Array([0, 1, 2], dtype=int32)
+    """
+    x = check_one("bincount", x)
+    if not is_kind(x, "biu"):
+        raise DtypeError(f"bincount counts integers, got {type_of(x).short}", instead="x.astype(int), or histogram")
+    if type_of(x).ndim != 1:
+        raise ShapeError(f"bincount takes a vector, got {type_of(x).short}", instead="x.ravel()")
+    x = to_dtype(x, dtypes.int32) if is_kind(x, "b") else x
+    if length is None:
+        if isinstance(x, Tracer):
+            x._refuse(ConcretizationTypeError, "bincount without length", "length=...")
+        largest = int(np.asarray(r.max(x))) + 1 if type_of(x).shape[0] else 0
+        length = max(minlength, largest, 1 if type_of(x).shape[0] else 0)
+    if weights is None:
+        weights = np.ones((), dtypes.canonical(dtypes.int64))[()]
+    else:
+        weights = check_one("bincount", weights)
+        if type_of(weights).shape != type_of(x).shape:
+            raise ShapeError(f"bincount: {type_of(weights).short} as weights of {type_of(x).short}")
+    return At(zeros((length,), type_of(weights).dtype))[maximum(x, 0)].add(weights, mode="drop")

@@ -1,0 +1,126 @@
+"""What two arrays, taken as sets, have in common and what they have not: intersect1d, setdiff1d, setxor1d."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.strictness import composed
+from ..._operands.checks import check, integer, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from .._creation.fill import full
+from .._elementwise.choose import where as choose
+from .._elementwise.unary import logical_not
+from .._indexing.places import first_places, known_count
+from .._indexing.reading import take
+from .._manipulation.shapes import concatenate, ravel
+from .searching import searchsorted
+from .sets import distinct, isin
+from .sorting import argsort
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
+    """The elements of a vector that are chosen, then `fill` (None: the first one); and which are none of them."""
+    n = type_of(x).shape[0]
+    count = known_count(function, mask) if size is None else integer(function, "size", size)
+    places = first_places(mask, count, np.int32(n))
+    missing = places == n
+    if size is None:
+        return take(x, places), missing
+    if not n:
+        return full(count, 0 if fill is None else fill, type_of(x).dtype), missing
+    if not count:
+        return take(x, places), missing
+    instead = take(x, places[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype)
+    return choose(missing, instead, take(x, places, mode="clip")), missing
+
+
+@composed
+def setdiff1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """The different elements of `ar1` that are not in `ar2`, sorted (as ``numpy.setdiff1d``).
+
+    Args:
+      assume_unique: the elements of `ar1` differ already; they keep their order.
+      size: how many to give. Needed under `jit`.
+      fill_value: what to give where there are fewer, 0 by default.
+
+    >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1]))
+    Array([2, 3], dtype=int32)
+    """
+    a, b = check("setdiff1d", ar1, ar2)
+    a = ravel(a)
+    mask: Any = np.ones(type_of(a).shape, bool)
+    if not assume_unique:
+        a, mask = distinct(a)
+    fill = 0 if fill_value is None else fill_value
+    return _chosen("setdiff1d", a, mask & logical_not(isin(a, b)), size, fill)[0]
+
+
+@composed
+def setxor1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """The different elements that are in one of the arrays alone, sorted (as ``numpy.setxor1d``).
+
+    Args:
+      assume_unique: makes no difference.
+      size: how many to give. Needed under `jit`.
+      fill_value: what to give where there are fewer; by default the first one, 0 if there is none.
+
+    >>> jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([1, 5]))
+    Array([2, 3, 5], dtype=int32)
+    """
+    a, b = promote_dtypes(*check("setxor1d", ar1, ar2))
+    both, mask = distinct(concatenate([ravel(a), ravel(b)]))
+    return _chosen("setxor1d", both, mask & logical_not(isin(both, a) & isin(both, b)), size, fill_value)[0]
+
+
+def _first(x: Any, values: Any, missing: Any) -> Any:
+    """Where each value stands first in a vector; its length for those that are missing."""
+    order = argsort(x)
+    found = take(order, searchsorted(take(x, order), values), mode="clip")
+    return choose(missing, to_dtype(type_of(x).shape[0], type_of(found).dtype), found)
+
+
+@composed
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
+    """The different elements that are in both arrays, sorted (as ``numpy.intersect1d``).
+
+    Args:
+      assume_unique: makes no difference.
+      return_indices: also give the positions at which each stands first in the flattened arrays.
+      size: how many to give. Needed under `jit`.
+      fill_value: what to give where there are fewer; by default the first one, 0 if there is none.
+
+    >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([1, 3, 7]))
+    Array([1, 3], dtype=int32)
+    """
+    a, b = promote_dtypes(*check("intersect1d", ar1, ar2))
+    a, b = ravel(a), ravel(b)
+    both, mask = distinct(concatenate([a, b]))
+    found, missing = _chosen("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
+    return (found, _first(a, found, missing), _first(b, found, missing)) if return_indices else found

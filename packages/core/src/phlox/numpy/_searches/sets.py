@@ -1,0 +1,226 @@
+"""Arrays as sets: their different elements, and unions, intersections and differences of these.
+
+All sort, so that equal elements stand next to each other. How many elements there are depends on values; as in
+`_places.py`, `size` makes the functions fit for `jit`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, OptionError
+from ..._base.strictness import composed
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.structure import shape as ops
+from .._creation.fill import zeros
+from .._elementwise.binary import equal, not_equal
+from .._elementwise.choose import where as choose
+from .._elementwise.unary import is_kind, isnan, logical_not
+from .._indexing.at import At
+from .._indexing.places import first_places, known_count
+from .._indexing.reading import take
+from .._manipulation.shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
+from .._statistics import reductions as r
+from .orders import lexsort
+from .searching import searchsorted
+from .sorting import argsort, sort
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+class _UniqueAllResult(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCountsResult(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverseResult(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+@functools.partial(jit, static_argnames="equal_nan")
+def _grouped(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
+    """An order in which equal rows stand together, and where in it another row begins."""
+    n, width = type_of(rows).shape
+    if width == 1:
+        order = argsort(rows[:, 0])
+    elif width:
+        order = lexsort([rows[:, i] for i in reversed(range(width))])
+    else:
+        order = ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=(n,), dimension=0)
+    rows = take(rows, order, 0)
+    differs = not_equal(rows[1:], rows[:-1])
+    if equal_nan and is_kind(rows, "fc"):
+        differs = differs & ~(isnan(rows[1:]) & isnan(rows[:-1]))
+    return order, concatenate([broadcast_to(np.True_, (1,)), r.any(differs, 1)])
+
+
+def distinct(x: Any) -> tuple[Any, Any]:
+    """The elements in sorted order, and where one stands first; each nan counts on its own."""
+    x = ravel(x)
+    if not type_of(x).shape[0]:
+        return x, np.zeros(0, bool)
+    order, begins = _grouped(x[:, None], equal_nan=False)
+    return take(x, order), begins
+
+
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any:
+    """The different elements of the flattened `ar`, or its different slices along `axis`, sorted (as ``numpy.unique``).
+
+    Args:
+      return_index: also give the position at which each occurs first.
+      return_inverse: also give for each element of `ar` the number of its value in the result.
+      return_counts: also give how often each occurs.
+      equal_nan: whether nan is equal to nan here.
+      size: how many to give. Needed under `jit`.
+      fill_value: what to give where there are fewer; by default the smallest.
+      sorted: the result is sorted in any case.
+
+    Raises `ConcretizationTypeError` for a traced `ar` without `size`.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    ar = check_one("unique", ar)
+    if dtypes.is_extended(type_of(ar).dtype):
+        raise DtypeError(f"unique: {type_of(ar).short} has no order")
+    shape = type_of(ar).shape
+    a, at = (ravel(ar), 0) if axis is None else (ar, canonical_axis(axis, len(shape), "unique"))
+    n = type_of(a).shape[at]
+    a = moveaxis(a, at, 0)
+    rest = type_of(a).shape[1:]
+    places = dtypes.canonical(dtypes.int64)
+    if n == 0:
+        if size and fill_value is None:
+            raise OptionError("unique of no elements with a size needs something to give", instead="fill_value=...")
+        none = zeros((size or 0,), places)
+        fill = to_dtype(0 if fill_value is None else fill_value, type_of(a).dtype)
+        values = broadcast_to(fill, (size or 0, *rest))
+        found = [none, zeros(shape if axis is None else (0,), places), none]
+    else:
+        rows = reshape(a, (n, int(np.prod(rest, dtype=int))))
+        order, begins = _grouped(rows, equal_nan=equal_nan)
+        count = known_count("unique", begins) if size is None else integer("unique", "size", size)
+        starts = first_places(begins, count, np.int32(n))
+        missing = equal(starts, n)
+        first = choose(missing, to_dtype(0, places), starts)
+        index = take(order, first)
+        values = take(a, index, 0)
+        if fill_value is not None:
+            column = reshape(missing, (count, *(1,) * len(rest)))
+            values = choose(column, to_dtype(fill_value, type_of(a).dtype), values)
+        number = r.cumsum(begins, dtype=places) - 1
+        inverse = At(zeros((n,), places))[order].set(number)
+        ends = concatenate([starts, broadcast_to(to_dtype(n, places), (1,))])
+        # With a size that is too small the last group ends where the next one would begin.
+        if size is not None:
+            ends = first_places(begins, count + 1, np.int32(n))
+        found = [index, reshape(inverse, shape) if axis is None else inverse, ends[1:] - ends[:-1]]
+    values = moveaxis(values, 0, at)
+    wanted = [x for x, yes in zip(found, (return_index, return_inverse, return_counts), strict=True) if yes]
+    return (values, *wanted) if wanted else values
+
+
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+    """`unique` with everything it can return, as fields values, indices, inverse_indices and counts; nan are different
+    from each other (as ``numpy.unique_all``).
+
+    >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)
+    """
+    return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+    """`unique` with fields values and counts; nan are different from each other (as ``numpy.unique_counts``).
+
+    >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
+    Array([1, 3], dtype=int32)
+    """
+    options: dict[str, Any] = {"equal_nan": False, "size": size, "fill_value": fill_value}
+    return _UniqueCountsResult(*unique(x, return_counts=True, **options))
+
+
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+    """`unique` with fields values and inverse_indices; nan are different from each other (as ``numpy.unique_inverse``).
+
+    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
+    options: dict[str, Any] = {"equal_nan": False, "size": size, "fill_value": fill_value}
+    return _UniqueInverseResult(*unique(x, return_inverse=True, **options))
+
+
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+    """`unique` in which nan are different from each other (as ``numpy.unique_values``).
+
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+@composed
+def isin(
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Which elements of `element` are among `test_elements`; with `invert`, which are not (as ``numpy.isin``).
+
+    Args:
+      assume_unique: makes no difference.
+      method: 'compare_all' (and 'auto') compares every element with every one, 'binary_search' and 'sort' sort.
+
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
+    Array([ True, False,  True], dtype=bool)
+    """
+    a, b = promote_dtypes(*check("isin", element, test_elements))
+    b = ravel(b)
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise OptionError(f"isin: method={method!r}", instead="'auto', 'compare_all', 'binary_search' or 'sort'")
+    if method in ("auto", "compare_all") or not type_of(b).shape[0]:
+        found = r.any(equal(expand_dims(a, -1), b), -1)
+    else:
+        b = sort(b)
+        found = equal(take(b, searchsorted(b, a, method="sort" if method == "sort" else "scan"), mode="clip"), a)
+    return logical_not(found) if invert else found
+
+
+@composed
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+    """The different elements of both arrays, sorted (as ``numpy.union1d``). `size` and `fill_value` as for `unique`.
+
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    a, b = check("union1d", ar1, ar2)
+    return unique(concatenate([ravel(a), ravel(b)]), size=size, fill_value=fill_value)

@@ -1,0 +1,84 @@
+"""Sorting and searching order."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check_one, type_of
+from ..._operands.promotion import to_dtype
+from ..._ops.structure import shape as shape_ops
+from ..._ops.structure.sort import sort as sort_op
+from .._manipulation.shapes import flip, ravel
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+def _plain(function: str, kind: Any, order: Any) -> None:
+    """Refuses what NumPy takes for other algorithms, and for arrays of records."""
+    if kind is not None:
+        raise ArgumentError(f"{function}: kind={kind!r} is not supported", instead="stable=True or stable=False")
+    if order is not None:
+        raise ArgumentError(f"{function}: order={order!r} is not supported: arrays have no fields")
+
+
+@functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending"))
+def sort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """`a` with its elements in ascending order along `axis`, nan last (as ``numpy.sort``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    _plain("sort", kind, order)
+    a = check_one("sort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "sort")
+    (out,) = sort_op(a, dimension=at, is_stable=bool(stable), num_keys=1)
+    return flip(out, at) if descending else out
+
+
+@functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
+def argsort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The positions that sort `a` along `axis` (as ``numpy.argsort``); equal elements keep their order.
+
+    `dtype` is that of the positions, by default int32 (int64 in x64 mode).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    _plain("argsort", kind, order)
+    a = check_one("argsort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    at = canonical_axis(axis, type_of(a).ndim, "argsort")
+    # A stable descending order is an ascending one of the reversed array, read backwards.
+    a = flip(a, at) if descending else a
+    n = type_of(a).shape[at]
+    positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
+    _, found = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
+    found = (n - 1) - flip(found, at) if descending else found
+    return found if dtype is None else to_dtype(found, dtypes.user_dtype(dtype, "argsort"))

@@ -1,0 +1,150 @@
+"""How variables vary together: covariances, and correlations, which are covariances in units of the deviations."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, ObservationsError, ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_inexact
+from .._creation.fill import full, zeros
+from .._creation.from_data import astype
+from .._elementwise.binary import divide, multiply, subtract
+from .._elementwise.choose import clip
+from .._elementwise.unary import abs, conj, imag, is_kind, real, sqrt
+from .._indexing.reading import diagonal
+from .._linalg.products import matmul
+from .._manipulation.shapes import atleast_2d, concatenate, squeeze, transpose
+from . import reductions as r
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+def _variables(function: str, x: Any, rowvar: bool) -> Any:
+    """A matrix with a variable in each row."""
+    if type_of(x).ndim > 2:
+        raise ShapeError(f"{function}: at most 2 axes, variables and observations, got {type_of(x).short}")
+    return atleast_2d(x) if rowvar or type_of(x).ndim < 2 else transpose(x)
+
+
+def _one_each(name: str, weights: Any, count: int) -> Any:
+    weights = check_one("cov", weights)
+    if type_of(weights).ndim != 1:
+        raise ObservationsError(f"cov: {name} must be a vector, got {type_of(weights).short}")
+    if type_of(weights).shape[0] != count:
+        raise ObservationsError(f"cov: {type_of(weights).short} as {name} of {count} observations")
+    return weights
+
+
+@functools.partial(jit, inline=True, static_argnames=("rowvar", "bias", "ddof", "dtype"))
+def cov(
+    m: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The covariances of variables, each observed as often as the others (as ``numpy.cov``).
+
+    Args:
+      m: a vector, or a matrix with a variable in each row (in each column if not `rowvar`).
+      y: more variables, laid out alike.
+      bias: divide by the number of observations, not by one less; `ddof` says how many less.
+      fweights: integers, how often each observation occurred; aweights: how much each counts.
+      dtype: of the computation; by default that of the variables, or a float.
+
+    The result has a row and a column for each variable, and no axes for a single one.
+
+    >>> jnp.cov(jnp.array([[0.0, 2.0], [1.0, 5.0]]))
+    Array([[2., 4.],
+           [4., 8.]], dtype=float32)
+    """
+    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _covariances(
+    function: str,
+    m: Any,
+    y: Any,
+    rowvar: bool,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    given = check(function, m) if y is None else check(function, m, y)
+    given = promote_inexact(*given)
+    if dtype is not None:
+        dtype = dtypes.user_dtype(dtype, function)
+        if not dtypes.is_inexact(dtype):
+            raise DtypeError(
+                f"{function}: dtype must be a subclass of float or complex, got {dtype.name}",
+                instead="a float or complex dtype",
+            )
+        given = [astype(x, dtype) for x in given]
+    # More variables that are one row are one variable in any case.
+    rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
+    if type_of(rows[0]).shape[0] == 0:
+        return zeros((0, 0))
+    x = rows[0] if len(rows) == 1 else concatenate(rows)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    variables, count = type_of(x).shape
+    if count == 0:
+        return full(() if variables == 1 else (variables, variables), np.nan, type_of(x).dtype)
+    weights = None
+    if fweights is not None:
+        weights = _one_each("fweights", fweights, count)
+        if not is_kind(weights, "iu"):
+            raise DtypeError(f"cov: fweights must be integers, got {type_of(weights).short}", instead="aweights=...")
+        weights = abs(weights)
+    if aweights is not None:
+        extra = abs(_one_each("aweights", aweights, count))
+        weights = extra if weights is None else multiply(weights, extra)
+    if dtype is not None and weights is not None:
+        weights = astype(weights, dtype)
+    middle, total = r.average(x, 1, weights, True)
+    total = total[0]
+    if weights is None:
+        freedom: Any = count - ddof
+    elif ddof == 0:
+        freedom = total
+    elif aweights is None:
+        freedom = subtract(total, ddof)
+    else:
+        freedom = subtract(total, divide(multiply(ddof, r.sum(multiply(weights, extra))), total))
+    centered = subtract(x, middle[:, None])
+    other = centered if weights is None else multiply(centered, weights[None, :])
+    return squeeze(divide(matmul(centered, conj(transpose(other))), freedom))
+
+
+@functools.partial(jit, inline=True, static_argnames=("rowvar", "dtype"))
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
+    """The correlation coefficients of variables: `cov` divided by the deviations (as ``numpy.corrcoef``).
+
+    `x`, `y`, `rowvar` and `dtype` as for `cov`. Coefficients lie between -1 and 1; complex ones in both parts.
+
+    >>> jnp.corrcoef(jnp.array([[0.0, 2.0], [1.0, 5.0]])).round(3)
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    c = _covariances("corrcoef", x, y, rowvar, dtype=dtype)
+    if not type_of(c).shape:
+        return divide(c, c)
+    deviations = sqrt(real(diagonal(c)))
+    c = divide(divide(c, deviations[:, None]), deviations[None, :])
+    if is_kind(c, "c"):
+        from ..._ops.elementwise.arithmetic import complex_
+
+        return complex_(clip(real(c), -1, 1), clip(imag(c), -1, 1))
+    return clip(c, -1, 1)

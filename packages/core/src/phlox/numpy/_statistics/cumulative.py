@@ -1,0 +1,72 @@
+"""Running totals as the array API standard names them: along an axis that is said, if wished with the empty total."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..._base.errors import ShapeError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axis, check_one, type_of
+from ..._operands.promotion import to_dtype
+from .._manipulation.shapes import broadcast_to, concatenate
+from . import reductions as r
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+
+def _along(function: str, x: Any, axis: int | None) -> int:
+    """The axis to go along: it may be left out for vectors alone."""
+    rank = type_of(x).ndim
+    if rank == 0:
+        total = function.replace("_prod", "_product").replace("_", " ")
+        raise ShapeError(
+            f"The input must be non-scalar to take a {total}: {function} of {type_of(x).short}",
+            instead="phlox.numpy.atleast_1d(x)",
+        )
+    if axis is None and rank > 1:
+        raise ShapeError(f"{function}: which of the {rank} axes of {type_of(x).short}?", instead="axis=...")
+    return canonical_axis(0 if axis is None else axis, rank, function)
+
+
+def _with_first(totals: Any, first: int, axis: int) -> Any:
+    """The totals after that of no elements."""
+    shape = type_of(totals).shape
+    one = broadcast_to(to_dtype(first, type_of(totals).dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
+    return concatenate([one, totals], axis)
+
+
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
+    """Running sums of `x` along `axis`, which only vectors may leave out (as ``numpy.cumulative_sum``).
+
+    Bools and small integers are summed as int32 (int64 in x64 mode) unless `dtype` says otherwise. With
+    `include_initial` a 0 stands in front, and the axis is longer by one. Raises `ShapeError` for numbers and for
+    arrays of several axes without `axis`.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    x = check_one("cumulative_sum", x)
+    at = _along("cumulative_sum", x, axis)
+    wanted = r.accumulator(type_of(x).dtype) if dtype is None else dtypes.user_dtype(dtype, "cumulative_sum")
+    out = r.cumsum(x, at, wanted)
+    return _with_first(out, 0, at) if include_initial else out
+
+
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
+    """Running products of `x` along `axis`, which only vectors may leave out (as ``numpy.cumulative_prod``).
+
+    Integers keep their dtype unless `dtype` is given. With `include_initial` a 1 stands in front, and the axis is
+    longer by one. Raises `ShapeError` for numbers and for arrays of several axes without `axis`.
+
+    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
+    """
+    x = check_one("cumulative_prod", x)
+    at = _along("cumulative_prod", x, axis)
+    out = r.cumprod(x, at, dtype)
+    return _with_first(out, 1, at) if include_initial else out

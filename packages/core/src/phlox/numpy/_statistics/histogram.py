@@ -1,0 +1,181 @@
+"""Histograms: how many numbers fall between edges."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import ShapeError
+from ..._base.strictness import composed
+from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._ops.structure.shape import own
+from .._creation.fill import linspace, zeros
+from .._elementwise.binary import divide, equal, subtract
+from .._elementwise.choose import where as choose
+from .._indexing.at import At
+from .._manipulation.shapes import ravel, stack
+from .._searches.searching import bincount, searchsorted
+from . import reductions as r
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@composed
+def histogram_bin_edges(
+    a: ArrayLike, bins: ArrayLike = 10, range: Sequence[Any] | None = None, weights: ArrayLike | None = None
+) -> Array:
+    """The edges of the bins of a histogram of `a` (as ``numpy.histogram_bin_edges``).
+
+    Args:
+      bins: how many bins of one width there are, or a vector of edges, which is the result then.
+      range: the lowest and the highest edge; by default the smallest and the largest element, or half a unit around
+        these if they are equal.
+      weights: makes no difference.
+
+    >>> jnp.histogram_bin_edges(jnp.array([1.0, 5.0]), bins=2)
+    Array([1., 3., 5.], dtype=float32)
+    """
+    a, bins = check("histogram_bin_edges", a, bins)
+    (a,) = promote_inexact(a)
+    dtype = type_of(a).dtype
+    if type_of(bins).ndim == 1:
+        return own(to_dtype(bins, dtype))
+    low, high = (r.min(a), r.max(a)) if range is None else [to_dtype(x, dtype) for x in check("histogram", *range)]
+    flat = equal(low, high)
+    half = to_dtype(0.5, dtype)
+    low, high = choose(flat, subtract(low, half), low), choose(flat, high + half, high)
+    return linspace(low, high, integer("histogram", "bins", bins) + 1, dtype=dtype)
+
+
+@composed
+def histogram(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """How many elements of `a` are in each bin, and the edges of the bins (as ``numpy.histogram``).
+
+    A bin contains its lower edge, the last one also its upper edge.
+
+    Args:
+      bins, range: as for `histogram_bin_edges`.
+      weights: what each element counts, of the shape of `a`.
+      density: divide by the total and the width of the bins, so that the integral is 1.
+
+    Counts are floats. Raises `ShapeError` for weights of another shape.
+
+    >>> jnp.histogram(jnp.array([1.0, 2.0, 2.0, 5.0]), bins=2)
+    (Array([3., 1.], dtype=float32), Array([1., 3., 5.], dtype=float32))
+    """
+    a, bins = check("histogram", a, bins)
+    if weights is None:
+        (a,) = promote_inexact(a)
+        counted: Any = to_dtype(1, type_of(a).dtype)
+    else:
+        weights = check_one("histogram", weights)
+        if type_of(weights).shape != type_of(a).shape:
+            raise ShapeError(f"histogram: {type_of(weights).short} as weights of {type_of(a).short}")
+        a, counted = promote_inexact(a, weights)
+        counted = ravel(counted)
+    edges = histogram_bin_edges(a, bins, range)
+    flat, edges = promote_inexact(ravel(a), edges)
+    last = type_of(edges).shape[0] - 1
+    # Place 0 is what lies below the first edge; what lies above the last one is out of bounds, and dropped.
+    where = choose(equal(flat, edges[last]), np.int32(last), searchsorted(edges, flat, "right"))
+    counts = At(zeros((last + 1,), type_of(counted).dtype))[where].add(counted, mode="drop")[1:]
+    if density:
+        counts = divide(divide(counts, edges[1:] - edges[:-1]), r.sum(counts))
+    return counts, edges
+
+
+@composed
+def histogramdd(
+    sample: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Any, list[Any]]:
+    """How many points are in each box of a grid, and the edges along each axis (as ``numpy.histogramdd``).
+
+    Args:
+      sample: points, one in each row.
+      bins: how many bins of one width there are along every axis, or for each axis that or a vector of edges.
+      range: for each axis the lowest and highest edge, or None.
+      weights: what each point counts.
+      density: divide by the total and the volumes of the boxes.
+
+    >>> jnp.histogramdd(jnp.array([[1.0, 1.0], [2.0, 5.0], [2.0, 5.0]]), bins=2)[0]
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    if weights is None:
+        (sample,) = promote_inexact(*check("histogramdd", sample))
+    else:
+        sample, weights = check("histogramdd", sample, weights)
+        if type_of(weights).shape != type_of(sample).shape[:1]:
+            raise ShapeError(f"histogramdd: weights {type_of(weights).short} for points {type_of(sample).short}")
+        sample, weights = promote_inexact(sample, weights)
+    if type_of(sample).ndim != 2:
+        raise ShapeError(
+            f"histogramdd: the sample must have shape (points, coordinates), got {type_of(sample).short}",
+            instead="x[:, None] for points with one coordinate",
+            shapes=[type_of(sample).shape],
+        )
+    rank = type_of(sample).shape[1]
+    if range is not None and (len(range) != rank or any(r is not None and len(r) != 2 for r in range)):
+        raise ShapeError(f"histogramdd: range={range} for points with {rank} coordinates", instead="pairs or None")
+    each: list[Any] = list(bins) if hasattr(bins, "__len__") else [bins] * rank  # type: ignore[arg-type]
+    if len(each) != rank:
+        raise ShapeError(f"histogramdd: {len(each)} bins for points with {rank} coordinates")
+    flat: Any = 0
+    lengths: list[int] = []
+    edges: list[Any] = []
+    for i, wanted in enumerate(each):
+        x = sample[:, i]
+        edge = histogram_bin_edges(x, wanted, None if range is None else range[i], weights)
+        place = searchsorted(edge, x, side="right")
+        place = choose(equal(x, edge[-1]), place - 1, place)
+        count = type_of(edge).shape[0] + 1
+        flat = flat * count + place
+        lengths.append(count)
+        edges.append(edge)
+    counts = bincount(flat, weights, length=int(np.prod(lengths))).reshape(lengths)
+    counts = counts[(slice(1, -1),) * rank]
+    if density:
+        counts = to_dtype(counts, type_of(sample).dtype)
+        counts = divide(counts, r.sum(counts))
+        for i, edge in enumerate(edges):
+            widths = subtract(edge[1:], edge[:-1])
+            counts = divide(counts, widths.reshape([-1 if i == j else 1 for j in builtins.range(rank)]))
+    return counts, edges
+
+
+@composed
+def histogram2d(
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Any, Any, Any]:
+    """`histogramdd` of points with these two coordinates (as ``numpy.histogram2d``): counts, edges of x, edges of y.
+
+    One vector as `bins` holds the edges of both.
+
+    >>> jnp.histogram2d(jnp.array([1.0, 2.0]), jnp.array([1.0, 5.0]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
+    x, y = check("histogram2d", x, y)
+    both: Any = [bins, bins] if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
+    counts, edges = histogramdd(stack(promote_inexact(x, y), 1), both, range, weights, density)
+    return counts, edges[0], edges[1]

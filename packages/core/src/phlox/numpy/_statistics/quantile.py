@@ -1,0 +1,292 @@
+"""Quantiles: sort along the axes, find the two elements on either side of the wanted place, and go between them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
+from ..._base.strictness import lenient_promotion
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axes, check, check_one, type_of
+from ..._operands.promotion import promote_inexact, to_dtype
+from .._elementwise.binary import add, divide, equal, greater, greater_equal, less_equal, multiply, subtract
+from .._elementwise.choose import clip, where as choose
+from .._elementwise.unary import ceil, floor, is_kind, isnan, logical_not
+from .._indexing.reading import take, take_along_axis
+from .._manipulation.shapes import broadcast_to, expand_dims, moveaxis, reshape
+from .._searches.sorting import argsort, sort
+from . import reductions as r
+
+if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
+    from ...typing import Array, ArrayLike
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def _one_axis(a: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
+    """`a` with these axes made one, and which that is: one stays where it is, several become the last."""
+    if len(axes) == 1:
+        return a, axes[0]
+    a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
+    kept = type_of(a).shape[: type_of(a).ndim - len(axes)]
+    return reshape(a, (*kept, math.prod(type_of(a).shape[len(kept) :]))), len(kept)
+
+
+def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
+    """The value of sorted elements at a place between 0 and `last` that need not be whole."""
+    low, high = floor(place), ceil(place)
+    fraction = subtract(place, low)
+    dtype = type_of(place).dtype
+    zero = to_dtype(0, dtype)
+    below = pick(to_dtype(clip(low, zero, last), dtypes.int32))
+    above = pick(to_dtype(clip(high, zero, last), dtypes.int32))
+    if method == "linear":
+        return add(multiply(below, subtract(to_dtype(1, dtype), fraction)), multiply(above, fraction))
+    if method == "lower":
+        return below
+    if method == "higher":
+        return above
+    if method == "midpoint":
+        return multiply(add(below, above), to_dtype(0.5, dtype))
+    return choose(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
+
+
+def _rows(a: Any, axis: int, shape: tuple[int, ...], places: Any) -> Any:
+    """The elements of `a` at as many places along `axis` as `shape` says: one is sliced, several are gathered."""
+    found = take(a, reshape(places, shape), axis, mode="clip")
+    return found if shape else expand_dims(found, axis)
+
+
+def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
+    """Along the last axis, the first elements up to which at least the share `q` of all weight lies."""
+    order = argsort(a)
+    a = take_along_axis(a, order, -1)
+    weights = choose(gaps, to_dtype(0, type_of(weights).dtype), weights)
+    reached = r.cumsum(take_along_axis(weights, order, -1), -1)
+    share = multiply(q, reached[..., -1:])  # (..., len(q))
+    enough = greater_equal(expand_dims(reached, -2), expand_dims(share, -1))
+    # Elements without weight come before the first one that counts, also for q = 0.
+    enough = enough & greater(expand_dims(reached, -2), to_dtype(0, type_of(reached).dtype))
+    return take_along_axis(a, r.argmax(enough, -1), -1)
+
+
+def _quantile(
+    a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
+) -> Any:
+    wanted = dtypes.to_inexact(type_of(a).dtype)
+    if scale != 1:
+        (q,) = promote_inexact(q)
+    q = to_dtype(q, type_of(q).dtype)  # a number of Python's too decides in what places are computed: 16 bits miss them
+    with lenient_promotion():  # places are no elements: that they are of another dtype is no mistake
+        if weights is None:
+            a, q = promote_inexact(a, q)
+        else:
+            a, q, weights = promote_inexact(a, q, weights)
+    dtype = type_of(a).dtype
+    a, q = to_dtype(a, dtype), to_dtype(q, dtype)
+    if scale != 1:
+        q = divide(q, to_dtype(scale, dtype))
+    aval, several = type_of(a), type_of(q).shape
+    kept = tuple(1 if i in axes else n for i, n in enumerate(aval.shape) if keepdims or i not in axes)
+    a, axis = _one_axis(a, axes)
+    n, after = type_of(a).shape[axis], type_of(a).ndim - 1 - axis
+    q = reshape(q, (-1, *[1] * after))  # along that axis
+    if n == 0:
+        raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
+    gaps = isnan(a)
+    if not skip:
+        a = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), a)
+    if weights is not None:
+        weights, _ = _one_axis(weights, axes)
+        out = _weighted(reshape(q, (-1,)), *(moveaxis(x, axis, -1) for x in (a, weights, gaps)))
+        out = moveaxis(out, -1, axis)
+        if not skip:
+            out = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), out)
+    else:
+        a = sort(a, axis)
+        if skip:
+            count = r.sum(logical_not(gaps), axis, dtype, keepdims=True)
+            pick = functools.partial(take_along_axis, a, axis=axis)
+        else:
+            count = to_dtype(n, dtype)
+            pick = functools.partial(_rows, a, axis, several)
+        last = subtract(count, to_dtype(1, dtype))
+        if method == "inverted_cdf":
+            place = subtract(ceil(multiply(q, count)), to_dtype(1, dtype))
+            out = pick(to_dtype(clip(place, to_dtype(0, dtype), last), dtypes.int32))
+        else:
+            out = _between(a, multiply(q, last), last, method, pick)
+        if skip:
+            out = choose(equal(count, to_dtype(0, dtype)), to_dtype(np.nan, dtype), out)
+    return to_dtype(reshape(moveaxis(out, axis, 0), several + kept), wanted)
+
+
+def _checked(
+    function: str,
+    a: Any,
+    q: Any,
+    axis: r.Axis,
+    out: None,
+    overwrite_input: bool,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    skip: bool,
+    scale: int = 1,
+) -> Any:
+    a, q = check(function, a, q)
+    if out is not None or overwrite_input:
+        raise OptionError(f"{function}: out= and overwrite_input= are not supported", instead="x = f(...)")
+    if method not in _METHODS:
+        raise OptionError(f"{function}: method={method!r}", instead=", ".join(map(repr, _METHODS)))
+    if weights is not None and method != "inverted_cdf":
+        raise UnsupportedError(f"{function}: method={method!r} has no weights", instead="method='inverted_cdf'")
+    if is_kind(a, "c") or is_kind(q, "c"):
+        raise DtypeError(f"{function}: complex numbers have no order", instead="x.real, x.imag or abs(x)")
+    if scale == 1 and is_kind(q, "biu"):
+        raise DtypeError(f"{function}: q must be a float, got {type_of(q).short}", instead="q between 0.0 and 1.0")
+    if type_of(q).ndim > 1:
+        raise ShapeError(f"{function}: q must be a number or a vector, got {type_of(q).short}", instead="q.ravel()")
+    axes = canonical_axes(axis, type_of(a).ndim, function)
+    if weights is not None:
+        weights = check_one(function, weights)
+        if type_of(weights).shape != type_of(a).shape:
+            weights = _spread(function, a, weights, axis, axes)
+    return _quantile(a, q, weights, axes=axes, method=method, keepdims=keepdims, skip=skip, scale=scale)
+
+
+def _spread(function: str, a: Any, weights: Any, axis: r.Axis, axes: tuple[int, ...]) -> Any:
+    """One weight for each element along one axis, as weights of the shape of `a`."""
+    shape = type_of(a).shape
+    if axis is None or len(axes) != 1 or type_of(weights).shape != (shape[axes[0]],):
+        raise ShapeError(
+            f"{function}: weights {type_of(weights).short} do not fit {type_of(a).short}",
+            instead="weights of the shape of a, or one for each element along axis",
+        )
+    return broadcast_to(reshape(weights, (-1, *(1,) * (len(shape) - axes[0] - 1))), shape)
+
+
+_static = functools.partial(jit, inline=True, static_argnames=("axis", "out", "overwrite_input", "method", "keepdims"))
+_static_median = functools.partial(jit, inline=True, static_argnames=("axis", "out", "overwrite_input", "keepdims"))
+
+
+@_static
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: r.Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """The values below which the shares `q` of the elements of `a` lie, over `axis` (as ``numpy.quantile``).
+
+    Args:
+      q: a float between 0 and 1, or a vector of them, whose axis is the first one of the result.
+      method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
+        'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
+      keepdims: keep reduced axes with length one.
+      weights: how much each element counts, of the shape of `a` or one for each along `axis`; for 'inverted_cdf'.
+
+    The result is a float; it is nan where an element is. Raises `DtypeError` for complex `a` and integer `q`.
+
+    >>> jnp.quantile(jnp.array([4.0, 1.0, 3.0]), jnp.array([0.5, 0.75]))
+    Array([3. , 3.5], dtype=float32)
+    """
+    return _checked("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=False)
+
+
+@_static
+def nanquantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: r.Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """`quantile` of the elements that are not nan, with its arguments (as ``numpy.nanquantile``).
+
+    >>> jnp.nanquantile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 0.5)
+    Array(3., dtype=float32)
+    """
+    return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True)
+
+
+@_static
+def percentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: r.Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """`quantile` with shares from 0 to 100, which may be integers (as ``numpy.percentile``).
+
+    >>> jnp.percentile(jnp.array([4.0, 1.0, 3.0]), 75)
+    Array(3.5, dtype=float32)
+    """
+    return _checked("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=False, scale=100)
+
+
+@_static
+def nanpercentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: r.Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """`percentile` of the elements that are not nan (as ``numpy.nanpercentile``).
+
+    >>> jnp.nanpercentile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 75)
+    Array(3.5, dtype=float32)
+    """
+    return _checked("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True, scale=100)
+
+
+@_static_median
+def median(
+    a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """The element in the middle of the sorted `a` over `axis`, or the mean of the two there (as ``numpy.median``).
+
+    The result is a float, nan where an element is.
+
+    >>> jnp.median(jnp.array([4, 1, 3, 9]))
+    Array(3.5, dtype=float32)
+    """
+    return _checked("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip=False)
+
+
+@_static_median
+def nanmedian(
+    a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """`median` of the elements that are not nan (as ``numpy.nanmedian``).
+
+    >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))
+    Array(3.5, dtype=float32)
+    """
+    return _checked("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip=True)

@@ -1,0 +1,567 @@
+"""Reductions over axes: sums, means, extrema, truth, positions, running totals."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._api.jit.jit import jit
+from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.reductions import reduce as ops, running
+from ..._ops.structure.shape import broadcast_in_dim, reshape, transpose
+from .._elementwise.binary import divide, multiply, subtract
+from .._elementwise.choose import where as choose
+from .._elementwise.unary import as_bool, is_kind
+from .._manipulation.shapes import broadcast_to, ravel
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike, DTypeLike
+
+Axis = int | Sequence[int] | None
+_STATIC = ("axis", "dtype", "keepdims")
+
+
+def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """`x` with axes of length one where it was reduced, if `keepdims`."""
+    if not keepdims or not axes:
+        return x
+    shape = list(type_of(x).shape)
+    for axis in axes:
+        shape.insert(axis, 1)
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=kept)
+
+
+def _keep(function: str, a: Any, where_: Any, neutral: Any) -> Any:
+    """`a` with the neutral element where it does not take part."""
+    if where_ is None:
+        return a
+    where_ = check_one("where", where_)
+    if type_of(where_).dtype != dtypes.bool_:
+        raise DtypeError(
+            f"jnp.{function}: where must be None or a boolean array, got {type_of(where_).short}", instead="x != 0"
+        )
+    return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
+
+
+def accumulator(dtype: Any) -> Any:
+    """The dtype in which NumPy sums: bools and small integers as the default integers."""
+    kind = dtypes.kind(dtype)
+    default = dtypes.canonical(dtypes.uint64 if kind == "u" else dtypes.int64)
+    return default if kind == "b" or (kind in "iu" and dtypes.bits(dtype) < dtypes.bits(default)) else dtype
+
+
+def _wide(dtype: Any) -> Any:
+    """float32 for the 16-bit floats, which are too narrow to sum in."""
+    return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
+
+
+def no_out(function: str, out: Any) -> None:
+    """Refuses ``out=``: arrays do not change."""
+    if out is not None:
+        raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead="x = f(...)")
+
+
+def _total(
+    name: str,
+    reduce: Callable[..., Any],
+    reduce_bools: Callable[..., Any],
+    combine: Callable[..., Any],
+    combine_bools: Callable[..., Any],
+    neutral: int,
+) -> Callable[..., Any]:
+    """Sums, or products, of arrays."""
+
+    def total(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
+        axes = canonical_axes(axis, type_of(a).ndim, name)
+        result = accumulator(type_of(a).dtype) if dtype is None else dtype
+        a = _keep(name, to_dtype(a, _wide(result) if dtype is None else dtype), where, neutral)
+        truth = type_of(a).dtype == dtypes.bool_
+        out = (reduce_bools if truth else reduce)(a, axes=axes)
+        if initial is not None:
+            out = (combine_bools if truth else combine)(_initial(name, initial, type_of(out).dtype), out)
+        return to_dtype(restore_axes(out, axes, keepdims), result)
+
+    total.__name__ = total.__qualname__ = name
+    return jit(total, inline=True, static_argnames=_STATIC)
+
+
+_TOTALS = {
+    "sum": _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0),
+    "prod": _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1),
+}
+
+
+def _initial(function: str, initial: Any, dtype: Any) -> Any:
+    initial = check_one(function, initial)
+    if type_of(initial).shape:
+        raise ShapeError(f"{function}: initial value must be a scalar. Got array of shape {type_of(initial).shape}")
+    return to_dtype(initial, dtype)
+
+
+def _sum_or_product(
+    name: str, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
+) -> Any:
+    a = check_one(name, a)
+    if out is not None:
+        no_out(name, out)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
+    if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
+        wanted = type_of(a).dtype
+    if initial is None and where is None:  # a call with one array, which is the shortest
+        return _TOTALS[name](a, hashable(axis), wanted, keepdims)
+    return _TOTALS[name](a, hashable(axis), wanted, keepdims, initial, where)
+
+
+def sum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The sum of the elements of `a` over `axis`, by default over all (as ``numpy.sum``).
+
+    Args:
+      dtype: in which to sum; by default bools and small integers are summed as int32 (int64 in x64 mode), and floats
+        of 16 bits in float32.
+      keepdims: keep reduced axes with length one.
+      initial: a number to begin with.
+      where: a mask of the elements that take part.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.sum(jnp.ones((2, 3)), axis=1)
+    Array([3., 3.], dtype=float32)
+    """
+    return _sum_or_product("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def prod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The product of the elements of `a` over `axis`; arguments as for `sum` (as ``numpy.prod``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.prod(jnp.array([2.0, 3.0]))
+    Array(6., dtype=float32)
+    """
+    return _sum_or_product("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+# --- extrema and truth ----------------------------------------------------------------------------------
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
+def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool) -> Any:
+    name = "max" if largest else "min"
+    aval = type_of(a)
+    a = to_dtype(a, aval.dtype)
+    axes = canonical_axes(axis, aval.ndim, name)
+    if initial is None:
+        if math.prod(aval.shape[i] for i in axes) == 0:
+            raise ShapeError(
+                f"{name} of an empty array of type {aval.short}", instead="initial=...", shapes=[aval.shape]
+            )
+        if where is not None:
+            raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
+    reduce = ops.reduce_max if largest else ops.reduce_min
+    out = reduce(_keep(name, a, where, (ops.lowest if largest else ops.highest)(aval.dtype)), axes=axes)
+    if initial is not None:
+        out = (e.max_ if largest else e.min_)(_initial(name, initial, aval.dtype), out)
+    return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
+
+
+def max(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """The largest element of `a` over `axis`; nan where there is one (as ``numpy.max``).
+
+    Elements that share the maximum share its derivative equally. Raises `ShapeError` for an empty array.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.max(jnp.array([1, 3, 2]))
+    Array(3, dtype=int32)
+    """
+    a = check_one("max", a)
+    no_out("max", out)
+    return _extremum(a, hashable(axis), keepdims, initial, where, True)
+
+
+def min(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """The smallest element of `a` over `axis`; nan where there is one (as ``numpy.min``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.min(jnp.array([1, 3, 2]))
+    Array(1, dtype=int32)
+    """
+    a = check_one("min", a)
+    no_out("min", out)
+    return _extremum(a, hashable(axis), keepdims, initial, where, False)
+
+
+amax, amin = max, min
+
+
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.ptp(jnp.array([1, 3, 2]))
+    Array(2, dtype=int32)
+    """
+    no_out("ptp", out)
+    return _range(a, axis=hashable(axis), keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
+def _range(a: Any, axis: Any, keepdims: bool) -> Any:
+    return e.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
+def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+    axes = canonical_axes(axis, type_of(a).ndim, "all")
+    return to_dtype(
+        restore_axes(ops.reduce_and(_keep("all", as_bool(a), where, True), axes=axes), axes, keepdims), dtypes.bool_
+    )
+
+
+def all(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
+    """Whether all elements of `a` over `axis` are true (as ``numpy.all``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.all(jnp.array([True, False]))
+    Array(False, dtype=bool)
+    """
+    a = check_one("all", a)
+    no_out("all", out)
+    return _all(a, hashable(axis), keepdims, where)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
+def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+    axes = canonical_axes(axis, type_of(a).ndim, "any")
+    return to_dtype(
+        restore_axes(ops.reduce_or(_keep("any", as_bool(a), where, False), axes=axes), axes, keepdims), dtypes.bool_
+    )
+
+
+def any(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
+    """Whether any element of `a` over `axis` is true (as ``numpy.any``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.any(jnp.array([True, False]))
+    Array(True, dtype=bool)
+    """
+    a = check_one("any", a)
+    no_out("any", out)
+    return _any(a, hashable(axis), keepdims, where)
+
+
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements of `a` over `axis` are not zero (as ``numpy.count_nonzero``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.count_nonzero(jnp.array([0, 1, 2]))
+    Array(2, dtype=int32)
+    """
+    return _count_nonzero(check_one("count_nonzero", a), axis=hashable(axis), keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
+def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
+    return sum(as_bool(a), axis, keepdims=keepdims)
+
+
+# --- moments --------------------------------------------------------------------------------------------
+
+
+def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: bool) -> Any:
+    """How many elements each result is made of."""
+    if where_ is None:
+        return np.asarray(math.prod(type_of(a).shape[i] for i in axes), dtype)[()]
+    return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("computed", *_STATIC))
+def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    axes = canonical_axes(axis, type_of(a).ndim, "mean")
+    count = _count(a, axes, where, computed, keepdims)
+    return to_dtype(e.div(sum(a, axes, computed, keepdims=keepdims, where=where), count), dtype)
+
+
+def mean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """The arithmetic mean of `a` over `axis`, a float (as ``numpy.mean``).
+
+    Floats of 16 bits are summed in float32, unless `dtype` is given.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.mean(jnp.array([1, 2, 3, 4]))
+    Array(2.5, dtype=float32)
+    """
+    a = check_one("mean", a)
+    no_out("mean", out)
+    wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
+    computed = _wide(wanted) if dtype is None else wanted
+    return _mean(a, hashable(axis), computed, wanted, keepdims, where)
+
+
+@functools.partial(jit, static_argnames=("computed", "root", *_STATIC))
+def _var(
+    a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any, root: bool
+) -> Any:
+    """The variance, or its square root."""
+    axes = canonical_axes(axis, type_of(a).ndim, "var")
+    a = to_dtype(a, computed)
+    centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
+    squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
+    real = type_of(squares).dtype
+    freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
+    found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
+    found = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
+    return e.sqrt(found) if root else found
+
+
+def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
+    """In which dtype to compute a variance, and that of the result."""
+    if dtype is None:
+        inexact = dtypes.to_inexact(aval.dtype)
+        return _wide(inexact), dtypes.real_part(inexact)
+    wanted = dtypes.user_dtype(dtype, "var")
+    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(wanted) != "c":
+        raise DtypeError(f"var: {aval.short} cannot be computed in {wanted.name}", instead="a complex dtype, or none")
+    return _wide(wanted), wanted
+
+
+def var(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | None = None,
+) -> Array:
+    """The variance of `a` over `axis`: the mean square distance from the mean (as ``numpy.var``).
+
+    The sum of squares is divided by the number of elements less `ddof` (or `correction`). A `mean` that is known
+    already, of a shape that broadcasts with `a`, is taken.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.var(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    no_out("var", out)
+    freedom = _freedom("var", ddof, correction)
+    return _variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
+
+
+def _freedom(function: str, ddof: Any, correction: Any) -> Any:
+    """What is taken off the number of elements: two names for one option."""
+    if correction is None:
+        return ddof
+    if not isinstance(ddof, int) or ddof != 0:
+        raise OptionError(
+            f"{function}: ddof and correction can't be provided simultaneously.", instead="correction=..."
+        )
+    return correction
+
+
+def _variance(
+    function: str, a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, root: bool
+) -> Any:
+    a = check_one(function, a)
+    computed, wanted = variance_dtypes(type_of(a), dtype)
+    middle = None if mean is None else check(function, mean)[0]
+    options = {"computed": computed, "dtype": wanted, "ddof": ddof, "keepdims": keepdims, "root": root}
+    return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
+
+
+def std(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | None = None,
+) -> Array:
+    """The standard deviation of `a` over `axis`: the square root of `var` (as ``numpy.std``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "std")):
+        raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
+    no_out("std", out)
+    freedom = _freedom("std", ddof, correction)
+    return _variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
+
+
+def average(
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Array | tuple[Array, Array]:
+    """The weighted mean of `a` over `axis` (as ``numpy.average``); with `returned`, also the sum of weights.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.5, dtype=float32)
+    """
+    return _average(check_one("average", a), weights, axis=hashable(axis), returned=returned, keepdims=keepdims)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "returned", "keepdims"))
+def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) -> Any:
+    axes = canonical_axes(axis, type_of(a).ndim, "average")
+    total: Any
+    if weights is None:
+        (a,) = promote_inexact(a)
+        out = mean(a, axes, keepdims=keepdims)
+        total = np.asarray(math.prod(type_of(a).shape[i] for i in axes), type_of(out).dtype)
+    else:
+        a, weights = promote_inexact(a, *check("average", weights))
+        if type_of(weights).shape != type_of(a).shape:
+            weights = _weights_along(a, weights, axis, axes)
+        total = sum(weights, axes, keepdims=keepdims)
+        out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
+    return (out, broadcast_to(total, type_of(out).shape)) if returned else out
+
+
+def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
+    """Weights for some axes of `a` with axes of length one for the others."""
+    if axis is None or type_of(weights).shape != tuple(type_of(a).shape[i] for i in axes):
+        raise ShapeError(
+            f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
+            instead="weights of the shape of a, or one for each element along axis",
+        )
+    order = tuple(int(i) for i in np.argsort(axes))
+    sizes = tuple(n if i in axes else 1 for i, n in enumerate(type_of(a).shape))
+    return reshape(transpose(weights, permutation=order), new_sizes=sizes, dimensions=None)
+
+
+# --- positions and running totals -----------------------------------------------------------------------
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
+def _position(a: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
+    rank = type_of(a).ndim
+    if axis is None:
+        flat, at, axes = ravel(a), 0, tuple(range(rank))
+    else:
+        at = canonical_axis(axis, rank, "argmax" if largest else "argmin")
+        flat, axes = a, (at,)
+    if type_of(flat).shape[at] == 0:
+        name = "argmax" if largest else "argmin"
+        raise ShapeError(f"attempt to get {name} of an empty sequence: {type_of(a).short}", shapes=[type_of(a).shape])
+    find = ops.argmax if largest else ops.argmin
+    index = find(flat, axes=(at,), index_dtype=dtypes.canonical(dtypes.int64))
+    return restore_axes(index, axes, keepdims)
+
+
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The position of the first largest element (of the first nan, if any), as ``numpy.argmax``.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.argmax(jnp.array([1, 3, 2]))
+    Array(1, dtype=int32)
+    """
+    no_out("argmax", out)
+    return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
+
+
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The position of the first smallest element (of the first nan, if any), as ``numpy.argmin``.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.argmin(jnp.array([3, 1, 2]))
+    Array(1, dtype=int32)
+    """
+    no_out("argmin", out)
+    return _position(check("argmin", a)[0], axis=axis, keepdims=bool(keepdims), largest=False)
+
+
+def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
+    if axis is None or not type_of(a).shape:
+        a, axis = ravel(a), axis or 0
+    have = type_of(a).dtype
+    result = dtype if dtype is not None else accumulator(have) if have == dtypes.bool_ else have
+    if result == dtypes.bool_:
+        a = as_bool(a)  # in a sum of numbers 1 and -1 would cancel
+    a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else result)
+    at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
+    return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``). Integers keep their dtype.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    no_out("cumsum", out)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
+    return _running(check("cumsum", a)[0], axis=axis, dtype=wanted, product=False)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+    """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``).
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    no_out("cumprod", out)
+    wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
+    return _running(check("cumprod", a)[0], axis=axis, dtype=wanted, product=True)
