@@ -348,6 +348,8 @@ def test_settings_of_scaled_dot_general():
         for name in ("mode", "block_size", "data_type", "scale_type", "infer_only"):
             assert getattr(mine, name) == getattr(theirs, name), name
         assert (mine.global_scale is None) == (theirs.global_scale is None)
+    assert phlox.nn.get_scaled_dot_general_config("mxfp8", 2.0).global_scale is None
+    assert jax.nn.get_scaled_dot_general_config("mxfp8", 2.0).global_scale is None
     same = lambda case: agree(outcome(case, phlox, []), outcome(case, jax, []), row("nn"), "")
     x, numbers = np.ones((2, 32), np.float32), (((1,), (1,)), ((), ()))
     same(lambda m: m.nn.get_scaled_dot_general_config("int8"))

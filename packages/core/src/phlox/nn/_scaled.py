@@ -110,9 +110,7 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
         scale = jnp.ones((1,), dtypes.float32) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, jnp.float4_e2m1fn.dtype.type, jnp.float8_e4m3fn.dtype.type, scale, False)
     if mode == "mxfp8":
-        return BlockScaleConfig(
-            mode, 32, jnp.float8_e4m3fn.dtype.type, jnp.float8_e8m0fnu.dtype.type, global_scale, False
-        )
+        return BlockScaleConfig(mode, 32, jnp.float8_e4m3fn.dtype.type, jnp.float8_e8m0fnu.dtype.type, None, False)
     raise OptionError(f"get_scaled_dot_general_config: mode={mode!r}", instead="'nvfp4' or 'mxfp8'")
 
 
