@@ -79,8 +79,8 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Callable[..., 
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
-        return jnp.full(shape, value, _float(dtype))
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
+        return lay_out("constant", jnp.full(shape, value, _float(dtype)), out_sharding)
 
     return init
 
@@ -93,9 +93,9 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         found = _float(dtype)
-        return random.uniform(key, shape, found) * jnp.array(scale, found)
+        return lay_out("uniform", random.uniform(key, shape, found) * jnp.array(scale, found), out_sharding)
 
     return init
 
@@ -108,9 +108,9 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         found = _float(dtype)
-        return random.normal(key, shape, found) * jnp.array(stddev, found)
+        return lay_out("normal", random.normal(key, shape, found) * jnp.array(stddev, found), out_sharding)
 
     return init
 
@@ -125,9 +125,10 @@ def truncated_normal(
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         found = _float(dtype)
-        return random.truncated_normal(key, lower, upper, shape, found) * jnp.array(stddev, found)
+        drawn = random.truncated_normal(key, lower, upper, shape, found)
+        return lay_out("truncated_normal", drawn * jnp.array(stddev, found), out_sharding)
 
     return init
 
@@ -198,8 +199,10 @@ def variance_scaling(
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
-        found = _float(dtype)
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
+        return lay_out("variance_scaling", draw(key, shape, _float(dtype)), out_sharding)
+
+    def draw(key: Any, shape: Sequence[int], found: Any) -> Any:
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         choices = {
             "fan_in": fan_in,
