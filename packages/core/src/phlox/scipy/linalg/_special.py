@@ -121,7 +121,7 @@ def _hankel(c: Any, r: Any) -> Any:
 
 @jit(inline=True)
 def circulant(c: ArrayLike) -> Array:
-    """Matrices with first column `c`, where each column is the last one rotated (as ``scipy.linalg.circulant``).
+    """Matrices with first column `c`, each further column the previous one rotated (as ``scipy.linalg.circulant``).
 
     Args:
       c: vectors of length n, of shape [..., n].
