@@ -181,11 +181,12 @@ def test_orthogonal_initializers():
         both(lambda m, make=make: make(m)(m.random.key(2), (3, 2, 2), "int32"), jit=False)
 
 
-def test_out_sharding_of_initializers():
+@pytest.mark.parametrize("name", MADE)
+def test_out_sharding_of_initializers(name):
     def case(m):
         with m.set_mesh(m.make_mesh((4,), ("x",))):
-            made = [getattr(m.nn.initializers, name)(None, (8, 2), "float32", m.P("x")) for name in ("zeros", "ones")]
-            return [(x, str(x.sharding.devices_indices_map(x.shape).values())) for x in made]
+            x = MADE[name](m)(m.random.key(0), (8, 3), "float32", m.P("x"))
+            return x, str(x.sharding.devices_indices_map(x.shape).values())
 
     both(case, jit=False)
 
@@ -348,6 +349,8 @@ def test_settings_of_scaled_dot_general():
         for name in ("mode", "block_size", "data_type", "scale_type", "infer_only"):
             assert getattr(mine, name) == getattr(theirs, name), name
         assert (mine.global_scale is None) == (theirs.global_scale is None)
+    assert phlox.nn.get_scaled_dot_general_config("mxfp8", 2.0).global_scale is None
+    assert jax.nn.get_scaled_dot_general_config("mxfp8", 2.0).global_scale is None
     same = lambda case: agree(outcome(case, phlox, []), outcome(case, jax, []), row("nn"), "")
     x, numbers = np.ones((2, 32), np.float32), (((1,), (1,)), ((), ()))
     same(lambda m: m.nn.get_scaled_dot_general_config("int8"))

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 @jit
 def hard_tanh(x: ArrayLike) -> Array:
-    """x cut off at -1 and 1, elementwise.
+    """x limited to the interval [-1, 1], elementwise.
+
+    Args:
+      x: real array of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers stay integers.
 
     >>> hard_tanh(jnp.array([-2.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
@@ -31,7 +37,13 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 @jit
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """A sigmoid of straight pieces, relu6(x + 3) / 6, elementwise.
+    """relu6(x + 3) / 6, elementwise: a piecewise linear approximation of `sigmoid`.
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
 
     >>> hard_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -42,6 +54,12 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 @jit
 def hard_silu(x: ArrayLike) -> Array:
     """x times `hard_sigmoid` of x, elementwise (Howard et al., 2019).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
 
     >>> hard_silu(jnp.array([3.0]))
     Array([3.], dtype=float32)
@@ -55,7 +73,13 @@ hard_swish = hard_silu
 
 @jit
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 up to -1, x from 1 on, and a parabola between, elementwise.
+    """0 up to -1, x from 1 on, and (x + 1)² / 4 between, elementwise.
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
 
     >>> sparse_plus(jnp.array([-1.0, 0.0, 1.0]))
     Array([0.  , 0.25, 1.  ], dtype=float32)
@@ -66,7 +90,16 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 @jit
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """The derivative of `sparse_plus`: from 0 at -1 straight to 1 at 1, elementwise.
+    """The derivative of `sparse_plus`: 0 up to -1, 1 from 1 on, and (x + 1) / 2 between, elementwise.
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> sparse_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -79,7 +112,14 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 
 @jit
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x where positive, else alpha (exp(x / alpha) - 1), elementwise: an `elu` without a kink (Barron, 2017).
+    """x where positive, else alpha (exp(x / alpha) - 1), elementwise: its derivative is continuous (Barron, 2017).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      alpha: scale of the negative part, not 0; a number or an array that broadcasts with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> celu(jnp.array([2.0]))
     Array([2.], dtype=float32)
@@ -91,6 +131,12 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def mish(x: ArrayLike) -> Array:
     """x times tanh(softplus(x)), elementwise (Misra, 2019).
 
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
     >>> mish(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -100,7 +146,14 @@ def mish(x: ArrayLike) -> Array:
 
 @jit
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x² + b)) / 2, elementwise: a smooth relu without exponentials (Barron, 2021).
+    """(x + sqrt(x² + b)) / 2, elementwise: a smooth approximation of relu without exponentials (Barron, 2021).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      b: the larger, the smoother; a number or an array that broadcasts with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -115,7 +168,13 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 @custom_jvp
 @jit
 def log1mexp(x: ArrayLike) -> Array:
-    """log(1 - exp(-x)), elementwise, for positive x; exact near 0 and far from it (Mächler, 2012).
+    """log(1 - exp(-x)), elementwise, for positive x; accurate for small and for large x (Mächler, 2012).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`; nan where x is negative.
 
     >>> log1mexp(jnp.array([50.0]))
     Array([-1.9287499e-22], dtype=float32)
@@ -131,7 +190,19 @@ log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
 def logmeanexp(
     x: ArrayLike, axis: int | Sequence[int] | None = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """log(mean(exp(x))) over `axis`, without overflow; with `where`, over the elements chosen.
+    """log(mean(exp(x))) over `axis`, without overflow.
+
+    Args:
+      x: array of any shape; integers are converted to floats.
+      axis: axis or axes of the mean; None: all.
+      where: array of bools that broadcasts to `x`: elements where it is False are left out.
+      keepdims: whether the axes of the mean stay, with length 1.
+
+    Returns:
+      An array without the axes of the mean, of the inexact dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
 
     >>> logmeanexp(jnp.array([1.0, 1.0]))
     Array(1., dtype=float32)

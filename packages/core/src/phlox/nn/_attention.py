@@ -66,17 +66,27 @@ def dot_product_attention(
 
     Args:
       query: of shape [B, T, N, H], or without B.
-      key, value: of shape [B, S, K, H]; with fewer heads than the query has, each serves a group of them.
+      key, value: of shape [B, S, K, H], or without B, of one dtype with `query`; each of the K heads serves N / K heads
+        of queries.
       bias: added to the products; of shape [B, N, T, S], where lengths may be 1.
-      mask: bools of such a shape: where false, the key is not looked at.
-      scale: of the products; 1 / sqrt(H) by default.
-      is_causal: whether a query looks only at keys up to its own place.
-      query_seq_lengths, key_value_seq_lengths: int32[B], how many queries and keys of each example count.
-      local_window_size: how far to the left and right of its place a query looks.
-      implementation: None or 'xla'; there is no other here.
-      return_residual: whether the logarithms of the sums of exponentials [B, T, N] are returned too.
+      mask: bools of such a shape: a key is ignored where it is False.
+      scale: factor of the products; 1 / sqrt(H) by default.
+      is_causal: whether each query takes only keys at its own position and before.
+      query_seq_lengths, key_value_seq_lengths: int32 of shape [B]: how many queries and keys of each example are valid.
+        Results of other queries are 0.
+      local_window_size: how many positions to the left and to the right of its own a query reaches; one number for both
+        sides or a pair.
+      implementation: None or 'xla', which are the same.
+      return_residual: whether the logarithms of the sums of exponentials are returned too.
 
-    Raises `ShapeError`, `DtypeError` or `OptionError` when arguments do not fit.
+    Returns:
+      An array of the shape and dtype of `query`; with `return_residual` also one of shape [B, T, N] (or without B) of
+      that dtype, which has no derivative.
+
+    Raises:
+      ShapeError: shapes do not fit.
+      DtypeError: dtypes differ, `mask` is not of bools, or lengths are not int32.
+      OptionError: there is no such `implementation`.
 
     >>> from phlox import nn
     >>> x = jnp.ones((1, 3, 2, 4))

@@ -21,13 +21,19 @@ from .._ops.structure.shape import own
 from ..numpy._creation.from_data import listed
 
 if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
+    from ..typing import Array, ArrayLike, DTypeLike
 
 
 @custom_jvp
 @jit
 def relu(x: ArrayLike) -> Array:
     """The larger of x and 0, elementwise. Its derivative at 0 is 0.
+
+    Args:
+      x: real array of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers stay integers.
 
     >>> relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
@@ -46,6 +52,12 @@ def _relu_jvp(primals: Any, tangents: Any) -> Any:
 def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), elementwise. Its derivative at 0 and 6 is 0.
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
     >>> relu6(jnp.array([-1.0, 7.0]))
     Array([0., 6.], dtype=float32)
     """
@@ -62,6 +74,13 @@ def _relu6_jvp(primals: Any, tangents: Any) -> Any:
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where positive, else alpha (exp(x) - 1), elementwise (Clevert et al., 2015).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      alpha: factor of the negative part, a number or an array that broadcasts with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
     >>> elu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
@@ -71,7 +90,13 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @jit
 def selu(x: ArrayLike) -> Array:
-    """lambda times elu(x, alpha), with the constants that keep mean 0 and variance 1 (Klambauer et al., 2017).
+    """1.0507 * elu(x, 1.6733), elementwise; the constants keep mean 0 and variance 1 (Klambauer et al., 2017).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
 
     >>> selu(jnp.array([1.0]))
     Array([1.0507...], dtype=float32)
@@ -81,9 +106,14 @@ def selu(x: ArrayLike) -> Array:
 
 @functools.partial(jit, static_argnames="approximate", inline=True)
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016).
+    """x times the distribution function of the standard normal distribution at x (Hendrycks and Gimpel, 2016).
 
-    With `approximate`, by a formula with tanh; otherwise by the error function.
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      approximate: True approximates that function by a formula with tanh; False computes it by the error function.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
 
     >>> gelu(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -101,6 +131,12 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), elementwise.
 
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
     >>> sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
@@ -111,6 +147,12 @@ def sigmoid(x: ArrayLike) -> Array:
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), elementwise, without overflow.
 
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
     >>> softplus(jnp.array([0.0]))
     Array([0.6931...], dtype=float32)
     """
@@ -120,6 +162,12 @@ def softplus(x: ArrayLike) -> Array:
 @functools.partial(jit, inline=True)
 def silu(x: ArrayLike) -> Array:
     """x times sigmoid(x), elementwise; also called swish.
+
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
 
     >>> silu(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -135,6 +183,12 @@ swish = silu
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), elementwise, without overflow.
 
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
     >>> log_sigmoid(jnp.array([0.0]))
     Array([-0.6931...], dtype=float32)
     """
@@ -145,6 +199,12 @@ def log_sigmoid(x: ArrayLike) -> Array:
 def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|), elementwise.
 
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
     """
@@ -153,7 +213,14 @@ def soft_sign(x: ArrayLike) -> Array:
 
 @functools.partial(jit, inline=True)
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """x where not negative, else negative_slope times x.
+    """x where not negative, else negative_slope times x, elementwise.
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      negative_slope: factor of the negative part, a number or an array that broadcasts with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> leaky_relu(jnp.array([-1.0, 1.0]))
     Array([-0.01,  1.  ], dtype=float32)
@@ -165,6 +232,12 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent, elementwise.
 
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
     >>> tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -173,7 +246,13 @@ def tanh(x: ArrayLike, /) -> Array:
 
 @functools.partial(jit, inline=True)
 def identity(x: ArrayLike) -> Array:
-    """x as it is.
+    """x itself, as an array.
+
+    Args:
+      x: array of any shape and dtype, or a number.
+
+    Returns:
+      An array of the shape and dtype of `x`.
 
     >>> identity(jnp.array([1.0]))
     Array([1.], dtype=float32)
@@ -199,7 +278,17 @@ def _prepared(x: Any, axis: Any, function: str) -> Any:
 def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum over `axis`: positive numbers that add up to one.
 
-    With `where`, other elements do not take part and become 0.
+    Args:
+      x: array of any shape; integers are converted to floats.
+      axis: axis or axes of the sum, by default the last; None: all.
+      where: array of bools that broadcasts to `x`: elements where it is False are left out, and become 0.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: `axis` names an axis twice.
 
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
@@ -220,6 +309,18 @@ def _softmax(x: Any, axis: Any, where: Any = None) -> Any:
 def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, computed without overflow.
 
+    Args:
+      x: array of any shape; integers are converted to floats.
+      axis: axis or axes of the sum, by default the last; None: all.
+      where: array of bools that broadcasts to `x`: elements where it is False are left out, and become -inf.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: `axis` names an axis twice.
+
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
@@ -237,9 +338,23 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """log(sum(b exp(a))) over `axis`, without overflow; `b` are weights.
+    """log(sum(b exp(a))) over `axis`, without overflow.
 
-    With `return_sign`, the logarithm of the absolute value of the sum, and its sign.
+    Args:
+      a: array of any shape; integers are converted to floats.
+      axis: axis or axes of the sum; None: all.
+      b: weights of the terms, an array that broadcasts with `a`; 1 by default.
+      keepdims: whether the axes of the sum stay, with length 1.
+      return_sign: whether the result is the logarithm of the absolute value of the sum, and the sign of the sum.
+      where: array of bools that broadcasts to `a`: terms where it is False are left out.
+
+    Returns:
+      An array without the axes of the sum, of the promoted inexact dtype; with `return_sign` two such arrays. An empty
+      sum gives -inf; without `return_sign`, a negative one gives nan.
+
+    Raises:
+      AxisError: `a` has no such axis.
+      ShapeError: `axis` names an axis twice, or `b` does not broadcast with `a`.
 
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
@@ -275,8 +390,21 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     return (jnp.expand_dims(x, at) == classes).astype(dtype)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: int = -1) -> Array:
-    """Integers as rows with a one at that place and zeros elsewhere; all zeros for an integer outside of the range.
+def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Array:
+    """Each integer as a vector with a one at that position and zeros elsewhere; all zeros for an integer out of range.
+
+    Args:
+      x: integers from 0 to ``num_classes - 1``, an array of any shape or a list; floats cause a `DeprecationWarning`.
+      num_classes: length of the vectors.
+      dtype: of the result; float32 by default (float64 in x64 mode).
+      axis: where the axis of the vectors lies in the result, by default last.
+
+    Returns:
+      An array of this dtype, of the shape of `x` with an axis of length `num_classes` inserted.
+
+    Raises:
+      ArgumentError: `num_classes` is no integer.
+      AxisError: the result has no axis `axis`.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
@@ -309,8 +437,21 @@ def standardize(
 ) -> Array:
     """(x - mean) / sqrt(variance + epsilon), with mean and variance over `axis` unless given.
 
-    `where` chooses the elements that mean and variance are taken of. The "fast" `algorithm` takes the variance from
-    the mean of squares in one pass, the "stable" one from the distances to the mean.
+    Args:
+      x: array of any shape; integers are converted to floats.
+      axis: axis or axes of mean and variance, by default the last; None: all.
+      mean, variance: arrays that broadcast with `x`; None: those of `x`.
+      epsilon: added to the variance.
+      where: array of bools that broadcasts to `x`: mean and variance are taken over the elements where it is True.
+      algorithm: 'fast' computes the variance as the mean of squares less the square of the mean; 'stable' as the mean
+        of squared differences from the mean.
+
+    Returns:
+      An array of the broadcast shape (that of `x`, unless `mean` or `variance` has more axes), of the promoted dtype.
+
+    Raises:
+      OptionError: there is no such `algorithm`.
+      AxisError: `x` has no such axis.
 
     >>> standardize(jnp.array([1.0, -1.0]), epsilon=0.0)
     Array([ 1., -1.], dtype=float32)
@@ -331,6 +472,17 @@ def standardize(
 @functools.partial(jit, static_argnames="axis", inline=True)
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` times the sigmoid of the second (Dauphin et al., 2016).
+
+    Args:
+      x: array with at least one axis; integers are converted to floats.
+      axis: the axis that is cut in halves, of even length; by default the last.
+
+    Returns:
+      An array of the shape of `x` with half the length of `axis`, of its inexact dtype.
+
+    Raises:
+      ShapeError: the length of `axis` is odd.
+      AxisError: `x` has no axis `axis`.
 
     >>> glu(jnp.array([1.0, 0.0]))
     Array([0.5], dtype=float32)

@@ -41,7 +41,11 @@ def scaled_matmul(
         ``k // blocks`` elements of its block.
       preferred_element_type: the dtype of the result. It is computed in float32.
 
-    Raises `ShapeError` where shapes do not fit.
+    Returns:
+      An array of shape (batch, m, n), of dtype `preferred_element_type`.
+
+    Raises:
+      ShapeError: shapes do not fit.
 
     >>> a, b = jnp.array([[[1, 2, 3]]]), jnp.array([[[4, 5, 6]]])
     >>> half = jnp.full((1, 1, 1), 0.5)
@@ -86,9 +90,18 @@ class BlockScaleConfig:
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = None) -> BlockScaleConfig:
-    """The settings of a format, "nvfp4" or "mxfp8", for `scaled_dot_general`.
+    """The settings of a format of quantization, for `scaled_dot_general`.
 
-    `global_scale` is for nvfp4, by default 1; with mxfp8 it is refused. Raises `OptionError` for other modes.
+    Args:
+      mode: 'nvfp4' (blocks of 16 numbers in float4_e2m1fn) or 'mxfp8' (blocks of 32 in float8_e4m3fn).
+      global_scale: for 'nvfp4' what all numbers are divided by first, a number or an array of shape (1,), 1 by default;
+        without meaning for 'mxfp8'.
+
+    Returns:
+      A `BlockScaleConfig`, with the attributes `mode`, `block_size`, `data_type`, `scale_type` and `global_scale`.
+
+    Raises:
+      OptionError: there is no such `mode`.
 
     >>> get_scaled_dot_general_config("mxfp8").block_size
     32
@@ -97,32 +110,38 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
         scale = jnp.ones((1,), dtypes.float32) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, jnp.float4_e2m1fn.dtype.type, jnp.float8_e4m3fn.dtype.type, scale, False)
     if mode == "mxfp8":
-        return BlockScaleConfig(
-            mode, 32, jnp.float8_e4m3fn.dtype.type, jnp.float8_e8m0fnu.dtype.type, global_scale, False
-        )
+        return BlockScaleConfig(mode, 32, jnp.float8_e4m3fn.dtype.type, jnp.float8_e8m0fnu.dtype.type, None, False)
     raise OptionError(f"get_scaled_dot_general_config: mode={mode!r}", instead="'nvfp4' or 'mxfp8'")
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = np.float32,
+    preferred_element_type: DTypeLike | None = np.float32,
     configs: Sequence[BlockScaleConfig] | None = None,
-    implementation: Any = None,
-) -> Any:
+    implementation: str | None = None,
+) -> Array:
     """`lax.dot_general` of operands that are quantized first, and so are cotangents in the derivative.
+
+    The derivative is that of the product without quantization. With nvfp4 cotangents are not quantized; they are zero
+    for elements that quantization clipped.
 
     Args:
       lhs, rhs: arrays of floats.
-      dimension_numbers: as for `lax.dot_general`.
+      dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)), as for `lax.dot_general`.
       preferred_element_type: the dtype of the result: float32, bfloat16 or float16.
       configs: how to quantize `lhs`, `rhs` and the cotangent, by `get_scaled_dot_general_config`. Without them nothing
         is quantized.
       implementation: deprecated, has no effect.
 
-    The derivative takes quantization for no operation at all. With nvfp4 cotangents are not quantized, and are zero for
-    numbers so large that they were clipped.
+    Returns:
+      An array of dtype `preferred_element_type`: the batch axes, then the other axes of `lhs`, then those of `rhs`.
+
+    Raises:
+      DtypeError: there are `configs` and `preferred_element_type` is another dtype.
+      ArgumentError: `configs` are not three.
+      ShapeError: shapes do not fit, or blocks do not divide the number of contracted elements.
 
     >>> configs = [get_scaled_dot_general_config("mxfp8")] * 3
     >>> x = jnp.ones((2, 32))

@@ -54,7 +54,16 @@ def _float(dtype: Any) -> Any:
 
 
 def zeros(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: OutSharding = None) -> Array:
-    """An initializer: zeros; laid out as `out_sharding` says.
+    """An initializer: zeros.
+
+    Args:
+      key: without meaning.
+      shape: of the result.
+      dtype: of the result; float32 by default (float64 in x64 mode).
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
+
+    Returns:
+      An array of this shape and dtype.
 
     >>> zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
@@ -63,7 +72,16 @@ def zeros(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sh
 
 
 def ones(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: OutSharding = None) -> Array:
-    """An initializer: ones; laid out as `out_sharding` says.
+    """An initializer: ones.
+
+    Args:
+      key: without meaning.
+      shape: of the result.
+      dtype: of the result; float32 by default (float64 in x64 mode).
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
+
+    Returns:
+      An array of this shape and dtype.
 
     >>> ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
@@ -74,43 +92,64 @@ def ones(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sha
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Callable[..., Any]:
     """An initializer that fills with `value`.
 
+    Args:
+      value: a number, or an array that broadcasts to the shape asked for.
+      dtype: default dtype of the initializer; None: float32 (float64 in x64 mode).
+
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``; its `key` has no meaning.
+
     >>> constant(3.0)(random.key(0), (2,))
     Array([3., 3.], dtype=float32)
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
-        return jnp.full(shape, value, _float(dtype))
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
+        return lay_out("constant", jnp.full(shape, value, _float(dtype)), out_sharding)
 
     return init
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable[..., Any]:
-    """An initializer: uniform numbers between 0 and `scale`.
+    """An initializer: numbers of the uniform distribution over [0, scale).
+
+    Args:
+      scale: upper bound, a number, or an array that broadcasts to the shape asked for.
+      dtype: default dtype of the initializer, floating; None: float32 (float64 in x64 mode).
+
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``.
 
     >>> bool(uniform(0.1)(random.key(0), (100,)).max() < 0.1)
     True
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         found = _float(dtype)
-        return random.uniform(key, shape, found) * jnp.array(scale, found)
+        return lay_out("uniform", random.uniform(key, shape, found) * jnp.array(scale, found), out_sharding)
 
     return init
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable[..., Any]:
-    """An initializer: normal numbers of this standard deviation.
+    """An initializer: normal numbers of mean 0 and this standard deviation.
+
+    Args:
+      stddev: standard deviation, a number, or an array that broadcasts to the shape asked for.
+      dtype: default dtype of the initializer, floating or complex; None: float32 (float64 in x64 mode).
+
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``.
 
     >>> normal()(random.key(0), (3,)).shape
     (3,)
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         found = _float(dtype)
-        return random.normal(key, shape, found) * jnp.array(stddev, found)
+        return lay_out("normal", random.normal(key, shape, found) * jnp.array(stddev, found), out_sharding)
 
     return init
 
@@ -120,14 +159,23 @@ def truncated_normal(
 ) -> Callable[..., Any]:
     """An initializer: normal numbers between `lower` and `upper` standard deviations, times `stddev`.
 
+    Args:
+      stddev: standard deviation before truncation, a number, or an array that broadcasts to the shape asked for.
+      dtype: default dtype of the initializer, floating; None: float32 (float64 in x64 mode).
+      lower, upper: bounds, in standard deviations.
+
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``.
+
     >>> truncated_normal()(random.key(0), (3,)).shape
     (3,)
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         found = _float(dtype)
-        return random.truncated_normal(key, lower, upper, shape, found) * jnp.array(stddev, found)
+        drawn = random.truncated_normal(key, lower, upper, shape, found)
+        return lay_out("truncated_normal", drawn * jnp.array(stddev, found), out_sharding)
 
     return init
 
@@ -188,18 +236,29 @@ def variance_scaling(
 ) -> Callable[..., Any]:
     """An initializer whose variance is `scale` divided by the number of inputs, of outputs, or their mean.
 
+    Inputs and outputs of a unit are counted by the axes of the shape: the product of `in_axis` (of `out_axis`), times
+    that of all axes that are in none of the three arguments, the receptive field of a convolution.
+
     Args:
-      mode: 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg'.
-      distribution: 'truncated_normal', 'normal' or 'uniform'.
-      in_axis, out_axis, batch_axis: which axes of the shape are inputs, outputs, and neither.
+      scale: the variance times the number that `mode` chooses.
+      mode: 'fan_in' (inputs), 'fan_out' (outputs), 'fan_avg' (their mean) or 'fan_geo_avg' (their geometric mean).
+      distribution: 'truncated_normal' (at two standard deviations), 'normal' or 'uniform'.
+      in_axis, out_axis, batch_axis: which axes of the shape are inputs, outputs, and independent units.
+      dtype: default dtype of the initializer, floating or complex; None: float32 (float64 in x64 mode).
+
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``. It raises `OptionError` for an unknown `mode` or
+      `distribution`, and `ShapeError` for a shape of less than two axes unless `in_axis` says which is that of inputs.
 
     >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (4, 2)).shape
     (4, 2)
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default) -> Any:
-        found = _float(dtype)
+    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
+        return lay_out("variance_scaling", draw(key, shape, _float(dtype)), out_sharding)
+
+    def draw(key: Any, shape: Sequence[int], found: Any) -> Any:
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         choices = {
             "fan_in": fan_in,
@@ -239,7 +298,13 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) ->
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = (
-        f"{what}: `variance_scaling` of {scale} by {mode}, {distribution}.\n\n"
+        f"The initializer of {what}: `variance_scaling` with {scale}, '{mode}' and '{distribution}'.\n\n"
+        "Args:\n"
+        "  in_axis, out_axis, batch_axis: which axes of the shape are inputs, outputs, and independent units.\n"
+        "  dtype: default dtype of the initializer, floating or complex; None: float32 (float64 in x64 mode).\n\n"
+        "Returns:\n"
+        "  A function ``init(key, shape, dtype, out_sharding)``. It raises `ShapeError` for a shape of less than two\n"
+        "  axes unless `in_axis` says which is that of inputs.\n\n"
         f">>> {name}()(random.key(0), (4, 2)).shape\n(4, 2)\n"
     )
     return make
@@ -256,14 +321,15 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Callable[..., Any]:
-    """An initializer of random matrices with orthogonal columns or, if they are longer, rows; times `scale`.
+    """An initializer of random matrices with orthonormal columns or, where these are longer, rows; times `scale`.
 
     Args:
       scale: a factor.
       column_axis: the axis of columns; all others together are the rows.
-      dtype: default dtype of the initializer.
+      dtype: default dtype of the initializer, floating or complex; None: float32 (float64 in x64 mode).
 
-    The initializer raises `ShapeError` for a shape of less than two axes.
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``. It raises `ShapeError` for a shape of less than two axes.
 
     >>> orthogonal()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -287,12 +353,18 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
 def delta_orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Callable[..., Any]:
-    """An initializer of convolution kernels that are zero but for an orthogonal matrix in their middle.
+    """An initializer of convolution kernels that are zero except for an orthogonal matrix in the middle.
 
-    A deep network of such convolutions keeps the length of signals (Xiao and others, 2018). Arguments are those of
-    `orthogonal`; shapes are 1 to 3 spatial axes and then those of inputs and, at least as many, outputs.
+    Deep networks of such convolutions preserve the norm of signals (Xiao and others, 2018).
 
-    The initializer raises `ShapeError` for other shapes.
+    Args:
+      scale: a factor.
+      column_axis: the axis of columns of the matrix.
+      dtype: default dtype of the initializer, floating or complex; None: float32 (float64 in x64 mode).
+
+    Returns:
+      A function ``init(key, shape, dtype, out_sharding)``. The shape is 1 to 3 spatial axes, inputs, and at least as
+      many outputs; it raises `ShapeError` for others.
 
     >>> delta_orthogonal()(random.key(0), (3, 2, 2))[0]
     Array([[0., 0.],

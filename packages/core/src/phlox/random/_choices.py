@@ -39,7 +39,19 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def rademacher(
     key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
 ) -> Array:
-    """Random signs: -1 or 1, equally likely; int32 by default.
+    """Random signs: -1 or 1, equally likely.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      shape: of the result.
+      dtype: int32 by default (int64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key.
+      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> int(abs(random.rademacher(random.key(0), (100,))).sum())
@@ -66,7 +78,20 @@ def geometric(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random counts of trials until the first success, of probability `p`; int32 by default.
+    """Random counts of trials until the first success, of probability `p`; at least 1.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      p: probabilities of success, number or array.
+      shape: of the result, to which `p` broadcasts; None: the shape of `p`.
+      dtype: int32 by default (int64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key.
+      ShapeError: `key` is an array of several keys, or `p` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.geometric(random.key(0), 0.3, (100,)) >= 1).all())
@@ -115,10 +140,21 @@ def categorical(
     """Random categories: index i along `axis` has probability softmax(logits)[i].
 
     Args:
-      logits: unnormalised logarithms of probabilities; further axes are independent distributions.
-      shape: of the result; its last axes are those of `logits` without `axis`.
+      key: one PRNG key, new-style or old-style.
+      logits: floats, unnormalised logarithms of probabilities; axes other than `axis` are independent distributions.
+      axis: of `logits` along which the categories lie, by default the last.
+      shape: of the result; its last axes are those of `logits` without `axis`, and None stands for these alone.
       replace: False draws different categories (the Gumbel top-k trick).
       mode: 'low', 'high' or 'highest', see `gumbel`.
+
+    Returns:
+      Indices along `axis`: int32 (int64 in x64 mode) of this shape.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `logits` are not floats.
+      ShapeError: `key` is an array of several keys, or `shape` does not fit `logits`.
+      AxisError: `logits` have no axis `axis`.
+      OptionError: without replacement there are fewer categories than draws, or there is no such `mode`.
 
     >>> from phlox import random
     >>> random.categorical(random.key(0), jnp.log(jnp.array([0.0, 1.0])), shape=(3,))
@@ -145,13 +181,27 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Random elements of `a` along `axis`; of range(a) if `a` is an integer.
+    """Random elements of `a` along `axis`; of ``range(a)`` if `a` is an integer.
 
     Args:
-      shape: of what is drawn; it takes the place of `axis` in the shape of `a`.
+      key: one PRNG key, new-style or old-style.
+      a: an array, or a Python integer.
+      shape: of what is drawn, a tuple or list; it takes the place of `axis` in the shape of `a`.
       replace: whether an element may be drawn twice.
       p: probabilities, one for each element; equal ones by default.
+      axis: of `a` along which elements are taken, by default the first; no meaning for an integer.
       mode: 'low', 'high' or 'highest', see `gumbel`; for `p` without replacement.
+
+    Returns:
+      An array of the dtype of `a`, of its shape with `shape` in place of `axis`; of shape `shape` for an integer, and
+      where nothing is drawn (`shape` has a 0).
+
+    Raises:
+      ArgumentError: `shape` is neither a tuple nor a list.
+      DtypeError: `key` is no PRNG key, or `a` is one number that is no integer.
+      ShapeError: `key` is an array of several keys, or `p` is not one vector with a probability for each element.
+      AxisError: `a` has no axis `axis`.
+      OptionError: there are no elements, or without replacement fewer than draws.
 
     >>> from phlox import random
     >>> sorted(random.choice(random.key(0), 4, (4,), replace=False).tolist())

@@ -85,7 +85,20 @@ def poisson(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random counts of the Poisson distribution with mean `lam`; int32 by default.
+    """Random counts of the Poisson distribution with mean `lam`.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      lam: mean, number or array, not negative.
+      shape: of the result, to which `lam` broadcasts; None: the shape of `lam`.
+      dtype: an integer dtype; int32 by default (int64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not of integers.
+      ShapeError: `key` is an array of several keys, or `lam` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.poisson(random.key(0), 3.0, (100,)) >= 0).all())
@@ -197,7 +210,23 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
 
 
 def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Random counts of successes in `n` trials of probability `p`, as floats; nan where there are none such.
+    """Random counts of successes in `n` trials of probability `p`, as floats.
+
+    Where `n` is negative or nan, or `p` is not between 0 and 1, the result is nan.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      n: numbers of trials, integers or floats, which are rounded down.
+      p: probabilities of success, number or array.
+      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.binomial(random.key(0), 10, 0.3, (100,)) <= 10).all())
@@ -216,15 +245,23 @@ def multinomial(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
-) -> Any:
+) -> Array:
     """Random counts of how often each category occurs in `n` trials; they add up to `n`.
 
     Args:
-      n: numbers of trials.
+      key: one PRNG key, new-style or old-style.
+      n: numbers of trials, of a shape that broadcasts to that of the result without its last axis.
       p: probabilities of the categories, along the last axis.
-      shape: of the result, the axis of categories included; that of `p` by default.
-      dtype: of the result, floating by default.
+      shape: of the result, the axis of categories included; None: the shape of `p`.
+      dtype: of the result, float32 by default (float64 in x64 mode).
       unroll: how many categories are drawn in one turn of the loop, see `phlox.lax.scan`.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key.
+      ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> float(random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5])).sum())

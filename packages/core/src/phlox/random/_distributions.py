@@ -46,8 +46,17 @@ def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any]
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.random"
     function.__doc__ = (
-        f"Random numbers of {what}.\n\n>>> from phlox import random\n"
-        f">>> random.{name}(random.key(0), (2,)).shape\n(2,)\n"
+        f"Random numbers of {what}.\n\n"
+        "Args:\n"
+        "  key: one PRNG key, new-style or old-style.\n"
+        "  shape: of the result.\n"
+        "  dtype: a floating dtype, float32 by default (float64 in x64 mode).\n\n"
+        "Returns:\n"
+        "  An array of this shape and dtype.\n\n"
+        "Raises:\n"
+        "  DtypeError: `key` is no PRNG key, or `dtype` is not floating.\n"
+        "  ShapeError: `key` is an array of several keys.\n\n"
+        f">>> from phlox import random\n>>> random.{name}(random.key(0), (2,)).shape\n(2,)\n"
     )
     return takes_out_sharding(function)
 
@@ -134,10 +143,24 @@ def gumbel(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the standard Gumbel distribution, by -log(-log(u)).
+    """Random numbers of the standard Gumbel distribution, by -log(-log(u)) for a uniform u.
 
-    The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits. With
-    ``mode="high"`` twice as many random bits reach further into its tail; ``mode="highest"`` uses all of them.
+    The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      shape: of the result.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+      mode: how many random bits make a number: 'low' (None): those of one uniform number; 'high': those of two, so that
+        larger results are possible; 'highest': 64 for float32, and as 'high' for other dtypes.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys.
+      OptionError: there is no such `mode`.
 
     >>> from phlox import random
     >>> random.gumbel(random.key(0), (2,)).shape
@@ -168,6 +191,19 @@ def rayleigh(
 ) -> Array:
     """Random numbers of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
 
+    Args:
+      key: one PRNG key, new-style or old-style.
+      scale: positive number or array.
+      shape: of the result, to which `scale` broadcasts; None: the shape of `scale`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `scale` does not broadcast to `shape`.
+
     >>> from phlox import random
     >>> random.rayleigh(random.key(0), 2.0, (3,)).shape
     (3,)
@@ -190,7 +226,20 @@ def lognormal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers whose logarithms are normal, with mean 0 and deviation `sigma`.
+    """Random numbers whose logarithms are normal, with mean 0 and standard deviation `sigma`.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      sigma: standard deviation of the logarithm, positive number or array.
+      shape: of the result, to which `sigma` broadcasts; None: the shape of `sigma`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `sigma` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.lognormal(random.key(0), 0.5, (100,)) > 0).all())
@@ -214,7 +263,20 @@ def pareto(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Pareto distribution from 1 upwards, with tail exponent `b`.
+    """Random numbers of the Pareto distribution on [1, inf), with density b / x**(b + 1).
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      b: exponent of the tail, positive number or array.
+      shape: of the result, to which `b` broadcasts; None: the shape of `b`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `b` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.pareto(random.key(0), 3.0, (100,)) >= 1).all())
@@ -234,6 +296,19 @@ def weibull_min(
     key: Key, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
     """Random numbers of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      scale, concentration: positive numbers or arrays.
+      shape: how many exponential numbers are drawn; the parameters are broadcast with them.
+      dtype: a floating dtype of these, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of the shape that `shape` and the parameters broadcast to, of the promoted dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the parameters and `shape` do not broadcast.
 
     >>> from phlox import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (3,)).shape
@@ -265,6 +340,19 @@ def triangular(
     out_sharding: OutSharding = None,
 ) -> Array:
     """Random numbers between `left` and `right` whose density is a triangle with its top at `mode`.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      left, mode, right: numbers or arrays with ``left <= mode <= right`` and ``left < right``.
+      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.triangular(random.key(0), 0.0, 1.0, 3.0, (100,)) < 3).all())
@@ -298,6 +386,19 @@ def wald(
 ) -> Array:
     """Random numbers of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
 
+    Args:
+      key: one PRNG key, new-style or old-style.
+      mean: positive number or array; the shape parameter of the distribution is 1.
+      shape: of the result, to which `mean` broadcasts; None: the shape of `mean`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `mean` does not broadcast to `shape`.
+
     >>> from phlox import random
     >>> bool((random.wald(random.key(0), 2.0, (100,)) > 0).all())
     True
@@ -317,9 +418,20 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...]
 def double_sided_maxwell(
     key: Key, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Random numbers of the Maxwell distribution to both sides of `loc`, times `scale`.
+    """Random numbers of the Maxwell distribution with random signs, times `scale`, plus `loc`.
 
-    The result has the axes `shape`, or those of the parameters if it is empty, and then those of the parameters.
+    Args:
+      key: one PRNG key, new-style or old-style.
+      loc, scale: numbers or arrays that broadcast with each other.
+      shape: the first axes of the result; () stands for the broadcast shape of the parameters.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array whose shape is `shape` followed by the broadcast shape of the parameters, of the promoted dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the parameters do not broadcast.
 
     >>> from phlox import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (3,)).shape

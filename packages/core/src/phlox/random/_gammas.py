@@ -49,8 +49,21 @@ def gamma(
 ) -> Array:
     """Random numbers of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
 
-    They have a derivative by `a`: how the sample would move with its distribution. Samples of a tiny `a` underflow to
-    0, where `loggamma` does not.
+    They have a derivative with respect to `a`: that of the sample at a fixed value of the distribution function.
+    Samples for a tiny `a` underflow to 0; `loggamma` gives their logarithms.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      a: shape parameter, positive number or array.
+      shape: of the result, to which `a` broadcasts; None: the shape of `a`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `a` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool((random.gamma(random.key(0), 2.0, (100,)) > 0).all())
@@ -69,7 +82,20 @@ def loggamma(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Logarithms of random numbers of the gamma distribution, exact for a tiny `a` as well.
+    """Logarithms of random numbers of the gamma distribution, accurate for a tiny `a` as well.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      a: shape parameter, positive number or array.
+      shape: of the result, to which `a` broadcasts; None: the shape of `a`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `a` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool(jnp.isfinite(random.loggamma(random.key(0), 1e-4, (100,))).all())
@@ -103,6 +129,20 @@ def beta(
 ) -> Array:
     """Random numbers of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
 
+    Args:
+      key: one PRNG key, new-style or old-style.
+      a, b: positive numbers or arrays.
+      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
+      TypePromotionError: the dtype of a parameter does not promote to that of the result.
+
     >>> from phlox import random
     >>> bool((random.beta(random.key(0), 2.0, 3.0, (100,)) < 1).all())
     True
@@ -132,8 +172,17 @@ def dirichlet(
     """Random probabilities of the Dirichlet distribution: vectors of positive numbers that add up to 1.
 
     Args:
-      alpha: concentrations along the last axis; further axes are independent distributions.
-      shape: of the result without its last axis.
+      key: one PRNG key, new-style or old-style.
+      alpha: positive concentrations along the last axis; further axes are independent distributions.
+      shape: of the result without its last axis; None: that of `alpha` without its last axis.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of shape ``(*shape, alpha.shape[-1])`` and this dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, `alpha` has no axis, or its others do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> random.dirichlet(random.key(0), jnp.ones(3), (5,)).shape
@@ -166,6 +215,20 @@ def chisquare(
 ) -> Array:
     """Random numbers of the chi-square distribution: sums of the squares of `df` normal numbers.
 
+    Args:
+      key: one PRNG key, new-style or old-style.
+      df: degrees of freedom, positive number or array.
+      shape: of the result, to which `df` broadcasts; None: the shape of `df`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `df` does not broadcast to `shape`.
+      TypePromotionError: the dtype of `df` does not promote to that of the result.
+
     >>> from phlox import random
     >>> bool((random.chisquare(random.key(0), 3.0, (100,)) > 0).all())
     True
@@ -195,6 +258,20 @@ def f(
 ) -> Array:
     """Random numbers of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
 
+    Args:
+      key: one PRNG key, new-style or old-style.
+      dfnum, dfden: degrees of freedom of numerator and denominator, positive numbers or arrays.
+      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
+      TypePromotionError: the dtype of a parameter does not promote to that of the result.
+
     >>> from phlox import random
     >>> bool((random.f(random.key(0), 3.0, 4.0, (100,)) > 0).all())
     True
@@ -223,6 +300,20 @@ def t(
 ) -> Array:
     """Random numbers of Student's t distribution with `df` degrees of freedom.
 
+    Args:
+      key: one PRNG key, new-style or old-style.
+      df: degrees of freedom, positive number or array.
+      shape: of the result, to which `df` broadcasts; None: the shape of `df`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or `df` does not broadcast to `shape`.
+      TypePromotionError: the dtype of `df` does not promote to that of the result.
+
     >>> from phlox import random
     >>> random.t(random.key(0), 5.0, (3,)).shape
     (3,)
@@ -244,6 +335,19 @@ def generalized_normal(
     key: Key, p: float, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
 ) -> Array:
     """Random numbers with a density proportional to exp(-abs(x)**p).
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      p: exponent, a positive number: 1 gives the Laplace distribution, 2 a normal one of variance 1/2.
+      shape: of the result.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
@@ -271,8 +375,22 @@ def ball(
     dtype: DTypeLike | None = None,
     *,
     out_sharding: OutSharding = None,
-) -> Any:
-    """Random points spread evenly over the unit ball in `d` dimensions, of the norm that is a sum of powers `p`.
+) -> Array:
+    """Random points of the uniform distribution over the unit ball of the p-norm in `d` dimensions.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      d: number of dimensions.
+      p: exponent of the norm ``sum(abs(x)**p)**(1/p)``, a positive number.
+      shape: of the array of points.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of shape ``(*shape, d)`` and this dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> bool((jnp.linalg.norm(random.ball(random.key(0), 3, shape=(100,)), axis=-1) < 1).all())

@@ -108,7 +108,17 @@ def _make_raw(seed: Any, impl: generators.Impl) -> Any:
 
 
 def key_dtype(impl_spec: str | Any | None = None) -> Any:
-    """The element type of the keys of a generator, given by its name; of the default one without.
+    """The element type of the keys of a generator, given by its name.
+
+    Args:
+      impl_spec: name of a generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None: that of the flag `default_prng_impl`.
+
+    Returns:
+      The dtype that arrays of such keys have.
+
+    Raises:
+      OptionError: there is no generator of this name.
+      ArgumentError: `impl_spec` is neither a name nor a generator nor a dtype of keys.
 
     >>> key_dtype()
     key<fry>
@@ -124,9 +134,22 @@ def _impl(function: str, impl: Any, dtype: Any) -> generators.Impl:
 
 
 def key(seed: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Array:
-    """A key, an array of dtype ``key<fry>`` without axes, from an integer seed.
+    """A new-style key, an array of dtype ``key<fry>`` without axes, from an integer seed.
 
-    `impl` or `dtype`, one of them, names the generator; see `key_dtype`.
+    Args:
+      seed: a Python integer or an array of integers or bools without axes. Python integers are taken modulo 2**32
+        (2**64 in x64 mode).
+      impl: generator, by its name: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None: that of the flag `default_prng_impl`.
+      dtype: the same by the dtype of its keys, see `key_dtype`; in place of `impl`.
+
+    Returns:
+      One key: an array of shape () of the generator's dtype.
+
+    Raises:
+      DtypeError: `seed` is no integer.
+      ShapeError: `seed` has axes.
+      NumberRangeError: `seed` is a Python integer of more than 64 bits.
+      OptionError: `impl` and `dtype` are both given, or `impl` names no generator.
 
     >>> key(0)
     Array((), dtype=key<fry>) overlaying:
@@ -138,6 +161,20 @@ def key(seed: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | No
 def PRNGKey(seed: ArrayLike, *, impl: str | Any | None = None) -> Array:
     """An old-style key, an array of two uint32, from an integer seed.
 
+    Args:
+      seed: a Python integer or an array of integers without axes, as for `key`.
+      impl: name of the generator, as for `key`.
+
+    Returns:
+      The words of one key: uint32 of shape (2,), of shape (4,) for 'rbg' and 'unsafe_rbg'. With the flag
+      `enable_custom_prng`, a new-style key.
+
+    Raises:
+      DtypeError: `seed` is no integer.
+      ShapeError: `seed` has axes.
+      NumberRangeError: `seed` is a Python integer of more than 64 bits.
+      OptionError: `impl` names no generator.
+
     >>> PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
@@ -145,10 +182,20 @@ def PRNGKey(seed: ArrayLike, *, impl: str | Any | None = None) -> Array:
     return make(_seeds(seed, "PRNGKey"), impl=ops.find_impl(impl))
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Any:
-    """Keys from their words, an array of uint32 whose last axis has length 2.
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Array:
+    """New-style keys from their words, as `key_data` gives them.
 
-    `impl` or `dtype`, one of them, names the generator; see `key_dtype`.
+    Args:
+      key_bits_array: uint32 of shape [..., n], where n is the number of words of one key: 2 for the default generator.
+      impl: name of the generator, as for `key`.
+      dtype: the same by the dtype of its keys, see `key_dtype`; in place of `impl`.
+
+    Returns:
+      Keys of the shape of `key_bits_array` without its last axis.
+
+    Raises:
+      DtypeError: `key_bits_array` is not uint32, or its last axis has another length.
+      OptionError: `impl` and `dtype` are both given, or `impl` names no generator.
 
     >>> wrap_key_data(np.array([0, 1], np.uint32)).dtype
     key<fry>
@@ -157,7 +204,16 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, d
 
 
 def key_data(keys: Key) -> Any:
-    """The words of keys: uint32, with one axis of length 2 more than `keys`.
+    """The words of keys.
+
+    Args:
+      keys: array of keys of any shape; old-style keys are returned as they are.
+
+    Returns:
+      uint32 of the shape of `keys` and one further axis, of the words of one key: 2 for the default generator.
+
+    Raises:
+      DtypeError: `keys` are no PRNG keys.
 
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
@@ -168,7 +224,16 @@ def key_data(keys: Key) -> Any:
 
 
 def key_impl(keys: Key) -> Any:
-    """The generator that keys belong to, as `key` and `wrap_key_data` take it: its name if it is one of phlox's own.
+    """The generator that keys belong to, in a form that `key` and `wrap_key_data` take as `impl`.
+
+    Args:
+      keys: array of keys of any shape, new-style or old-style.
+
+    Returns:
+      The name of a generator of phlox, as a string; another generator as the object that describes it.
+
+    Raises:
+      DtypeError: `keys` are no PRNG keys.
 
     >>> key_impl(key(0))
     'threefry2x32'
@@ -179,7 +244,16 @@ def key_impl(keys: Key) -> Any:
 
 
 def clone(key: Key) -> Any:
-    """The same key again.
+    """`key` itself (as ``jax.random.clone``): phlox does not record which keys were used.
+
+    Args:
+      key: keys of any shape, new-style or old-style.
+
+    Returns:
+      `key`, the same object.
+
+    Raises:
+      DtypeError: `key` is no PRNG key.
 
     >>> clone(PRNGKey(1))
     Array([0, 1], dtype=uint32)
@@ -198,8 +272,15 @@ def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
     """New keys that are independent of each other and of what else `key` is used for.
 
     Args:
-      key: one key; do not use it again.
+      key: one PRNG key, new-style or old-style; do not use it again.
       num: how many, or the shape of the array of keys.
+
+    Returns:
+      Keys of shape (num,) or `num`, of the style of `key`: old-style ones are uint32 with a last axis of 2 words.
+
+    Raises:
+      DtypeError: `key` is no PRNG key.
+      ShapeError: `key` is an array of several keys.
 
     >>> key_0, key_1 = split(PRNGKey(0))
     >>> key_0
@@ -216,6 +297,18 @@ def _fold_in(key: Any, data: Any) -> Any:
 
 def fold_in(key: Key, data: ArrayLike) -> Array:
     """A new key that depends on `key` and on the integer `data`, for example the number of a step.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      data: a Python integer from 0 to 2**32 - 1, or an array without axes, which is converted to uint32.
+
+    Returns:
+      One key, of the style of `key`.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `data` is no real number.
+      ShapeError: `key` is an array of several keys, or `data` has axes.
+      NumberRangeError: `data` is a Python integer that uint32 cannot hold.
 
     >>> fold_in(PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)

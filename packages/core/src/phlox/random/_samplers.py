@@ -57,7 +57,19 @@ def _bits(key: Any, shape: tuple[int, ...], bit_width: int) -> Any:
 
 @takes_out_sharding
 def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
-    """Random unsigned integers, all bit patterns equally likely; uint32 by default.
+    """Random unsigned integers, all bit patterns equally likely.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      shape: of the result.
+      dtype: an unsigned integer dtype; uint32 by default (uint64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not of unsigned integers.
+      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> random.bits(random.key(0), (2,), "uint8").dtype
@@ -91,13 +103,20 @@ def uniform(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers spread evenly over [minval, maxval).
+    """Random numbers of the uniform distribution over [minval, maxval).
 
     Args:
-      key: one PRNG key.
+      key: one PRNG key, new-style or old-style.
       shape: of the result.
-      dtype: a floating dtype, float32 by default.
-      minval, maxval: numbers or arrays that broadcast to `shape`.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+      minval, maxval: bounds, numbers or arrays that broadcast to `shape`; `maxval` is not among the results.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> random.uniform(random.PRNGKey(0), (2,))
@@ -128,7 +147,19 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
     """Random numbers of the standard normal distribution: mean 0, variance 1.
 
-    Complex dtypes give independent parts of variance 1/2 each.
+    Complex dtypes give independent real and imaginary parts of variance 1/2 each.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      shape: of the result.
+      dtype: a floating or complex dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is neither floating nor complex.
+      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> random.normal(random.key(42), (3,)).shape
@@ -164,6 +195,19 @@ def truncated_normal(
     out_sharding: OutSharding = None,
 ) -> Array:
     """Random numbers of the standard normal distribution, given that they lie between `lower` and `upper`.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      lower, upper: bounds, numbers or arrays; they are not among the results.
+      shape: of the result, to which the bounds broadcast; None: their broadcast shape.
+      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool(abs(random.truncated_normal(random.key(0), -1.0, 1.0, (100,))).max() < 1)
@@ -217,7 +261,21 @@ def randint(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random integers from minval up to, and without, maxval; int32 by default.
+    """Random integers from `minval` up to, and without, `maxval`.
+
+    Args:
+      key: one PRNG key, new-style or old-style.
+      shape: of the result.
+      minval, maxval: bounds, integers or arrays of integers that broadcast to `shape`; where `maxval` is not above
+        `minval`, the result is `minval`. Bounds that `dtype` cannot hold are moved into its range.
+      dtype: an integer dtype; int32 by default (int64 in x64 mode).
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not of integers.
+      ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> random.randint(random.key(0), (5,), 0, 10).dtype
@@ -243,7 +301,19 @@ def bernoulli(
 ) -> Array:
     """Random bools that are True with probability `p`.
 
-    With ``mode="high"`` twice as many random bits are drawn, which tells apart smaller probabilities.
+    Args:
+      key: one PRNG key, new-style or old-style.
+      p: probabilities, a float or an array of floats.
+      shape: of the result, to which `p` broadcasts; None: the shape of `p`.
+      mode: 'low', or 'high', which draws twice as many random bits and so distinguishes smaller probabilities.
+
+    Returns:
+      An array of bools of this shape.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `p` is not of floats.
+      ShapeError: `key` is an array of several keys, or `p` does not broadcast to `shape`.
+      OptionError: there is no such `mode`.
 
     >>> from phlox import random
     >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
@@ -284,9 +354,21 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
 def permutation(
     key: Key, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: OutSharding = None
 ) -> Array:
-    """The numbers below `x` in random order, or the array `x` shuffled along `axis`.
+    """The integers below `x` in random order, or the array `x` shuffled along `axis`.
 
-    With `independent`, each vector along the axis gets an order of its own.
+    Args:
+      key: one PRNG key, new-style or old-style.
+      x: an array; or one integer, known while tracing, in place of ``arange(x)``.
+      axis: along which the array is shuffled, by default the first.
+      independent: whether each vector along `axis` gets an order of its own; by default all move together.
+
+    Returns:
+      An array of the shape and dtype of `x`; int32 of shape (x,) for an integer.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `x` is one number that is no integer.
+      ShapeError: `key` is an array of several keys.
+      AxisError: `x` has no axis `axis`.
 
     >>> from phlox import random
     >>> sorted(random.permutation(random.key(0), 4).tolist())

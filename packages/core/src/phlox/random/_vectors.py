@@ -55,11 +55,20 @@ def multivariate_normal(
     """Random vectors of the normal distribution with this mean and these covariances.
 
     Args:
-      mean: its last axis is that of the vectors; further axes are independent distributions.
-      cov: matrices in its last two axes.
-      shape: of the result without its last axis; by default that of the parameters.
-      dtype: a floating dtype, by default that of the parameters.
-      method: how `cov` is factored: 'cholesky', or 'eigh' or 'svd' where it is singular.
+      key: one PRNG key, new-style or old-style.
+      mean: of shape [..., n]; axes other than the last are independent distributions.
+      cov: covariance matrices, of shape [..., n, n].
+      shape: of the result without its last axis; None: the broadcast shape of the parameters without their axes of n.
+      dtype: a floating dtype of the normal numbers that are drawn; None: the promoted dtype of the parameters.
+      method: how `cov` is factored: 'cholesky' for positive definite matrices; 'eigh' or 'svd' for singular ones too.
+
+    Returns:
+      An array of shape ``(*shape, n)``, of the dtype promoted from `dtype` and those of the parameters.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or shapes do not fit.
+      OptionError: there is no such `method`.
 
     >>> from phlox import random
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (5,)).shape
@@ -102,12 +111,20 @@ def orthogonal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random matrices of n times m, spread evenly over those with orthogonal columns or, if they are longer, rows.
+    """Random n × m matrices with orthonormal columns (rows, if m > n), uniformly distributed over all such matrices.
 
     Args:
-      n, m: size of each matrix; `m` is `n` by default.
+      key: one PRNG key, new-style or old-style.
+      n, m: numbers of rows and columns; `m` is `n` by default.
       shape: of the array of matrices.
-      dtype: floating or complex, which gives unitary matrices.
+      dtype: floating, float32 by default (float64 in x64 mode); or complex, which gives unitary matrices.
+
+    Returns:
+      An array of shape ``(*shape, n, m)`` and this dtype.
+
+    Raises:
+      DtypeError: `key` is no PRNG key, or `dtype` is neither floating nor complex.
+      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> q = random.orthogonal(random.key(0), 3)

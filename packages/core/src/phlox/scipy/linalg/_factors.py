@@ -32,6 +32,18 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 
     Only that triangle of `a` is read. Where `a` is not positive definite the result is nan.
 
+    Args:
+      a: Hermitian positive definite matrices, of shape [..., n, n]; integers are converted to floats.
+      lower: whether the result is L, the lower triangle.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      Triangles, of the shape and inexact dtype of `a`.
+
+    Raises:
+      ShapeError: `a` are not square matrices.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+
     >>> import phlox.numpy as jnp
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
@@ -47,8 +59,20 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+) -> tuple[Array, bool]:
     """What `cho_solve` takes: `cholesky` of `a`, and which triangle it is (as ``scipy.linalg.cho_factor``).
+
+    Args:
+      a: Hermitian positive definite matrices, of shape [..., n, n]; integers are converted to floats.
+      lower: whether the lower triangle is read and returned.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      A pair of the triangles, of the shape and inexact dtype of `a`, and `lower`.
+
+    Raises:
+      ShapeError: `a` are not square matrices.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> cho_factor(jnp.array([[4.0]]))
@@ -65,9 +89,21 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Array | tuple[Array, Array, Array]:
-    """Singular values between orthonormal columns: ``(U, s, Vh)`` (as ``scipy.linalg.svd``).
+    """The singular value decomposition ``a = U @ diag(s) @ Vh`` (as ``scipy.linalg.svd``).
 
-    With ``compute_uv=False`` s alone; see `phlox.numpy.linalg.svd`.
+    Args:
+      a: matrices, of shape [..., m, n]; integers are converted to floats.
+      full_matrices: whether U and Vh are square; otherwise they have min(m, n) columns and rows.
+      compute_uv: False returns s alone.
+      overwrite_a, check_finite, lapack_driver: SciPy's options, without effect.
+
+    Returns:
+      ``(U, s, Vh)``: orthonormal columns [..., m, m]; singular values [..., min(m, n)], real and descending;
+      orthonormal rows [..., n, n].
+
+    Raises:
+      ShapeError: `a` has less than two axes.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
@@ -99,10 +135,23 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Array | tuple[Array, Array]:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``(w, v)`` (as ``scipy.linalg.eigh``).
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices (as ``scipy.linalg.eigh``).
 
-    With `eigvals_only` w alone. The generalized problem (`b`, `type`) and parts of the spectrum (`eigvals`) are not
-    there (`UnsupportedError`).
+    Args:
+      a: Hermitian matrices, of shape [..., n, n]; integers are converted to floats.
+      b: None: the generalized problem is not supported.
+      lower: whether the lower triangle of `a` is read, or the upper one.
+      eigvals_only: whether only the eigenvalues are returned.
+      eigvals: None: parts of the spectrum are not supported.
+      type: 1, the kind of generalized problem.
+      overwrite_a, overwrite_b, turbo, check_finite: SciPy's options, without effect.
+
+    Returns:
+      ``(w, v)``: eigenvalues [..., n], real; and eigenvectors [..., n, n], in columns, of the inexact dtype of `a`.
+
+    Raises:
+      UnsupportedError: `b`, `eigvals` or `type` ask for more, or there is no routine for the dtype (float16, bfloat16).
+      ShapeError: `a` are not square matrices.
 
     >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
@@ -113,11 +162,21 @@ def eigh(
 
 @functools.partial(jit, static_argnames=("output",))
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
-    """Schur form and Schur vectors: ``[T, Z]`` with ``a = Z T Zᴴ`` (as ``scipy.linalg.schur``).
+    """Schur form T and Schur vectors Z, with ``a = Z T Zᴴ`` (as ``scipy.linalg.schur``).
 
     Args:
-      a: stack of square matrices.
-      output: 'complex' makes a triangle of T; with 'real' that of real matrices may have blocks of two rows.
+      a: square matrices, of shape [..., n, n], of floats or complex numbers.
+      output: 'complex' makes T an upper triangle; with 'real', T of real matrices may have blocks of two rows on its
+        diagonal, of pairs of complex eigenvalues.
+
+    Returns:
+      ``[T, Z]``, each of the shape of `a`; complex for 'complex', else of the dtype of `a`.
+
+    Raises:
+      OptionError: there is no such `output`.
+      ShapeError: `a` are not square matrices.
+      DtypeError: `a` are integers.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
@@ -131,8 +190,20 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 @functools.partial(jit, static_argnames=("overwrite_a", "check_finite"))
-def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """What `lu_solve` takes: both triangles in one matrix, and pivots (as ``scipy.linalg.lu_factor``).
+
+    Args:
+      a: matrices, of shape [..., m, n]; integers are converted to floats.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      ``(lu, piv)``: U on and above the diagonal, L without its diagonal of ones below, of the shape and inexact dtype
+      of `a`; and int32 [..., min(m, n)]: row i was exchanged with row ``piv[i]``.
+
+    Raises:
+      ShapeError: `a` has less than two axes.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[1]
@@ -146,7 +217,20 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """``(P, L, U)`` with ``a = P L U``, or ``(P L, U)`` with `permute_l` (as ``scipy.linalg.lu``).
+    """The LU decomposition ``a = P L U`` of one matrix (as ``scipy.linalg.lu``).
+
+    Args:
+      a: matrix of shape [m, n]; integers are converted to floats.
+      permute_l: whether the result is ``(P L, U)``.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      ``(P, L, U)``: a permutation matrix [m, m], a lower triangle [m, k] with ones on the diagonal, and an upper
+      triangle [k, n], where k = min(m, n); of the inexact dtype of `a`.
+
+    Raises:
+      ShapeError: `a` is not one matrix.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[0]
@@ -178,17 +262,27 @@ def _qr(a: Any, mode: str, pivoting: bool) -> Any:
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
-    lwork: Any = None,
+    lwork: int | None = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array] | tuple[Array, Array] | tuple[Array, Array, Array]:
-    """Orthonormal columns times upper triangle: ``(Q, R)`` (as ``scipy.linalg.qr``).
+    """The QR decomposition: orthonormal columns Q times an upper triangle R (as ``scipy.linalg.qr``).
 
     Args:
-      a: stack of matrices.
-      mode: 'full': Q is square; 'economic': it has as many columns as the shorter side of `a`; 'r': only ``(R,)``.
-      pivoting: also the order of columns P, with ``a[:, P] = Q R``.
+      a: matrices, of shape [..., m, n]; integers are converted to floats.
+      mode: 'full': Q is square; 'economic': it has min(m, n) columns; 'r': R alone, in a tuple.
+      pivoting: whether columns are exchanged, with ``a[:, P] = Q R``; P comes last in the result.
+      overwrite_a, lwork, check_finite: SciPy's options, without effect.
+
+    Returns:
+      ``(Q, R)``: [..., m, m] and [..., m, n], for 'economic' [..., m, k] and [..., k, n] with k = min(m, n), of the
+      inexact dtype of `a`; with `pivoting` also P, int32 [..., n].
+
+    Raises:
+      OptionError: there is no such `mode`.
+      ShapeError: `a` has less than two axes.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> qr(jnp.array([[3.0], [4.0]]), mode="r")
@@ -210,11 +304,23 @@ def qr_multiply(
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """``(c Q, R)`` for the QR decomposition of `a`, without making Q (as ``scipy.linalg.qr_multiply``).
 
+    Q has k = min(m, n) columns, as in the mode 'economic' of `qr`.
+
     Args:
-      a, c: stacks of matrices; `c` may be a vector.
-      mode: 'left' is ``Q c``.
-      pivoting: exchange columns of `a`; their order comes as a third result.
-      conjugate: take the complex conjugate of Q.
+      a: matrices, of shape [..., m, n]; integers are converted to floats.
+      c: matrices, of shape [..., p, m], for the mode 'left' [..., k, p]; or one vector.
+      mode: 'right': the result is ``c Q``; 'left': ``Q c``.
+      pivoting: whether columns of `a` are exchanged; their order comes as a third result.
+      conjugate: whether Q is replaced by its complex conjugate.
+      overwrite_a, overwrite_c: SciPy's options, without effect.
+
+    Returns:
+      The product, [..., p, k], for the mode 'left' [..., m, p], a vector for a vector; R, [..., k, n]; with `pivoting`
+      the order of columns, int32 [..., n].
+
+    Raises:
+      OptionError: there is no such `mode`.
+      ShapeError: `c` does not fit Q.
 
     >>> import phlox.numpy as jnp
     >>> qr_multiply(jnp.array([[3.0], [4.0]]), jnp.array([5.0, 0.0]))
@@ -256,7 +362,20 @@ def qr_multiply(
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]:
-    """The Hessenberg form H of square matrices, and with `calc_q` also Q with ``a = Q H Qᴴ`` (``scipy.linalg``).
+    """The Hessenberg form H of square matrices, with ``a = Q H Qᴴ`` (as ``scipy.linalg.hessenberg``).
+
+    Args:
+      a: square matrices, of shape [..., n, n], of floats or complex numbers.
+      calc_q: whether Q is returned too.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      H, zero below the first subdiagonal, of the shape and dtype of `a`; with `calc_q` the pair ``(H, Q)``.
+
+    Raises:
+      ShapeError: `a` are not square matrices.
+      DtypeError: `a` are integers.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> hessenberg(jnp.eye(2))

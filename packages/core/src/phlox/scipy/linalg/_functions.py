@@ -95,9 +95,17 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """The exponentials of square matrices (as ``scipy.linalg.expm``), by Padé approximation, scaling and squaring.
 
     Args:
-      A: stack of square matrices.
-      upper_triangular: they are upper triangles.
-      max_squarings: matrices so large that more are needed give nan.
+      A: square matrices, of shape [..., n, n]; integers are converted to floats.
+      upper_triangular: whether they are upper triangles, which is cheaper.
+      max_squarings: how often the exponential of a scaled matrix is squared at most; matrices of a norm that needs more
+        give nan.
+
+    Returns:
+      Matrices of the shape and inexact dtype of `A`.
+
+    Raises:
+      ShapeError: `A` are not square matrices.
+      DtypeError: the precision is neither single nor double.
 
     >>> import phlox.numpy as jnp
     >>> expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
@@ -141,9 +149,16 @@ def expm_frechet(
     """The derivative of `expm` at `A` along `E`, with ``expm(A)`` before it (as ``scipy.linalg.expm_frechet``).
 
     Args:
-      A, E: stacks of square matrices of one shape.
-      method: without meaning.
+      A, E: square matrices, of one shape [..., n, n] and one inexact dtype.
+      method: without effect.
       compute_expm: False leaves ``expm(A)`` out.
+
+    Returns:
+      ``(expm(A), derivative)``, each of the shape and dtype of `A`; or the derivative alone.
+
+    Raises:
+      ShapeError: `A` and `E` are not square matrices of one shape.
+      DtypeError: the dtypes differ, or the precision is neither single nor double.
 
     >>> import phlox.numpy as jnp
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
@@ -183,9 +198,18 @@ def _sqrtm(a: Any) -> Any:
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The square root of a square matrix, complex (as ``scipy.linalg.sqrtm``).
+    """The square root of one square matrix (as ``scipy.linalg.sqrtm``).
 
-    `blocksize` above 1 is not there (`UnsupportedError`).
+    Args:
+      A: matrix of shape [n, n].
+      blocksize: 1; larger blocks are not supported.
+
+    Returns:
+      A matrix of the shape of `A`, of a complex dtype also for a real matrix.
+
+    Raises:
+      UnsupportedError: `blocksize` is above 1.
+      ShapeError: `A` is not one square matrix.
 
     >>> import phlox.numpy as jnp
     >>> sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
@@ -198,8 +222,18 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
 
 @functools.partial(jit, static_argnames=("check_finite",))
-def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
-    """A real Schur form made complex, so that it is a triangle (as ``scipy.linalg.rsf2csf``).
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """The complex Schur form of a real one, which is an upper triangle (as ``scipy.linalg.rsf2csf``).
+
+    Args:
+      T, Z: real Schur form and Schur vectors, square matrices [..., n, n], as `schur` returns them.
+      check_finite: SciPy's option, without effect.
+
+    Returns:
+      The pair of T and Z, of the same shapes, complex.
+
+    Raises:
+      ShapeError: `T` and `Z` are not square matrices of one size.
 
     >>> import phlox.numpy as jnp
     >>> t, z = rsf2csf(*schur(jnp.array([[0.0, -1.0], [1.0, 0.0]])))
@@ -249,9 +283,16 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
     """A function of a square matrix, given as function of numbers (as ``scipy.linalg.funm``); the result is complex.
 
     Args:
-      A: square matrix, whose eigenvalues should be distinct.
-      func: applied to the vector of eigenvalues.
+      A: matrix of shape [n, n], of floats or complex numbers, whose eigenvalues should be distinct.
+      func: applied to the vector of eigenvalues; it returns a vector of the same length.
       disp: False returns an estimate of the error too.
+
+    Returns:
+      A complex matrix [n, n]; without `disp` the pair of it and the relative error, a real number.
+
+    Raises:
+      ShapeError: `A` is not one square matrix.
+      DtypeError: `A` are integers.
 
     >>> import phlox.numpy as jnp
     >>> funm(jnp.array([[4.0, 0.0], [0.0, 9.0]]), jnp.sqrt).real
@@ -310,15 +351,23 @@ def polar(
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
-    """The polar decomposition ``a = U P`` (``a = P U`` for the left side): U unitary, P positive (``scipy.linalg``).
+) -> tuple[Array, Array]:
+    """The polar decomposition ``a = U P`` with U unitary and P positive semidefinite (as ``scipy.linalg.polar``).
 
     Args:
-      a: stack of matrices.
-      side: 'right' or 'left'.
-      method: 'qdwh' (see `phlox.lax.linalg.qdwh`; no more columns than rows for the right side, fewer rows for the
-        left one), or 'svd'.
-      eps, max_iterations: without meaning, as in JAX.
+      a: matrices, of shape [..., m, n], of floats or complex numbers.
+      side: 'right'; or 'left', for ``a = P U``.
+      method: 'qdwh' (see `phlox.lax.linalg.qdwh`), which needs m >= n for the right side and m < n for the left one; or
+        'svd'.
+      eps, max_iterations: without effect, as in JAX.
+
+    Returns:
+      ``(U, P)``: [..., m, n], and [..., n, n] (for the left side [..., m, m]), of the dtype of `a`.
+
+    Raises:
+      ShapeError: `a` has less than two axes.
+      OptionError: there is no such `side` or `method`.
+      UnsupportedError: 'qdwh' does not take this shape, or there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> polar(jnp.array([[0.0, -2.0], [1.0, 0.0]]), method="svd")[1]
@@ -358,10 +407,17 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     """The X with ``A X + X B = C`` (as ``scipy.linalg.solve_sylvester``).
 
     Args:
-      A, B: stacks of square matrices.
-      C: stack of matrices with the rows of `A` and the columns of `B`.
-      method: 'schur', or 'eigen', which has derivatives where the eigenvectors have.
-      tol: where an eigenvalue of `A` and one of `B` cancel each other up to this, X is nan.
+      A, B: square matrices, of shapes [..., m, m] and [..., n, n]; integers are converted to floats.
+      C: matrices of shape [..., m, n].
+      method: 'schur', or 'eigen', which is differentiable where the eigenvectors are.
+      tol: X is nan where the sum of an eigenvalue of `A` and one of `B` is smaller than this in absolute value.
+
+    Returns:
+      Matrices of shape [..., m, n], of the promoted inexact dtype.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      OptionError: there is no such `method`.
 
     >>> import phlox.numpy as jnp
     >>> solve_sylvester(jnp.array([[1.0]]), jnp.array([[3.0]]), jnp.array([[8.0]]))

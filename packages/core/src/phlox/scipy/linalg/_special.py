@@ -30,6 +30,15 @@ def _vectors(function: str, *arrays: Any) -> list[Array]:
 def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given ones along its diagonal and zeros elsewhere (as ``scipy.linalg.block_diag``).
 
+    Args:
+      *arrs: matrices; vectors stand for one row, numbers for a matrix of one element.
+
+    Returns:
+      A matrix with the sum of the rows and the sum of the columns, of the promoted dtype; of shape [1, 0] without any.
+
+    Raises:
+      ShapeError: an argument has more than two axes.
+
     >>> import phlox.numpy as jnp
     >>> block_diag(jnp.array([[1, 2]]), 3)
     Array([[1, 2, 0],
@@ -59,8 +68,11 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices whose diagonals are constant: first column `c`, first row `r` (as ``scipy.linalg.toeplitz``).
 
     Args:
-      c: stack of vectors.
-      r: stack of vectors, the conjugate of `c` by default; its first element is not read.
+      c: vectors of length m, of shape [..., m].
+      r: vectors of length n, the conjugate of `c` by default; their first element is not read.
+
+    Returns:
+      Matrices of shape [..., m, n], of the promoted dtype.
 
     >>> import phlox.numpy as jnp
     >>> toeplitz(jnp.array([1, 2]), jnp.array([1, 5, 6]))
@@ -82,8 +94,14 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices whose antidiagonals are constant: first column `c`, last row `r` (as ``scipy.linalg.hankel``).
 
     Args:
-      c: stack of vectors.
-      r: stack of vectors, zeros by default; its first element is not read.
+      c: vectors of length m, of shape [..., m].
+      r: vectors of length n, zeros of the length of `c` by default; their first element is not read.
+
+    Returns:
+      Matrices of shape [..., m, n], of the promoted dtype.
+
+    Raises:
+      ShapeError: an argument has no axis.
 
     >>> import phlox.numpy as jnp
     >>> hankel(jnp.array([1, 2]), jnp.array([2, 5, 6]))
@@ -104,7 +122,13 @@ def _hankel(c: Any, r: Any) -> Any:
 
 @jit(inline=True)
 def circulant(c: ArrayLike) -> Array:
-    """Matrices with first column `c`, where each column is the one before it, turned (as ``scipy.linalg.circulant``).
+    """Matrices with first column `c`, each further column the previous one rotated (as ``scipy.linalg.circulant``).
+
+    Args:
+      c: vectors of length n, of shape [..., n].
+
+    Returns:
+      Matrices of shape [..., n, n], of the dtype of `c`.
 
     >>> import phlox.numpy as jnp
     >>> circulant(jnp.array([1, 2, 3]))
@@ -119,8 +143,17 @@ def circulant(c: ArrayLike) -> Array:
 
 @jit(inline=True)
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """Leslie matrices of populations: fertilities `f` in the first row, survival `s` below the diagonal
-    (as ``scipy.linalg.leslie``).
+    """Leslie matrices of populations (as ``scipy.linalg.leslie``): `f` in the first row, `s` below the diagonal.
+
+    Args:
+      f: fecundities, vectors of length n >= 2.
+      s: survival rates, vectors of length n - 1.
+
+    Returns:
+      Matrices of shape [..., n, n], of the promoted dtype.
+
+    Raises:
+      ShapeError: the lengths do not fit.
 
     >>> import phlox.numpy as jnp
     >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
@@ -141,6 +174,15 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
 def companion(a: ArrayLike) -> Array:
     """Companion matrices, whose eigenvalues are the roots of polynomials (as ``scipy.linalg.companion``).
 
+    Args:
+      a: coefficients, the highest power first: vectors of length n >= 2, whose first element is not 0.
+
+    Returns:
+      Matrices of shape [..., n - 1, n - 1], of the inexact dtype of `a`.
+
+    Raises:
+      ShapeError: `a` has less than two coefficients.
+
     >>> import phlox.numpy as jnp
     >>> companion(jnp.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
@@ -158,6 +200,12 @@ def companion(a: ArrayLike) -> Array:
 def fiedler(a: ArrayLike) -> Array:
     """The absolute differences of all pairs of elements (as ``scipy.linalg.fiedler``).
 
+    Args:
+      a: vectors of length n, of shape [..., n].
+
+    Returns:
+      Symmetric matrices of shape [..., n, n], of the dtype of `a` (real for complex numbers).
+
     >>> import phlox.numpy as jnp
     >>> fiedler(jnp.array([1, 4]))
     Array([[0, 3],
@@ -169,7 +217,18 @@ def fiedler(a: ArrayLike) -> Array:
 
 @jit(inline=True)
 def fiedler_companion(a: ArrayLike) -> Array:
-    """Fiedler's companion matrices: five diagonals, the same eigenvalues as `companion` (``scipy.linalg``).
+    """Fiedler's companion matrices, of five diagonals (as ``scipy.linalg.fiedler_companion``).
+
+    Their eigenvalues are those of `companion`.
+
+    Args:
+      a: coefficients, the highest power first: vectors of length n >= 1, whose first element is not 0.
+
+    Returns:
+      Matrices of shape [..., n - 1, n - 1], of the inexact dtype of `a`.
+
+    Raises:
+      ShapeError: `a` has no coefficient.
 
     >>> import phlox.numpy as jnp
     >>> fiedler_companion(jnp.array([1.0, -3.0, 2.0]))
@@ -205,9 +264,17 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     (as ``scipy.linalg.convolution_matrix``).
 
     Args:
-      a: stack of vectors.
+      a: vectors of length m >= 1, of shape [..., m].
       n: the length of what is convolved.
       mode: 'full', 'same' or 'valid', as in `phlox.numpy.convolve`.
+
+    Returns:
+      Matrices of shape [..., rows, n], of the dtype of `a`; rows are m + n - 1 for 'full', max(m, n) for 'same', and
+      max(m, n) - min(m, n) + 1 for 'valid'.
+
+    Raises:
+      OptionError: `n` is not positive, or there is no such `mode`.
+      ShapeError: `a` has no element along the last axis.
 
     >>> import phlox.numpy as jnp
     >>> convolution_matrix(jnp.array([1, 2]), 2)
@@ -247,6 +314,12 @@ def _made(n: Any, element: Callable[[int, int], float]) -> Any:
 def hilbert(n: int) -> Array:
     """Hilbert's matrix, ``1 / (i + j + 1)`` (as ``scipy.linalg.hilbert``).
 
+    Args:
+      n: number of rows and of columns.
+
+    Returns:
+      A matrix of shape [n, n], float32 (float64 in x64 mode).
+
     >>> hilbert(2)[0]
     Array([1. , 0.5], dtype=float32)
     """
@@ -255,7 +328,13 @@ def hilbert(n: int) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames="n")
 def invhilbert(n: int) -> Array:
-    """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are whole.
+    """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are integers.
+
+    Args:
+      n: number of rows and of columns.
+
+    Returns:
+      A matrix of shape [n, n], float32 (float64 in x64 mode); large elements are rounded.
 
     >>> invhilbert(2)
     Array([[ 4., -6.],
@@ -277,7 +356,17 @@ def _kind(function: str, kind: str | None) -> str:
 
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Pascal's triangle as a matrix (as ``scipy.linalg.pascal``): 'lower', 'upper', or 'symmetric', their product.
+    """Pascal's triangle as a matrix (as ``scipy.linalg.pascal``).
+
+    Args:
+      n: number of rows and of columns.
+      kind: 'lower' or 'upper' triangle, or 'symmetric' (None), the product of the two.
+
+    Returns:
+      A matrix of shape [n, n], float32.
+
+    Raises:
+      OptionError: there is no such `kind`.
 
     >>> pascal(3)
     Array([[1., 1., 1.],
@@ -295,6 +384,16 @@ def pascal(n: int, kind: str | None = None) -> Array:
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
 def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal` (as ``scipy.linalg.invpascal``).
+
+    Args:
+      n: number of rows and of columns.
+      kind: 'lower', 'upper' or 'symmetric' (None), as for `pascal`.
+
+    Returns:
+      A matrix of shape [n, n], float32 (float64 in x64 mode).
+
+    Raises:
+      OptionError: there is no such `kind`.
 
     >>> invpascal(2)
     Array([[ 2., -1.],
@@ -314,7 +413,17 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("n", "full"))
 def helmert(n: int, full: bool = False) -> Array:
-    """Helmert's matrix of orthonormal contrasts (as ``scipy.linalg.helmert``), with `full` the row of the mean first.
+    """Helmert's matrix of orthonormal contrasts (as ``scipy.linalg.helmert``).
+
+    Args:
+      n: number of columns, positive.
+      full: whether the row of the mean, 1 / sqrt(n), comes first.
+
+    Returns:
+      A matrix of shape [n - 1, n], with `full` [n, n], float32 (float64 in x64 mode).
+
+    Raises:
+      OptionError: `n` is not positive.
 
     >>> helmert(2).round(2)
     Array([[ 0.71, -0.71]], dtype=float32)
@@ -333,7 +442,17 @@ def helmert(n: int, full: bool = False) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("n", "dtype"))
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """Hadamard's matrix of orthogonal rows of 1 and -1 (as ``scipy.linalg.hadamard``), for powers of two.
+    """Hadamard's matrix of orthogonal rows of 1 and -1 (as ``scipy.linalg.hadamard``).
+
+    Args:
+      n: number of rows and of columns, a power of 2.
+      dtype: of the result; int32 by default (int64 in x64 mode).
+
+    Returns:
+      A matrix of shape [n, n] and this dtype.
+
+    Raises:
+      OptionError: `n` is no power of 2.
 
     >>> hadamard(2)
     Array([[ 1,  1],
@@ -349,9 +468,16 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """The matrix of the discrete Fourier transform (as ``scipy.linalg.dft``).
 
     Args:
-      n: its size.
-      scale: 'sqrtn' makes it unitary, 'n' divides by `n`.
-      dtype: of complex numbers.
+      n: number of rows and of columns.
+      scale: 'sqrtn' divides by sqrt(n), which makes it unitary; 'n' divides by `n`; None leaves it unscaled.
+      dtype: a complex dtype; complex64 by default (complex128 in x64 mode).
+
+    Returns:
+      A matrix of shape [n, n] and this dtype.
+
+    Raises:
+      OptionError: there is no such `scale`.
+      DtypeError: `dtype` is not complex.
 
     >>> dft(2).real
     Array([[ 1.,  1.],

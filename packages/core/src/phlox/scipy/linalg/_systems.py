@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices (as ``scipy.linalg.det``).
 
+    Args:
+      a: square matrices, of shape [..., n, n]; integers are converted to floats.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      An array of the shape of `a` without its last two axes, of its inexact dtype.
+
+    Raises:
+      ShapeError: `a` are not square matrices.
+
     >>> import phlox.numpy as jnp
     >>> det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
@@ -36,6 +46,17 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices (as ``scipy.linalg.inv``).
+
+    Args:
+      a: square matrices, of shape [..., n, n]; integers are converted to floats.
+      overwrite_a, check_finite: SciPy's options, without effect.
+
+    Returns:
+      Matrices of the shape and inexact dtype of `a`; singular ones give inf or nan.
+
+    Raises:
+      ShapeError: `a` are not square matrices.
+      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> inv(jnp.array([[4.0]]))
@@ -80,9 +101,20 @@ def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """The x with ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
+
+    Args:
+      c_and_lower: triangles [..., n, n], and whether they are lower ones.
+      b: matrices of shape [..., n, k], or one vector [n].
+      overwrite_b, check_finite: SciPy's options, without effect.
+
+    Returns:
+      An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
+
+    Raises:
+      ShapeError: the shapes do not fit.
 
     >>> import phlox.numpy as jnp
     >>> cho_solve(phlox.scipy.linalg.cho_factor(jnp.array([[4.0]])), jnp.array([2.0]))
@@ -94,12 +126,26 @@ def cho_solve(
 
 @functools.partial(jit, static_argnames=("trans", "overwrite_b", "check_finite"))
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[ArrayLike, ArrayLike],
+    b: ArrayLike,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Array:
     """The x with ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
 
     Args:
+      lu_and_piv: both triangles [..., n, n], and pivots [..., n].
+      b: matrices of shape [..., n, k], or one vector [n].
       trans: 1 solves with aᵀ, 2 with aᴴ.
+      overwrite_b, check_finite: SciPy's options, without effect.
+
+    Returns:
+      An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
+
+    Raises:
+      OptionError: `trans` is not 0, 1 or 2.
+      ShapeError: the shapes do not fit.
 
     >>> import phlox.numpy as jnp
     >>> lu_solve(phlox.scipy.linalg.lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))
@@ -151,9 +197,19 @@ def solve_triangular(
     """The x with ``a @ x = b`` for a triangle `a` (as ``scipy.linalg.solve_triangular``).
 
     Args:
+      a: matrices of shape [..., n, n], of which one triangle is read.
+      b: matrices of shape [..., n, k], or one vector [n].
       trans: 0 or 'N'; 1 or 'T' solves with aᵀ, 2 or 'C' with aᴴ.
       lower: the triangle is the lower one.
       unit_diagonal: take the diagonal to be one, without reading it.
+      overwrite_b, debug, check_finite: SciPy's options, without effect.
+
+    Returns:
+      An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
+
+    Raises:
+      OptionError: there is no such `trans`.
+      ShapeError: the shapes do not fit.
 
     >>> import phlox.numpy as jnp
     >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))
@@ -194,9 +250,19 @@ def solve(
     """The x with ``a @ x = b`` (as ``scipy.linalg.solve``).
 
     Args:
-      a, b: see `phlox.numpy.linalg.solve`.
+      a: square matrices, of shape [..., n, n].
+      b: matrices of shape [..., n, k], or one vector [n]; for 'pos' with one axis less than `a` vectors, [..., n].
       lower: which triangle of a positive definite `a` is read.
-      assume_a: 'pos': `a` is positive definite, and Cholesky's triangle is used; 'gen', 'sym' and 'her' are alike.
+      overwrite_a, overwrite_b, debug, check_finite: SciPy's options, without effect.
+      assume_a: 'pos': `a` is positive definite, and its Cholesky decomposition is used; 'gen', 'sym' and 'her' all use
+        the LU decomposition.
+
+    Returns:
+      An array of shape [..., n, k], for vectors [..., n], of the promoted inexact dtype.
+
+    Raises:
+      OptionError: there is no such `assume_a`.
+      ShapeError: the shapes do not fit.
 
     >>> import phlox.numpy as jnp
     >>> solve(jnp.array([[4.0]]), jnp.array([2.0]), assume_a="pos")

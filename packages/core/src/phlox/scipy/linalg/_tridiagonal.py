@@ -33,16 +33,26 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """Eigenvalues, ascending, and eigenvectors of a matrix with diagonal `d` and `e` above it: ``(w, v)``
-    (as ``scipy.linalg.eigh_tridiagonal``).
+    """Eigenvalues and eigenvectors of a Hermitian tridiagonal matrix (as ``scipy.linalg.eigh_tridiagonal``).
 
     Args:
-      d, e: vectors of one dtype; `e` is one shorter.
-      eigvals_only: w alone.
-      select: 'a' for all eigenvalues, 'i' for those with the numbers in `select_range`, both ends included. 'v', those
-        between two values, is not there (`UnsupportedError`).
-      tol: how exact eigenvalues must be, absolutely.
-      key: PRNG key for the vectors to start from.
+      d: diagonal, vector of length n; its imaginary part is not read.
+      e: diagonal above it, vector of length n - 1 and of the same dtype: single or double precision, real or complex.
+      eigvals_only: whether only the eigenvalues are returned.
+      select: 'a' for all eigenvalues, 'i' for those with the indices in `select_range`. 'v', those between two values,
+        is not supported.
+      select_range: first and last index, counted from 0 in ascending order, both included; for 'i'.
+      tol: absolute tolerance of the eigenvalues; None: the precision of the dtype times the norm.
+      key: PRNG key for the vectors at which inverse iteration starts; None: a fixed one.
+
+    Returns:
+      ``(w, v)``: eigenvalues [k], real and ascending; and eigenvectors [n, k], in columns, of the dtype of `d`.
+
+    Raises:
+      DtypeError: the dtypes differ, or are not of single or double precision.
+      ShapeError: the shapes are not [n] and [n - 1].
+      OptionError: there is no such `select`, or `select_range` is not in order.
+      UnsupportedError: `select` is 'v'.
 
     >>> import phlox.numpy as jnp
     >>> eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True).round()

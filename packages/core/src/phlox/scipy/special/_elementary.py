@@ -30,6 +30,15 @@ def real_inexact(function: str, *args: Any) -> list[Array]:
 def erf(x: ArrayLike) -> Array:
     """The error function, elementwise (as ``scipy.special.erf``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> erf(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -37,7 +46,16 @@ def erf(x: ArrayLike) -> Array:
 
 
 def erfc(x: ArrayLike) -> Array:
-    """1 - erf(x), elementwise (as ``scipy.special.erfc``).
+    """1 - erf(x), elementwise, accurate where erf(x) is close to 1 (as ``scipy.special.erfc``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> erfc(0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -48,6 +66,15 @@ def erfc(x: ArrayLike) -> Array:
 def erfinv(x: ArrayLike) -> Array:
     """The inverse of erf, elementwise (as ``scipy.special.erfinv``).
 
+    Args:
+      x: real array of any shape, between -1 and 1; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`: -inf at -1, inf at 1, and nan outside.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> erfinv(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -56,6 +83,12 @@ def erfinv(x: ArrayLike) -> Array:
 
 def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), elementwise (as ``scipy.special.expit``).
+
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
 
     >>> expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
@@ -77,6 +110,12 @@ def _logit_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 @jit(inline=True)
 def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), elementwise (as ``scipy.special.logit``); the inverse of `expit`.
+
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`: -inf at 0, inf at 1, and nan for other reals outside of (0, 1).
 
     >>> logit(0.5)
     Array(0., dtype=float32, weak_type=True)
@@ -108,6 +147,12 @@ _xlogy, _xlog1py = _times_log(lax.log, 0), _times_log(lax.log1p, 1)
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log(y), elementwise, and 0 where x is 0 (as ``scipy.special.xlogy``).
 
+    Args:
+      x, y: real or complex arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted inexact dtype; nan where `y` is nan.
+
     >>> xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -117,6 +162,12 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 @jit(inline=True)
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log(1 + y), elementwise, and 0 where x is 0 (as ``scipy.special.xlog1py``).
+
+    Args:
+      x, y: real or complex arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted inexact dtype; nan where `y` is nan.
 
     >>> xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -139,6 +190,12 @@ def _xlogx_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 def entr(x: ArrayLike) -> Array:
     """-x * log(x), elementwise, 0 at 0 and -inf below (as ``scipy.special.entr``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
     >>> entr(1.0)
     Array(-0., dtype=float32, weak_type=True)
     """
@@ -149,6 +206,15 @@ def entr(x: ArrayLike) -> Array:
 @jit(inline=True)
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p * log(p / q), elementwise, 0 where p is 0, inf where either is negative (as ``scipy.special.rel_entr``).
+
+    Args:
+      p, q: real arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype; inf also where `q` is 0 and `p` is not.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> rel_entr(1.0, 1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -162,6 +228,16 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 @jit(inline=True)
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p * log(p / q) - p + q, elementwise (as ``scipy.special.kl_div``).
+
+    Args:
+      p, q: real arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype: `q` where `p` is 0, and inf where either is
+      negative, or `q` is 0 and `p` is not.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> kl_div(1.0, 1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -183,6 +259,13 @@ def _power(log: Any, lmbda: Any) -> Any:
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x**lmbda - 1) / lmbda, elementwise, and log(x) where lmbda is 0 (as ``scipy.special.boxcox``).
 
+    Args:
+      x: array of any shape; integers are converted to floats.
+      lmbda: exponent, a number or an array that broadcasts with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted inexact dtype; nan where `x` is negative.
+
     >>> boxcox(3.0, 2.0)
     Array(4., dtype=float32, weak_type=True)
     """
@@ -192,7 +275,14 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 @jit(inline=True)
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """`boxcox` of 1 + x (as ``scipy.special.boxcox1p``).
+    """`boxcox` of 1 + x, elementwise (as ``scipy.special.boxcox1p``), accurate for small x.
+
+    Args:
+      x: array of any shape; integers are converted to floats.
+      lmbda: exponent, a number or an array that broadcasts with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted inexact dtype; nan where `x` is less than -1.
 
     >>> boxcox1p(0.0, 2.0)
     Array(0., dtype=float32, weak_type=True)
@@ -207,6 +297,17 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) divided by its sum over `axis`, by default over all (as ``scipy.special.softmax``).
 
+    Args:
+      x: array of any shape; integers are converted to floats.
+      axis: axis or axes of the sum; None: all.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: `axis` names an axis twice.
+
     >>> softmax(np.zeros(2, np.float32))
     Array([0.5, 0.5], dtype=float32)
     """
@@ -214,7 +315,18 @@ def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Ar
 
 
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """The logarithm of `softmax` (as ``scipy.special.log_softmax``).
+    """The logarithm of `softmax`, computed without overflow (as ``scipy.special.log_softmax``).
+
+    Args:
+      x: array of any shape; integers are converted to floats.
+      axis: axis or axes of the sum; None: all.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: `axis` names an axis twice.
 
     >>> log_softmax(np.zeros(2, np.float32))
     Array([-0.6931472, -0.6931472], dtype=float32)

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 def gammaln(x: ArrayLike) -> Array:
     """log(abs(gamma(x))), elementwise (as ``scipy.special.gammaln``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`; inf at 0 and the negative integers.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> round(float(gammaln(1.0)), 3)
     0.0
     """
@@ -31,7 +40,16 @@ def gammaln(x: ArrayLike) -> Array:
 
 @jit(inline=True)
 def gammasgn(x: ArrayLike) -> Array:
-    """The sign of gamma(x), elementwise, nan at its poles (as ``scipy.special.gammasgn``).
+    """The sign of gamma(x), elementwise, nan at negative integers (as ``scipy.special.gammasgn``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of 1, -1 and nan of the shape and floating dtype of `x`; at 0 the sign of the zero.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> gammasgn(-0.5)
     Array(-1., dtype=float32)
@@ -54,7 +72,16 @@ def _real_alone(function: str, x: Any) -> Any:
 
 @jit(inline=True)
 def loggamma(x: ArrayLike) -> Array:
-    """log(gamma(x)), elementwise, nan where it is not real (as ``scipy.special.loggamma``, of real numbers).
+    """log(gamma(x)), elementwise, of real numbers (as ``scipy.special.loggamma``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`; nan where `x` is not positive.
+
+    Raises:
+      UnsupportedError: `x` is complex.
 
     >>> round(float(loggamma(1.0)), 3)
     0.0
@@ -67,6 +94,15 @@ def loggamma(x: ArrayLike) -> Array:
 def gamma(x: ArrayLike) -> Array:
     """The gamma function of real numbers, elementwise (as ``scipy.special.gamma``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`; nan at the negative integers.
+
+    Raises:
+      UnsupportedError: `x` is complex.
+
     >>> round(float(gamma(4.0)), 3)
     6.0
     """
@@ -77,6 +113,17 @@ def gamma(x: ArrayLike) -> Array:
 @jit(inline=True, static_argnames="exact")
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = gamma(n + 1), elementwise, and 0 below 0 (as ``scipy.special.factorial``).
+
+    Args:
+      n: real array of any shape; integers are converted to floats.
+      exact: True, which asks for exact integers, is not supported.
+
+    Returns:
+      An array of the shape and floating dtype of `n`.
+
+    Raises:
+      UnsupportedError: `exact` is True.
+      DtypeError: `n` is complex.
 
     >>> round(float(factorial(3)), 3)
     6.0
@@ -89,7 +136,17 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 @jit(inline=True, static_argnames="repetition")
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """How many ways there are to choose k of N things, elementwise (as ``scipy.special.comb``).
+    """The number of ways to choose k of N things, elementwise (as ``scipy.special.comb``).
+
+    Args:
+      N, k: real arrays that broadcast with each other; integers are converted to floats.
+      repetition: whether a thing may be chosen several times.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype; 0 where there is no such choice.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> round(float(comb(4, 2)), 3)
     6.0
@@ -105,6 +162,15 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 @jit(inline=True)
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """gamma(z + m) / gamma(z), elementwise (as ``scipy.special.poch``).
+
+    Args:
+      z, m: real arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> poch(2.0, 0.0)
     Array(1., dtype=float32)
@@ -131,6 +197,15 @@ def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 @jit(inline=True)
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
+
+    Args:
+      a, b: real arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> round(float(betaln(1.0, 1.0)), 3)
     0.0
@@ -173,6 +248,15 @@ def _log_ratio(a: Any, b: Any) -> Any:
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """gamma(a) * gamma(b) / gamma(a + b), elementwise (as ``scipy.special.beta``).
 
+    Args:
+      a, b: real arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    Raises:
+      DtypeError: an argument is complex.
+
     >>> round(float(beta(1.0, 1.0)), 3)
     1.0
     """
@@ -183,6 +267,16 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
 
+    Args:
+      a, b: positive real arrays; integers are converted to floats.
+      x: upper limit of the integral, between 0 and 1; all three broadcast with each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype; nan where `x` is not between 0 and 1.
+
+    Raises:
+      DtypeError: an argument is complex.
+
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
     """
@@ -192,6 +286,15 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 def digamma(x: ArrayLike) -> Array:
     """The derivative of `gammaln`, elementwise (as ``scipy.special.digamma``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`; nan at 0 and the negative integers.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> round(float(digamma(1.0)), 3)
     -0.577
     """
@@ -200,7 +303,17 @@ def digamma(x: ArrayLike) -> Array:
 
 @jit(inline=True)
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of order `n` (whole numbers) of `digamma`, elementwise (as ``scipy.special.polygamma``).
+    """The derivative of order `n` of `digamma`, elementwise (as ``scipy.special.polygamma``).
+
+    Args:
+      n: order, a non-negative integer or an array of integers that broadcasts with `x`; 0 gives `digamma` itself.
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    Raises:
+      DtypeError: `n` is not of integers, or `x` is complex.
 
     >>> round(float(polygamma(1, 1.0)), 3)
     1.645
@@ -214,6 +327,16 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function, elementwise (as ``scipy.special.gammainc``).
 
+    Args:
+      a: shape parameter, a positive real array; integers are converted to floats.
+      x: upper limit of the integral, not negative; an array that broadcasts with `a`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype; nan where an argument is negative.
+
+    Raises:
+      DtypeError: an argument is complex.
+
     >>> gammainc(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -221,7 +344,17 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """1 - gammainc(a, x), elementwise (as ``scipy.special.gammaincc``).
+    """1 - gammainc(a, x), elementwise (as ``scipy.special.gammaincc``), the upper incomplete gamma function.
+
+    Args:
+      a: shape parameter, a positive real array; integers are converted to floats.
+      x: lower limit of the integral, not negative; an array that broadcasts with `a`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype; nan where an argument is negative.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> gammaincc(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -231,7 +364,18 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 @jit(inline=True, static_argnames="d")
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
-    """The logarithm of the multivariate gamma function of dimension `d`, elementwise (as ``scipy.special``).
+    """The logarithm of the multivariate gamma function, elementwise (as ``scipy.special.multigammaln``).
+
+    Args:
+      a: real array of any shape, above (d - 1) / 2; integers are converted to floats.
+      d: dimension, an integer known while tracing.
+
+    Returns:
+      An array of the shape and floating dtype of `a`.
+
+    Raises:
+      ArgumentError: `d` is no integer.
+      DtypeError: `a` is complex.
 
     >>> round(float(multigammaln(1.0, 1)), 3)
     0.0
@@ -245,6 +389,15 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B0 to Bn (as ``scipy.special.bernoulli``).
+
+    Args:
+      n: index of the last number, a non-negative Python integer.
+
+    Returns:
+      A vector of n + 1 numbers, float32 (float64 in x64 mode).
+
+    Raises:
+      OptionError: `n` is negative.
 
     >>> bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)

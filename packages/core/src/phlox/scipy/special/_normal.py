@@ -28,7 +28,16 @@ def _float(function: str, x: Any) -> Any:
 
 @jit(inline=True)
 def ndtr(x: ArrayLike) -> Array:
-    """The share of the standard normal distribution below x, elementwise (as ``scipy.special.ndtr``).
+    """The standard normal distribution function, elementwise (as ``scipy.special.ndtr``).
+
+    Args:
+      x: array of any shape, float32 or float64; a Python float also.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is of another dtype.
 
     >>> ndtr(0.0)
     Array(0.5, dtype=float32)
@@ -47,9 +56,19 @@ def _ndtr(x: Any) -> Any:
 
 @jit(inline=True, static_argnames="series_order")
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """log(ndtr(x)), elementwise, exact far below 0 too (as ``scipy.special.log_ndtr``).
+    """log(ndtr(x)), elementwise, accurate far below 0 too (as ``scipy.special.log_ndtr``).
 
-    `series_order` is the number of terms of the asymptotic series that is used there.
+    Args:
+      x: array of any shape, float32 or float64; a Python float also.
+      series_order: number of terms of the asymptotic series that is used there, from 0 to 30.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is of another dtype.
+      ArgumentError: `series_order` is no integer.
+      OptionError: `series_order` is not from 0 to 30.
 
     >>> round(float(log_ndtr(0.0)), 3)
     -0.693
@@ -125,6 +144,15 @@ _Q2 = (
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`, elementwise (as ``scipy.special.ndtri``).
 
+    Args:
+      p: probabilities, an array of any shape, float32 or float64; a Python float also.
+
+    Returns:
+      An array of the shape and dtype of `p`: -inf at 0, inf at 1, and nan outside.
+
+    Raises:
+      DtypeError: `p` is of another dtype.
+
     >>> ndtri(0.5)
     Array(0., dtype=float32)
     """
@@ -166,6 +194,15 @@ def _ndtri_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 def i0e(x: ArrayLike) -> Array:
     """exp(-abs(x)) * i0(x), elementwise (as ``scipy.special.i0e``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> round(float(i0e(0.0)), 3)
     1.0
     """
@@ -174,7 +211,16 @@ def i0e(x: ArrayLike) -> Array:
 
 @jit(inline=True)
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0, elementwise (as ``scipy.special.i0``).
+    """The modified Bessel function of the first kind of order 0, elementwise (as ``scipy.special.i0``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> round(float(i0(0.0)), 3)
     1.0
@@ -186,6 +232,15 @@ def i0(x: ArrayLike) -> Array:
 def i1e(x: ArrayLike) -> Array:
     """exp(-abs(x)) * i1(x), elementwise (as ``scipy.special.i1e``).
 
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> i1e(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -194,7 +249,16 @@ def i1e(x: ArrayLike) -> Array:
 
 @jit(inline=True)
 def i1(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1, elementwise (as ``scipy.special.i1``).
+    """The modified Bessel function of the first kind of order 1, elementwise (as ``scipy.special.i1``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> i1(0.0)
     Array(0., dtype=float32, weak_type=True)

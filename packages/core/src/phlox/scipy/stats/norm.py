@@ -21,7 +21,14 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 @jit(inline=True)
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at `x`, for mean `loc` and standard deviation `scale`.
+    """The logarithm of the density of the normal distribution at `x` (as ``scipy.stats.norm.logpdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      loc, scale: mean and standard deviation, numbers or arrays that broadcast with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> logpdf(0.0)
     Array(-0.9189385, dtype=float32, weak_type=True)
@@ -33,7 +40,14 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 @jit(inline=True)
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at `x`.
+    """The density of the normal distribution at `x` (as ``scipy.stats.norm.pdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      loc, scale: mean and standard deviation, numbers or arrays that broadcast with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> pdf(0.0)
     Array(0.3989423, dtype=float32, weak_type=True)
@@ -43,7 +57,17 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 @jit(inline=True)
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of numbers up to `x`.
+    """The probability that a normal number is at most `x` (as ``scipy.stats.norm.cdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      loc, scale: mean and standard deviation, numbers or arrays that broadcast with `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    Raises:
+      DtypeError: an argument is complex.
 
     >>> cdf(0.0)
     Array(0.5, dtype=float32)
