@@ -15,7 +15,7 @@ from .._ops.families import literal
 from .._ops.shape import bitcast_convert_type
 from ._binary import logaddexp
 from ._choose import where
-from ._define import binary, float_32, unary
+from ._define import AS_FLOAT, PROMOTED_AS_FLOAT, binary, float_32, unary
 from ._promote import check, check_one, promoted, promoted_inexact, to_dtype, type_of
 from ._reductions import no_out
 from ._shapes import broadcast_arrays
@@ -60,8 +60,16 @@ def _logaddexp2(x: Any, y: Any) -> Any:
     return back(logaddexp(scale(x), scale(y)))
 
 
+#: for docstrings
+_options: dict[str, Any] = {"dtype": PROMOTED_AS_FLOAT, "raises": "an operand is complex"}
 copysign = binary(
-    "copysign", _real_numbers, _with_sign, "The size of x with the sign of y", "2.0, -0.0", float_32("-2.")
+    "copysign",
+    _real_numbers,
+    _with_sign,
+    "The absolute value of x with the sign of y",
+    "2.0, -0.0",
+    float_32("-2."),
+    **_options,
 )
 heaviside = binary(
     "heaviside",
@@ -70,6 +78,7 @@ heaviside = binary(
     "0 where x is negative, 1 where positive, else y",
     "0.0, 0.5",
     float_32("0.5"),
+    **_options,
 )
 logaddexp2 = binary(
     "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", float_32("4.")
@@ -81,6 +90,8 @@ spacing = unary(
     "The distance from x to the next number away from 0",
     "1.0",
     float_32("1.1920929e-07", weak=False),
+    dtype=AS_FLOAT,
+    raises="`x` is complex",
 )
 
 
