@@ -99,6 +99,12 @@ spacing = unary(
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmax``).
 
+    Args:
+      x1, x2: arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
+
     >>> fmax(np.float32(1.0), np.float32(np.nan))
     Array(1., dtype=float32)
     """
@@ -109,6 +115,12 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 @jit(inline=True)
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmin``).
+
+    Args:
+      x1, x2: arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
 
     >>> fmin(np.float32(1.0), np.float32(np.nan))
     Array(1., dtype=float32)
@@ -145,7 +157,15 @@ def _power_of_two(exponent: Any, dtype: Any) -> Any:
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``x1 * 2**x2`` for integers `x2`, elementwise (as ``numpy.ldexp``).
 
-    Integers in `x1` become floats. Raises `DtypeError` for complex `x1` and for `x2` that are no integers.
+    Args:
+      x1: real array of any shape, or a number; integers become floats.
+      x2: integer array or number that broadcasts to `x1`.
+
+    Returns:
+      A float array of the broadcast shape.
+
+    Raises:
+      DtypeError: `x1` is complex, or `x2` is not of integers.
 
     >>> ldexp(0.75, 4)
     Array(12., dtype=float32)
@@ -167,8 +187,17 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """(mantissa, exponent) with ``x == mantissa * 2**exponent``, elementwise (as ``numpy.frexp``).
 
-    The mantissa's size is at least 0.5 and below 1, the exponent an int32. For 0, infinities and nan the exponent is
-    0 and the mantissa `x`.
+    For 0, infinities and nan the exponent is 0 and the mantissa `x`.
+
+    Args:
+      x: real array of any shape, or a number; integers become floats.
+
+    Returns:
+      Two arrays of the shape of `x`: the mantissa, of its dtype, whose absolute value is at least 0.5 and below 1, and
+      the exponent, an int32.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> frexp(np.float32(12.0))
     (Array(0.75, dtype=float32), Array(4, dtype=int32))
@@ -193,6 +222,17 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """The fraction and the whole part of `x`, both with its sign, elementwise (as ``numpy.modf``).
 
+    Args:
+      x: real array of any shape, or a number; integers become floats.
+      out: only None is supported.
+
+    Returns:
+      Two arrays of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
+
     >>> modf(2.5)
     (Array(0.5, dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
@@ -212,8 +252,19 @@ def _infinite(function: str, x: Any, sign: float) -> Any:
     return x == to_dtype(sign * np.inf, type_of(x).dtype) if is_kind(x, "f") else isinf(x)
 
 
-def fix(x: Any, out: None = None) -> Any:
+def fix(x: ArrayLike, out: None = None) -> Array:
     """`x` without its fraction, elementwise: the whole number next to it on the side of 0 (as ``numpy.fix``).
+
+    Args:
+      x: real array of any shape, or a number.
+      out: only None is supported.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers and bools come back as they are.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
 
     >>> fix(np.array([1.5, -1.5]))
     Array([ 1., -1.], dtype=float32)
@@ -223,8 +274,19 @@ def fix(x: Any, out: None = None) -> Any:
 
 
 @jit(static_argnames="out", inline=True)
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Where `x` is minus infinity, elementwise (as ``numpy.isneginf``).
+
+    Args:
+      x: real array of any shape, or a number.
+      out: only None is supported.
+
+    Returns:
+      An array of bools, of the shape of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
 
     >>> isneginf(np.array([-np.inf, 1.0]))
     Array([ True, False], dtype=bool)
@@ -234,8 +296,19 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 
 
 @jit(static_argnames="out", inline=True)
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Where `x` is plus infinity, elementwise (as ``numpy.isposinf``).
+
+    Args:
+      x: real array of any shape, or a number.
+      out: only None is supported.
+
+    Returns:
+      An array of bools, of the shape of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
 
     >>> isposinf(np.array([np.inf, 1.0]))
     Array([ True, False], dtype=bool)
@@ -248,6 +321,12 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 def iscomplex(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is not zero, elementwise (as ``numpy.iscomplex``).
 
+    Args:
+      x: array of any shape, or a number; the imaginary part of real ones is zero.
+
+    Returns:
+      An array of bools, of the shape of `x`.
+
     >>> iscomplex(np.array([1.0, 2j]))
     Array([False,  True], dtype=bool)
     """
@@ -258,6 +337,12 @@ def iscomplex(x: ArrayLike) -> Array:
 @jit(inline=True)
 def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is zero, elementwise (as ``numpy.isreal``).
+
+    Args:
+      x: array of any shape, or a number; the imaginary part of real ones is zero.
+
+    Returns:
+      An array of bools, of the shape of `x`.
 
     >>> isreal(np.array([1.0, 2j]))
     Array([ True, False], dtype=bool)
