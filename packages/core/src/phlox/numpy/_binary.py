@@ -47,15 +47,34 @@ def _on_bools(logical: Any, numeric: Any) -> Apply:
     return lambda x, y: logical(x, y) if type_of(x).dtype == dtypes.bool_ else numeric(x, y)
 
 
-add = binary("add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"), note="Of bools, the logical or.")
+add = binary(
+    "add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"), note="Of bools, the logical or."
+)
 subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", int_32("1"), raises="both operands are bools")
-multiply = binary("multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"), note="Of bools, the logical and.")
+multiply = binary(
+    "multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"), note="Of bools, the logical and."
+)
 divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
 true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
-maximum = binary("maximum", promoted, e.max_, "The larger of x and y", "3, 2", int_32("3"), note="A nan in either operand gives nan.")
-minimum = binary("minimum", promoted, e.min_, "The smaller of x and y", "3, 2", int_32("2"), note="A nan in either operand gives nan.")
+maximum = binary(
+    "maximum", promoted, e.max_, "The larger of x and y", "3, 2", int_32("3"), note="A nan in either operand gives nan."
+)
+minimum = binary(
+    "minimum",
+    promoted,
+    e.min_,
+    "The smaller of x and y",
+    "3, 2",
+    int_32("2"),
+    note="A nan in either operand gives nan.",
+)
 arctan2 = atan2 = binary(
-    "arctan2", promoted_inexact, e.atan2, "The angle of the point (y, x), in radians between -pi and pi", "0.0, 1.0", float_32("0.")
+    "arctan2",
+    promoted_inexact,
+    e.atan2,
+    "The angle of the point (y, x), in radians between -pi and pi",
+    "0.0, 1.0",
+    float_32("0."),
 )
 nextafter = binary(
     "nextafter",
@@ -184,10 +203,14 @@ not_equal = binary("not_equal", promoted, _of_keys(logic.ne, reduce_or), "Where 
 less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True), note=_ORDER)
 less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True), note=_ORDER)
 greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False), note=_ORDER)
-greater_equal = binary("greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True), note=_ORDER)
+greater_equal = binary(
+    "greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True), note=_ORDER
+)
 logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
 logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
-logical_xor = binary("logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", boolean(True))
+logical_xor = binary(
+    "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", boolean(True)
+)
 #: when functions of bits raise `DtypeError`, for docstrings
 _NOT_WHOLE = "an operand is neither integer nor bool"
 bitwise_and = binary(
@@ -213,7 +236,13 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 _options = {"dtype": _OF_NUMBERS, "raises": _NOT_WHOLE}
 left_shift = bitwise_left_shift = binary(
-    "left_shift", _numbers, logic.shift_left, "The bits of x moved y places up, with zeros behind them", "1, 3", int_32("8"), **_options
+    "left_shift",
+    _numbers,
+    logic.shift_left,
+    "The bits of x moved y places up, with zeros behind them",
+    "1, 3",
+    int_32("8"),
+    **_options,
 )
 right_shift = bitwise_right_shift = binary(
     "right_shift",

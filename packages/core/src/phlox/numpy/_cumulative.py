@@ -43,7 +43,7 @@ def cumulative_sum(
     Args:
       x: array with at least one axis.
       axis: axis to sum along; only for vectors it may be left out.
-      dtype: of the sums; by default that of `x`, but at least int32 or uint32 (64 bits in x64 mode) for bools and integers.
+      dtype: of the sums; by default that of `x`, and for integers and bools one of at least 32 bits (64 in x64 mode).
       include_initial: put a 0 in front of the sums, which makes the axis longer by one.
 
     Returns:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 Prepare = Callable[..., Sequence[Any]]
 
 #: what the public name stands for is a `ufunc` (`_ufuncs.py`), which takes `*args`, `out` and `where`
-_UFUNCS = frozenset(
-    "add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum "
-    "multiply negative subtract".split()
-)
+_UFUNCS = frozenset((
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and", "logical_or",
+    "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
+))  # fmt: skip
 #: dtypes of results of functions that make floats of integers, in docstrings
 AS_FLOAT = "its dtype; integers and bools give float32, 64-bit integers float64"
 PROMOTED_AS_FLOAT = "the promoted dtype; where that is an integer or bool, float32 (64-bit integers: float64)"
