@@ -140,8 +140,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
       a: real or complex array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its square
-        root in both.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
     Returns:
       An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
@@ -163,8 +163,8 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: real or complex array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its square
-        root in both.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
     Returns:
       An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
@@ -187,8 +187,8 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: real array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its square
-        root in both.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
     Returns:
       An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
@@ -212,8 +212,8 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of a spectrum.
       n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its square
-        root in both.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
     Returns:
       A float array of the shape of `a`, with length `n` along `axis`.
@@ -235,8 +235,8 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of the signal.
       n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its square
-        root in both.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
     Returns:
       A float array of the shape of `a`, with length `n` along `axis`.
@@ -260,8 +260,8 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: real array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its square
-        root in both.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
     Returns:
       An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
