@@ -214,16 +214,16 @@ logical_xor = binary(
 #: when functions of bits raise `DtypeError`, for docstrings
 _NOT_WHOLE = "an operand is neither integer nor bool"
 bitwise_and = binary(
-    "bitwise_and", promoted, logic.and_, "The bits that are set in both", "6, 3", int_32("2"), raises=_NOT_WHOLE
+    "bitwise_and", promoted, logic.and_, "The bits that are set in both x and y", "6, 3", int_32("2"), raises=_NOT_WHOLE
 )
 bitwise_or = binary(
-    "bitwise_or", promoted, logic.or_, "The bits that are set in either", "6, 3", int_32("7"), raises=_NOT_WHOLE
+    "bitwise_or", promoted, logic.or_, "The bits that are set in x or in y", "6, 3", int_32("7"), raises=_NOT_WHOLE
 )
 bitwise_xor = binary(
     "bitwise_xor",
     promoted,
     logic.xor,
-    "The bits that are set in exactly one",
+    "The bits that are set in exactly one of x and y",
     "6, 3",
     int_32("5"),
     raises=_NOT_WHOLE,
@@ -339,8 +339,8 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
       x, y: base and exponent, arrays or numbers that broadcast against each other.
 
     Returns:
-      An array of the broadcast shape, of the promoted dtype; where that is an integer or bool, float32 (64-bit
-      integers: float64).
+      An array of the broadcast shape, of the promoted dtype; float32 for integers and bools, float64 for 64-bit
+      integers.
 
     >>> float_power(2, 3)
     Array(8., dtype=float32, weak_type=True)

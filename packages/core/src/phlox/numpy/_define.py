@@ -25,8 +25,8 @@ _UFUNCS = frozenset((
     "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
 ))  # fmt: skip
 #: dtypes of results of functions that make floats of integers, in docstrings
-AS_FLOAT = "its dtype; integers and bools give float32, 64-bit integers float64"
-PROMOTED_AS_FLOAT = "the promoted dtype; where that is an integer or bool, float32 (64-bit integers: float64)"
+AS_FLOAT = "its dtype; float32 for integers and bools, float64 for 64-bit integers"
+PROMOTED_AS_FLOAT = "the promoted dtype; float32 for integers and bools, float64 for 64-bit integers"
 
 _REAL = "its dtype; complex64 gives float32, complex128 gives float64"
 #: the dtype of the result where it is not that of the argument
