@@ -136,10 +136,18 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     (as ``numpy.fft.fft``).
 
     Args:
-      n: the axis is cut, or filled with zeros, to this length first.
-      norm: which way 1/n stands: 'backward' (the default), 'forward', or its root in both with 'ortho'.
+      a: real or complex array with at least one axis.
+      n: length to which the axis is cut, or filled with zeros, first; by default its own.
+      axis: axis of the transform.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
 
-    Raises `OptionError` for other values.
+    Returns:
+      An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
+
+    Raises:
+      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
+      AxisError: `a` has no such axis.
 
     >>> jnp.fft.fft(jnp.array([1.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -149,6 +157,20 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`, with the same options (as ``numpy.fft.ifft``).
+
+    Args:
+      a: real or complex array with at least one axis.
+      n: length to which the axis is cut, or filled with zeros, first; by default its own.
+      axis: axis of the transform.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
+
+    Returns:
+      An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
+
+    Raises:
+      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
+      AxisError: `a` has no such axis.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -160,6 +182,22 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     """`fft` of real numbers: its first ``n // 2 + 1`` entries, of which the others are the mirror image (as
     ``numpy.fft.rfft``).
 
+    Args:
+      a: real array with at least one axis.
+      n: length to which the axis is cut, or filled with zeros, first; by default its own.
+      axis: axis of the transform.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
+
+    Returns:
+      An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
+      dtypes).
+
+    Raises:
+      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
+      AxisError: `a` has no such axis.
+      DtypeError: `a` is complex.
+
     >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
@@ -167,7 +205,21 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `rfft`; `n` is the length of the result, an even one by default (as ``numpy.fft.irfft``).
+    """The inverse of `rfft` (as ``numpy.fft.irfft``).
+
+    Args:
+      a: complex array with at least one axis, the first ``n // 2 + 1`` entries of a spectrum.
+      n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
+      axis: axis of the transform.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
+
+    Returns:
+      A float array of the shape of `a`, with length `n` along `axis`.
+
+    Raises:
+      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
+      AxisError: `a` has no such axis.
 
     >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
     Array([1., 0.], dtype=float32)
@@ -177,6 +229,20 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """`fft` of a signal of which the mirror image is left out, so that its spectrum is real (as ``numpy.fft.hfft``).
+
+    Args:
+      a: complex array with at least one axis, the first ``n // 2 + 1`` entries of the signal.
+      n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
+      axis: axis of the transform.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
+
+    Returns:
+      A float array of the shape of `a`, with length `n` along `axis`.
+
+    Raises:
+      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
+      AxisError: `a` has no such axis.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
     Array([2., 0.], dtype=float32)
@@ -188,6 +254,22 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft` (as ``numpy.fft.ihfft``).
+
+    Args:
+      a: real array with at least one axis.
+      n: length to which the axis is cut, or filled with zeros, first; by default its own.
+      axis: axis of the transform.
+      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+        square root in both.
+
+    Returns:
+      An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
+      dtypes).
+
+    Raises:
+      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
+      AxisError: `a` has no such axis.
+      DtypeError: `a` is complex.
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -201,7 +283,21 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
-    """`fft` along several axes, all of them by default; `s` are their lengths (as ``numpy.fft.fftn``).
+    """`fft` along several axes (as ``numpy.fft.fftn``).
+
+    Args:
+      a: real or complex array of any shape.
+      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
+      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
+
+    Raises:
+      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
+        there is no such `norm`.
+      ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j],
@@ -213,6 +309,20 @@ def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: st
 def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """The inverse of `fftn` (as ``numpy.fft.ifftn``).
 
+    Args:
+      a: real or complex array of any shape.
+      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
+      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
+
+    Raises:
+      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
+        there is no such `norm`.
+      ShapeError: `s` has more lengths than `a` has axes.
+
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
     Array([[1., 0.],
            [0., 0.]], dtype=float32)
@@ -223,6 +333,22 @@ def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
 def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """`rfft` along the last of several axes, then `fft` along the others (as ``numpy.fft.rfftn``).
 
+    Args:
+      a: real array of any shape.
+      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
+      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
+      ``s[-1] // 2 + 1`` along the last.
+
+    Raises:
+      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
+        there is no such `norm`.
+      ShapeError: `s` has more lengths than `a` has axes.
+      DtypeError: `a` is complex.
+
     >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
     (2, 2)
     """
@@ -230,7 +356,21 @@ def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
 
 
 def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
-    """The inverse of `rfftn`; `s` are the lengths of the result (as ``numpy.fft.irfftn``).
+    """The inverse of `rfftn` (as ``numpy.fft.irfftn``).
+
+    Args:
+      a: complex array of any shape.
+      s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
+      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      A float array of the shape of `a`, with lengths `s` along the axes.
+
+    Raises:
+      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
+        there is no such `norm`.
+      ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -240,6 +380,20 @@ def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: 
 
 def fft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`fftn` along two axes (as ``numpy.fft.fft2``).
+
+    Args:
+      a: real or complex array of any shape.
+      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
+      axes: the two axes.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
+
+    Raises:
+      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
+        not positive, or there is no such `norm`.
+      AxisError: `a` has no such axis.
 
     >>> jnp.fft.fft2(jnp.ones((2, 2))).real
     Array([[4., 0.],
@@ -251,6 +405,20 @@ def fft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str |
 def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes (as ``numpy.fft.ifft2``).
 
+    Args:
+      a: real or complex array of any shape.
+      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
+      axes: the two axes.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
+
+    Raises:
+      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
+        not positive, or there is no such `norm`.
+      AxisError: `a` has no such axis.
+
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
     Array([[1., 0.],
            [0., 0.]], dtype=float32)
@@ -261,6 +429,22 @@ def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
 def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes (as ``numpy.fft.rfft2``).
 
+    Args:
+      a: real array of any shape.
+      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
+      axes: the two axes.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
+      ``s[-1] // 2 + 1`` along the last.
+
+    Raises:
+      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
+        not positive, or there is no such `norm`.
+      AxisError: `a` has no such axis.
+      DtypeError: `a` is complex.
+
     >>> jnp.fft.rfft2(jnp.ones((2, 3))).shape
     (2, 2)
     """
@@ -269,6 +453,20 @@ def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
 
 def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes (as ``numpy.fft.irfft2``).
+
+    Args:
+      a: complex array of any shape.
+      s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
+      axes: the two axes.
+      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+
+    Returns:
+      A float array of the shape of `a`, with lengths `s` along the axes.
+
+    Raises:
+      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
+        not positive, or there is no such `norm`.
+      AxisError: `a` has no such axis.
 
     >>> jnp.fft.irfft2(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -291,6 +489,18 @@ def fftfreq(
     """The frequencies of the entries of an `fft` of length `n` over samples at distances `d` (as
     ``numpy.fft.fftfreq``).
 
+    Args:
+      n: number of samples, at least 1.
+      d: distance of samples, a number or an array without axes.
+      dtype: of the result; by default float32 (float64 in x64 mode).
+      device: a device or sharding to put the array on.
+
+    Returns:
+      A vector of length `n`: 0, the positive and then the negative frequencies, in cycles per unit of `d`.
+
+    Raises:
+      ArgumentError: `n` or `d` is a list or tuple.
+
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
@@ -306,6 +516,18 @@ def rfftfreq(
 ) -> Array:
     """The frequencies of the entries of an `rfft` of length `n` over samples at distances `d` (as
     ``numpy.fft.rfftfreq``).
+
+    Args:
+      n: number of samples, at least 1.
+      d: distance of samples, a number or an array without axes.
+      dtype: of the result; by default float32 (float64 in x64 mode).
+      device: a device or sharding to put the array on.
+
+    Returns:
+      A vector of length ``n // 2 + 1``: the frequencies from 0, in cycles per unit of `d`.
+
+    Raises:
+      ArgumentError: `n` or `d` is a list or tuple.
 
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
@@ -323,8 +545,18 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 def fftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
-    """`x` turned so that frequency 0 comes to the middle of the axes, all of them by default (as
-    ``numpy.fft.fftshift``).
+    """`x` turned so that frequency 0 comes to the middle of the axes (as ``numpy.fft.fftshift``).
+
+    Args:
+      x: array of any shape.
+      axes: one axis or several; None means all.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: an axis occurs twice.
 
     >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
     Array([-2, -1,  0,  1,  2], dtype=int32)
@@ -334,6 +566,17 @@ def fftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
 
 def ifftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     """The inverse of `fftshift` (as ``numpy.fft.ifftshift``).
+
+    Args:
+      x: array of any shape.
+      axes: one axis or several; None means all.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: an axis occurs twice.
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
     Array([ 0,  1,  2, -2, -1], dtype=int32)

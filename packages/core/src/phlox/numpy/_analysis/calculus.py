@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of neighbours in the flattened array, between other elements (as ``numpy.ediff1d``).
 
+    Args:
+      ary: array of any shape, not of bools.
+      to_end, to_begin: arrays or numbers, flattened and converted to the dtype of `ary`, that are put behind and before
+        the differences; None for nothing.
+
+    Returns:
+      A vector of the dtype of `ary`: ``ary.size - 1`` differences and what stands at the ends.
+
     >>> import phlox.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
     Array([0, 3, 5], dtype=int32)
@@ -53,7 +61,19 @@ def diff(
 ) -> Array:
     """The differences of neighbours along `axis`, taken `n` times (as ``numpy.diff``).
 
-    `prepend` and `append` are joined to `a` first; numbers stand for one element. Bools differ where they are unequal.
+    Args:
+      a: array with at least one axis; bools differ where they are unequal.
+      n: how many times the differences are taken; 0 returns `a`.
+      axis: axis of the neighbours.
+      prepend, append: what is joined to the front and the back of `a` first: an array with the other axes of `a`, or a
+        number, which stands for one element.
+
+    Returns:
+      An array of the shape of the joined array, but shorter by `n` along `axis`, of the dtype to which all promote.
+
+    Raises:
+      ShapeError: `a` has no axes.
+      ArgumentError: `n` is negative.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diff(jnp.array([1, 4, 9]))
@@ -87,8 +107,13 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     """The integral of `y` along `axis` by the trapezoidal rule (as ``numpy.trapezoid``).
 
     Args:
+      y: samples, an array with at least one axis; integers become floats.
       x: where the samples are: a vector, or an array of the shape of `y`.
       dx: the distance of the samples without `x`: a number, or an array of distances.
+      axis: axis of the samples.
+
+    Returns:
+      An array of the shape of `y` without `axis`, of a float or complex dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
@@ -118,8 +143,18 @@ def gradient(
     """The derivative of samples `f` along each axis, by differences of second order inside (as ``numpy.gradient``).
 
     Args:
-      varargs: the distance of samples: a number for all axes, or a number or a vector of places for each axis.
-      axis: the axes to differentiate along, by default all. For one axis an array is returned, else a list.
+      f: array with at least two elements along each of these axes; integers become floats.
+      *varargs: the distance of samples: a number for all axes, or a number or a vector of places for each axis.
+      axis: the axes to differentiate along, by default all.
+      edge_order: only None is supported: differences of first order at the ends.
+
+    Returns:
+      For one axis an array of the shape of `f`, else a list of such, one for each axis.
+
+    Raises:
+      ShapeError: an axis has fewer than two samples, or a vector of places another length than its axis.
+      ArgumentError: there are neither one nor as many distances as axes.
+      UnsupportedError: `edge_order` is not None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
@@ -177,9 +212,19 @@ def interp(
     """The values at `x` of the broken line through the points (xp, fp), `xp` ascending (as ``numpy.interp``).
 
     Args:
+      x: real array of any shape: where to interpolate.
+      xp, fp: vectors of one length: places of the points, which ascend, and values there.
       left, right: values before the first and behind the last point, by default those of the points; "extrapolate"
         continues the line.
-      period: the line is repeated with this period; `xp` need not ascend then.
+      period: the line is repeated with this period; `xp` need not ascend then, and `left` and `right` have no effect.
+
+    Returns:
+      An array of the shape of `x`, of the float or complex dtype to which `x`, `xp` and `fp` promote.
+
+    Raises:
+      ShapeError: `xp` and `fp` are not vectors of one length, or `period` has axes.
+      OptionError: `left` or `right` is a word other than "extrapolate".
+      DtypeError: `x` or `xp` is complex.
 
     >>> import phlox.numpy as jnp
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 10.0, 20.0]))

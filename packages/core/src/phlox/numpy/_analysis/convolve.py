@@ -67,12 +67,18 @@ def convolve(
     """The convolution of two vectors: entry k is the sum of ``a[i] * v[k - i]`` over i (as ``numpy.convolve``).
 
     Args:
+      a, v: vectors with at least one element, promoted to one dtype.
       mode: 'full' gives all ``len(a) + len(v) - 1`` entries, 'same' as many of their middle as the longer vector has,
         'valid' those for which the shorter vector lies wholly over the longer one.
-      precision, preferred_element_type: as for `matmul`.
+      precision, preferred_element_type: as for `dot`.
 
-    Integers become floats, unless `preferred_element_type` is given. Raises `ShapeError` unless both are vectors with
-    elements.
+    Returns:
+      A vector of the promoted dtype, integers becoming floats; or of `preferred_element_type`.
+
+    Raises:
+      ShapeError: `a` or `v` is no vector, or has no elements.
+      OptionError: there is no such `mode`.
+      DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0, 3.0]))
     Array([1., 2., 3., 6.], dtype=float32)
@@ -97,7 +103,18 @@ def correlate(
 ) -> Array:
     """The cross-correlation of two vectors: sums of ``a[i + k] * conj(v[i])`` over i (as ``numpy.correlate``).
 
-    Arguments, results and errors as for `convolve`.
+    Args:
+      a, v: vectors with at least one element, promoted to one dtype.
+      mode: which entries are returned, as for `convolve`: 'valid', 'same' or 'full'.
+      precision, preferred_element_type: as for `dot`.
+
+    Returns:
+      A vector of the promoted dtype, integers becoming floats; or of `preferred_element_type`.
+
+    Raises:
+      ShapeError: `a` or `v` is no vector, or has no elements.
+      OptionError: there is no such `mode`.
+      DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]))
     Array([21., 42.], dtype=float32)

@@ -49,7 +49,14 @@ class ArrayNamespaceInfo:
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of arrays that are made without naming one, the same on all devices."""
+        """The dtypes of arrays that are made without naming one.
+
+        Args:
+          device: a device; they are the same on all.
+
+        Returns:
+          The dtypes by kind: "real floating", "complex floating", "integral" and "indexing".
+        """
         integer = dtypes.canonical(dtypes.int64)
         return {
             "real floating": dtypes.canonical(dtypes.float64),
@@ -59,7 +66,19 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
-        """The standard's dtypes of a kind (or of several, or all) by name; those of 64 bits in 64-bit mode alone."""
+        """The standard's dtypes; those of 64 bits in x64 mode alone.
+
+        Args:
+          device: a device; they are the same on all.
+          kind: a kind of dtypes, such as "bool", "signed integer", "integral" or "numeric", or a tuple of such; None
+            means all.
+
+        Returns:
+          The dtypes by name.
+
+        Raises:
+          OptionError: there is no such kind.
+        """
         found: dict[str, np.dtype] = {}
         for one in kind if isinstance(kind, tuple) else ("bool", "numeric") if kind is None else (kind,):
             if one not in _KINDS and one not in _GROUPS:
@@ -71,5 +90,12 @@ class ArrayNamespaceInfo:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """What this namespace offers of the array API standard."""
+    """What this namespace offers of the array API standard.
+
+    Returns:
+      An object whose methods tell dtypes, devices and limits.
+
+    >>> phlox.numpy.__array_namespace_info__().default_device() is None
+    True
+    """
     return ArrayNamespaceInfo()

@@ -16,7 +16,7 @@ from ..._operands.checks import array_like, check, type_of
 from .from_data import asarray
 
 if TYPE_CHECKING:
-    from ...typing import DTypeLike
+    from ...typing import ArrayLike, DTypeLike
 
 
 class _ScalarType(type):
@@ -100,8 +100,19 @@ _KINDS = {
 
 
 def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
-    """Whether a dtype is of a kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``,
-    ``real floating``, ``complex floating``, ``numeric``; another dtype; or a tuple of those (as ``numpy.isdtype``).
+    """Whether a dtype is of a kind (as ``numpy.isdtype``).
+
+    Args:
+      dtype: the dtype, or what stands for one.
+      kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``, ``real floating``,
+        ``complex floating``, ``numeric``; another dtype; or a tuple of those, one of which must hold.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      OptionError: `kind` is a word that names neither a kind nor a dtype.
+      ArgumentError: `kind` is something else that is no dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
@@ -129,14 +140,32 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
 def finfo(dtype: DTypeLike | None) -> Any:
     """Limits of a floating dtype: eps, max, min, tiny, bits … (as ``numpy.finfo``).
 
+    Args:
+      dtype: a float dtype, or a complex one, for the dtype of its parts; an array stands for its dtype.
+
+    Returns:
+      An object with the limits as attributes.
+
+    Raises:
+      ValueError: the dtype is of integers or bools.
+
     >>> int(finfo("bfloat16").bits)
     16
     """
     return dtypes.finfo(dtypes.real_part(dtypes.as_dtype(dtype)))
 
 
-def iinfo(int_type: Any) -> Any:
+def iinfo(int_type: DTypeLike) -> Any:
     """Limits of an integer dtype: min, max, bits (as ``numpy.iinfo``).
+
+    Args:
+      int_type: an integer dtype; an array stands for its dtype.
+
+    Returns:
+      An object with the limits as attributes.
+
+    Raises:
+      ValueError: the dtype is not of integers.
 
     >>> int(iinfo("int8").max)
     127
@@ -149,9 +178,19 @@ def common_type(*args: Any) -> tuple[Any, bool]:
     return promote(tuple(_typed(x) for x in args))
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
     """The dtype of an operation on these arrays, numbers and dtypes, by JAX's promotion rules (as
     ``numpy.result_type``).
+
+    Args:
+      *args: arrays, Python numbers, which adapt to the dtypes of arrays, and dtypes; None stands for the default float
+        dtype.
+
+    Returns:
+      A dtype; 64-bit types become 32-bit unless x64 mode is on.
+
+    Raises:
+      ArgumentError: an argument is none of these, or there is none.
 
     >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
     (dtype('float32'), dtype('float16'))
@@ -160,8 +199,16 @@ def result_type(*args: Any) -> Any:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type of numbers like those in an array or of a dtype: bool, int, float or complex (as
-    ``jax.dtypes.scalar_type_of``).
+    """The Python type of numbers like those in an array or of a dtype (as ``jax.dtypes.scalar_type_of``).
+
+    Args:
+      x: an array, a number or a dtype.
+
+    Returns:
+      bool, int, float or complex.
+
+    Raises:
+      DtypeError: no Python number is like the elements, which are random keys for example.
 
     >>> scalar_type_of(np.ones(2)), scalar_type_of("int4")
     (<class 'float'>, <class 'int'>)
@@ -184,8 +231,18 @@ def _typed(x: Any) -> tuple[Any, bool]:
     return aval.dtype, aval.weak_type
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether values of one dtype can be held by another (as ``numpy.can_cast``).
+
+    Args:
+      from_, to: dtypes; an array stands for its dtype.
+      casting: what is allowed: 'no', 'equiv', 'safe', where no value is lost, 'same_kind' or 'unsafe'.
+
+    Returns:
+      A bool.
+
+    Raises:
+      DtypeError: an argument is no dtype.
 
     >>> bool(can_cast("int8", "int32"))
     True
@@ -196,6 +253,12 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether the dtype of `x` is not complex (as ``numpy.isrealobj``).
 
+    Args:
+      x: an array, a number, or nested lists of these.
+
+    Returns:
+      A Python bool, True as well where `x` is none of these.
+
     >>> isrealobj(1.0)
     True
     """
@@ -204,6 +267,12 @@ def isrealobj(x: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype of `x` is complex (as ``numpy.iscomplexobj``).
+
+    Args:
+      x: an array, a number, or nested lists of these.
+
+    Returns:
+      A Python bool, False as well where `x` is none of these.
 
     >>> iscomplexobj(1j)
     True
@@ -218,6 +287,12 @@ def iscomplexobj(x: Any) -> bool:
 
 def isscalar(element: Any) -> bool:
     """Whether `element` is a number or an array without axes (as ``numpy.isscalar``).
+
+    Args:
+      element: any object.
+
+    Returns:
+      A Python bool.
 
     >>> isscalar(1.0), isscalar([1.0])
     (True, False)

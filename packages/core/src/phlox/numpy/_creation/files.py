@@ -24,6 +24,14 @@ def _of(x: np.ndarray) -> Any:
 def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
     """The array (or the arrays by name) in a file that `save` (or `savez`) wrote (as ``numpy.load``).
 
+    Args:
+      file: path, or a file that is open for reading bytes.
+      *args, **kwargs: further arguments of ``numpy.load``.
+
+    Returns:
+      An array, 64-bit types becoming 32-bit unless x64 mode is on; of a file with several arrays what ``numpy.load``
+      returns, a mapping of names to NumPy arrays.
+
     >>> import io
     >>> import phlox.numpy as jnp
     >>> file = io.BytesIO()
@@ -43,6 +51,18 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
 def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """The elements that bytes hold (as ``numpy.frombuffer``).
 
+    Args:
+      buffer: bytes, or another object with Python's buffer protocol.
+      dtype: dtype of the elements in `buffer`.
+      count: how many elements; -1 means all.
+      offset: bytes to skip first.
+
+    Returns:
+      A vector of `dtype`, 64-bit types becoming 32-bit unless x64 mode is on.
+
+    Raises:
+      ValueError: the number of bytes is no multiple of the size of an element.
+
     >>> import phlox.numpy as jnp
     >>> jnp.frombuffer(bytes([1, 0, 2, 0]), "int16")
     Array([1, 2], dtype=int16)
@@ -54,6 +74,15 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Refuses, as JAX's does: it reads from the world outside, which no traced function may.
 
     Use ``jnp.asarray(numpy.fromfile(...))``.
+
+    Args:
+      *args, **kwargs: not read.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      UnsupportedError: always.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fromfile("x")
@@ -68,6 +97,15 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
     Use ``jnp.asarray(numpy.fromiter(...))``.
 
+    Args:
+      *args, **kwargs: not read.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      UnsupportedError: always.
+
     >>> import phlox.numpy as jnp
     >>> jnp.fromiter("x")
     Traceback (most recent call last):
@@ -78,6 +116,18 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """The numbers that a text holds, between separators (as ``numpy.fromstring``).
+
+    Args:
+      string: the text.
+      dtype: dtype of the numbers.
+      count: how many numbers are read; -1 means all.
+      sep: what stands between them; spaces around it are skipped.
+
+    Returns:
+      A vector of `dtype`, 64-bit types becoming 32-bit unless x64 mode is on.
+
+    Raises:
+      ValueError: something else stands in the text.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fromstring("1, 2", "int32", sep=",")

@@ -90,7 +90,18 @@ def zeros(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array of zeros, of the default float type unless told otherwise (as ``numpy.zeros``).
+    """An array of zeros (as ``numpy.zeros``).
+
+    Args:
+      shape: lengths of the axes, or one length.
+      dtype: of the elements; by default float32 (float64 in x64 mode).
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: a length is negative.
 
     >>> zeros((2,))
     Array([0., 0.], dtype=float32)
@@ -107,6 +118,17 @@ def ones(
 ) -> Array:
     """An array of ones (as ``numpy.ones``).
 
+    Args:
+      shape: lengths of the axes, or one length.
+      dtype: of the elements; by default float32 (float64 in x64 mode).
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: a length is negative.
+
     >>> ones(2, "int32")
     Array([1, 1], dtype=int32)
     """
@@ -122,6 +144,17 @@ def empty(
 ) -> Array:
     """An array whose values do not matter; they are zeros (as ``numpy.empty``).
 
+    Args:
+      shape: lengths of the axes, or one length.
+      dtype: of the elements; by default float32 (float64 in x64 mode).
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: a length is negative.
+
     >>> empty(2).shape
     (2,)
     """
@@ -136,7 +169,20 @@ def full(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array filled with `fill_value`, which may be an array that broadcasts (as ``numpy.full``).
+    """An array filled with `fill_value` (as ``numpy.full``).
+
+    Args:
+      shape: lengths of the axes, or one length.
+      fill_value: number, or array that broadcasts to `shape`.
+      dtype: of the elements; by default that of `fill_value`.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: a length is negative, or `fill_value` does not broadcast to `shape`.
+      ArgumentError: `fill_value` is a complex Python number, and `dtype` is real.
 
     >>> full((2,), 7)
     Array([7, 7], dtype=int32, weak_type=True)
@@ -165,6 +211,15 @@ def zeros_like(
 ) -> Array:
     """Zeros of the shape and dtype of `a` (as ``numpy.zeros_like``).
 
+    Args:
+      a: array or number; its values are not read.
+      dtype: of the elements; by default that of `a`.
+      shape: lengths of the axes, or one length; by default those of `a`.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
     >>> zeros_like(np.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
@@ -181,6 +236,15 @@ def ones_like(
 ) -> Array:
     """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
 
+    Args:
+      a: array or number; its values are not read.
+      dtype: of the elements; by default that of `a`.
+      shape: lengths of the axes, or one length; by default those of `a`.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
     >>> ones_like(np.array([1.5]))
     Array([1.], dtype=float32)
     """
@@ -194,7 +258,16 @@ def empty_like(
     *,
     device: Device | Sharding | None = None,
 ) -> Array:
-    """Like `zeros_like`: values that do not matter (as ``numpy.empty_like``).
+    """An array like `prototype` whose values do not matter; they are zeros (as ``numpy.empty_like``).
+
+    Args:
+      prototype: array or number; its values are not read.
+      dtype: of the elements; by default that of `prototype`.
+      shape: lengths of the axes, or one length; by default those of `prototype`.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
 
     >>> empty_like(np.array([1, 2])).dtype
     dtype('int32')
@@ -212,6 +285,19 @@ def full_like(
     out_sharding: OutSharding = None,
 ) -> Array:
     """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
+
+    Args:
+      a: array or number; its values are not read.
+      fill_value: number, or array that broadcasts to the shape.
+      dtype: of the elements; by default that of `a`.
+      shape: lengths of the axes, or one length; by default those of `a`.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ArgumentError: `fill_value` is a complex Python number, and the dtype is real.
 
     >>> full_like(np.array([1, 2]), 9)
     Array([9, 9], dtype=int32)
@@ -232,9 +318,25 @@ def arange(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Numbers from `start` (default 0) up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
+    """Numbers from `start` up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
 
-    The arguments decide the length and must be concrete.
+    The arguments decide the length and must not be traced.
+
+    Args:
+      start: first number; if it is given alone, it is `stop`, and the first number is 0.
+      stop: number before which the result ends.
+      step: difference of neighbours, by default 1; negative to count down.
+      dtype: of the result; by default that to which the arguments are promoted.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      A vector of ``ceil((stop - start) / step)`` elements, or of none where that is negative.
+
+    Raises:
+      ConcretizationTypeError: an argument is traced.
+      ShapeError: an argument has axes.
+      DtypeError: an argument is complex, or the dtype is bool.
+      ArgumentError: an argument is no number.
 
     >>> arange(3), arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
@@ -310,7 +412,21 @@ def linspace(
 ) -> Any:
     """`num` evenly spaced numbers from `start` to `stop` (as ``numpy.linspace``), along a new `axis`.
 
-    With `retstep` also the distance between neighbours.
+    Args:
+      start, stop: first and last number; arrays broadcast against each other.
+      num: how many numbers, both ends included.
+      endpoint: False leaves out `stop`, and the distance is ``(stop - start) / num``.
+      retstep: return the distance between neighbours too.
+      dtype: of the result; by default the promoted dtype, a float one for integers. Integer dtypes round down.
+      axis: place of the new axis in the result.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of the broadcast shape with an axis of length `num`; with `retstep` that and the distance, which is nan
+      where there is none.
+
+    Raises:
+      ShapeError: `num` is negative.
 
     >>> linspace(0.0, 1.0, 3)
     Array([0. , 0.5, 1. ], dtype=float32)
@@ -365,7 +481,21 @@ def _insert(x: Any, at: int, n: int) -> tuple[int, ...]:
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None
 ) -> Array:
-    """A matrix with ones on a diagonal, `k` places above the main one (as ``numpy.eye``).
+    """A matrix with ones on a diagonal, and zeros elsewhere (as ``numpy.eye``).
+
+    Args:
+      N: number of rows.
+      M: number of columns, by default `N`.
+      k: which diagonal: so many places above the main one, below it if negative; it may be traced.
+      dtype: of the elements; by default float32 (float64 in x64 mode).
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of shape ``(N, M)``.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: `k` is no integer.
 
     >>> eye(2)
     Array([[1., 0.],
@@ -398,6 +528,16 @@ def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The n by n identity matrix (as ``numpy.identity``).
 
+    Args:
+      n: number of rows and columns.
+      dtype: of the elements; by default float32 (float64 in x64 mode).
+
+    Returns:
+      An array of shape ``(n, n)``.
+
+    Raises:
+      ShapeError: `n` is negative.
+
     >>> identity(1)
     Array([[1.]], dtype=float32)
     """
@@ -405,7 +545,20 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """A matrix with ones on and below a diagonal (as ``numpy.tri``), of float32 unless told otherwise.
+    """A matrix with ones on and below a diagonal, and zeros above it (as ``numpy.tri``).
+
+    Args:
+      N: number of rows.
+      M: number of columns, by default `N`.
+      k: which diagonal: so many places above the main one, below it if negative; it may be traced.
+      dtype: of the elements; by default float32.
+
+    Returns:
+      An array of shape ``(N, M)``.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: `k` is no integer.
 
     >>> tri(2)
     Array([[1., 0.],

@@ -47,15 +47,26 @@ def array(
     """An array of `object`: a number, nested lists, a NumPy array, or anything with ``__array__`` or DLPack (as
     ``numpy.array``).
 
+    Python numbers give weakly typed scalars; lists of them do not.
+
     Args:
       object: the data.
       dtype: element type; by default that of the data, 64-bit types becoming 32-bit unless x64 mode is on.
       copy: always honoured: the array never shares memory with `object`.
+      order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
       ndmin: new axes of length one are put in front until there are so many.
       device: a device or sharding to put the array on.
       out_sharding: how it lies over a mesh; not together with `device`.
 
-    Python numbers give weakly typed scalars; lists of them do not. Raises `ArgumentError` for data that is no array.
+    Returns:
+      An array of the shape of the data and of `dtype`.
+
+    Raises:
+      ArgumentError: `object` is no array, or `device` is neither a device nor a sharding.
+      ShapeError: lists at one depth are of different lengths.
+      OverflowError: a Python integer does not fit the dtype.
+      OptionError: `device` and `out_sharding` are given.
+      UnsupportedError: `order` is 'F'.
 
     >>> array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -97,8 +108,23 @@ def asarray(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Like `array`, but an array that is one already is returned as it is (as ``numpy.asarray``) (as
-    ``numpy.fft.asarray``).
+    """Like `array`, but an array that is one already is returned as it is (as ``numpy.asarray``).
+
+    Args:
+      a: the data, as for `array`.
+      dtype: element type; by default that of the data.
+      order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
+      copy: True makes a new array of one that is given; None and False do not.
+      device: a device or sharding to put the array on.
+      out_sharding: how it lies over a mesh; not together with `device`.
+
+    Returns:
+      `a` itself if it is an array of phlox and nothing is to be changed, else an array of its shape and of `dtype`.
+
+    Raises:
+      ArgumentError: `a` is no array, or a masked array of NumPy.
+      OptionError: `device` and `out_sharding` are given.
+      UnsupportedError: `order` is 'F'.
 
     >>> asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -205,6 +231,13 @@ def _from_list(x: Any, dtype: Any) -> Any:
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A new array with the elements of `a` (as ``numpy.copy``).
 
+    Args:
+      a: array or number, of any shape.
+      order: has no effect: arrays have no memory order.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
     >>> copy(array([1, 2]))
     Array([1, 2], dtype=int32)
     """
@@ -217,6 +250,17 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
 
     The memory is shared where the device allows it (for CPU arrays, when it is aligned), unless `copy` is true: then
     writing to the original afterwards shows here too.
+
+    Args:
+      external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, in memory that the CPU can read.
+      device: a device or sharding to put the array on.
+      copy: True makes a copy of the memory; None and False share it where possible.
+
+    Returns:
+      An array of the same shape and dtype, 64-bit types becoming 32-bit unless x64 mode is on.
+
+    Raises:
+      ArgumentError: the object offers no DLPack, or lies in memory that the CPU cannot read.
 
     >>> from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
@@ -248,6 +292,15 @@ def astype(
     x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None
 ) -> Array:
     """`x` with its elements converted to `dtype` (as ``numpy.astype``). Complex to real drops the imaginary part.
+
+    Args:
+      x: array or number, of any shape.
+      dtype: dtype of the result; None stands for the default float dtype.
+      copy: make a new array also where `x` has this dtype already.
+      device: a device or sharding to put the array on.
+
+    Returns:
+      An array of the shape of `x` and of `dtype`.
 
     >>> astype(array([1.7, -1.7]), "int32")
     Array([ 1, -1], dtype=int32)

@@ -30,8 +30,18 @@ if TYPE_CHECKING:
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     """For vectors of coordinates, arrays with one of them for each point of their grid (as ``numpy.meshgrid``).
 
-    The axes of the results are those of the vectors, with `indexing` "xy" the first two exchanged. With `sparse` the
-    results keep length one along the other axes. Raises `OptionError` for another `indexing`.
+    Args:
+      *xi: vectors, one for each axis of the grid.
+      copy: only True is supported: the results share no memory.
+      sparse: each result has length one along the axes of the other vectors.
+      indexing: "ij": the axes of the results are those of the vectors in order; "xy": the first two are exchanged.
+
+    Returns:
+      A tuple of arrays, one for each vector, of its dtype and with as many axes as there are vectors.
+
+    Raises:
+      OptionError: `indexing` is neither, or `copy` is False.
+      ShapeError: an argument is no vector.
 
     >>> import phlox.numpy as jnp
     >>> meshgrid(np.array([1, 2]), np.array([3]))
@@ -69,7 +79,13 @@ def indices(
 ) -> Array | tuple[Array, ...]:
     """The positions in an array of this shape: one array of indices for each axis, stacked (as ``numpy.indices``).
 
-    With `sparse` a tuple of arrays, each of length one along the axes of the others.
+    Args:
+      dimensions: lengths of the axes, or one length.
+      dtype: of the indices, by default int32 (int64 in x64 mode).
+      sparse: return a tuple of arrays, each of length one along the axes of the others.
+
+    Returns:
+      An array of shape ``(len(dimensions), *dimensions)``; with `sparse` a tuple of ``len(dimensions)`` arrays.
 
     >>> indices((2, 2), sparse=True)[0].shape, indices((2, 2)).shape
     ((2, 1), (2, 2, 2))
@@ -84,6 +100,17 @@ def indices(
 
 def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """Vectors of indices as arrays that broadcast, so that ``x[ix_(i, j)]`` takes rows i, columns j (as ``numpy.ix_``).
+
+    Args:
+      *args: vectors of indices, one for each axis.
+
+    Returns:
+      A tuple of arrays of the dtypes of the vectors: array number k has its elements along axis k, and length one along
+      the others.
+
+    Raises:
+      ShapeError: an argument is no vector.
+      UnsupportedError: an argument is of bools.
 
     >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 0]))]
     [(2, 1), (1, 2)]
@@ -165,6 +192,17 @@ def logspace(
 ) -> Array:
     """`base` to the power of `num` evenly spaced numbers from `start` to `stop` (as ``numpy.logspace``).
 
+    Args:
+      start, stop: first and last exponent; arrays broadcast against each other.
+      num: how many numbers, both ends included.
+      endpoint: False leaves out `stop`.
+      base: number whose powers are returned.
+      dtype: of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
+      axis: place of the new axis in the result.
+
+    Returns:
+      An array of the broadcast shape with an axis of length `num`.
+
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
@@ -188,6 +226,16 @@ def geomspace(
     axis: int = 0,
 ) -> Array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before (as ``numpy.geomspace``).
+
+    Args:
+      start, stop: first and last number, not zero; real ones have one sign. Arrays broadcast against each other.
+      num: how many numbers, both ends included.
+      endpoint: False leaves out `stop`.
+      dtype: of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
+      axis: place of the new axis in the result.
+
+    Returns:
+      An array of the broadcast shape with an axis of length `num`.
 
     >>> geomspace(1, 8, 4).round(3)
     Array([1., 2., 4., 8.], dtype=float32)

@@ -50,16 +50,23 @@ def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> 
     return _sinc_at_zero(order, x), e.mul(_sinc_at_zero(order + 1, x), t)
 
 
-degrees = unary("degrees", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))
-rad2deg = unary("rad2deg", promoted_inexact, _scaled(180 / np.pi), "Radians as degrees", "0.0", float_32("0."))
-radians = unary("radians", promoted_inexact, _scaled(np.pi / 180), "Degrees as radians", "0.0", float_32("0."))
-deg2rad = unary("deg2rad", promoted_inexact, _scaled(np.pi / 180), "Degrees as radians", "0.0", float_32("0."))
+degrees = unary("degrees", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", float_32("0."))
+rad2deg = unary("rad2deg", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", float_32("0."))
+radians = unary("radians", promoted_inexact, _scaled(np.pi / 180), "x, in degrees, as radians", "0.0", float_32("0."))
+deg2rad = unary("deg2rad", promoted_inexact, _scaled(np.pi / 180), "x, in degrees, as radians", "0.0", float_32("0."))
 sinc = unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at 0", "0.0", float_32("1."))
 
 
 @functools.partial(jit, static_argnames="deg", inline=True)
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex numbers in radians, or degrees if `deg`, elementwise (as ``numpy.angle``).
+    """The angle of complex numbers in the plane, elementwise (as ``numpy.angle``).
+
+    Args:
+      z: array or number, of any shape; real numbers have the angle 0 or pi.
+      deg: in degrees instead of radians.
+
+    Returns:
+      A float array of the shape of `z`, with values from -pi to pi, or from -180 to 180.
 
     >>> angle(1j, deg=True)
     Array(90., dtype=float32, weak_type=True)
@@ -76,9 +83,22 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @functools.partial(jit, static_argnames="axis")
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """`p` with multiples of `period` added so that neighbours along `axis` differ by at most half of it.
+    """`p` with multiples of `period` added so that neighbours along `axis` differ by at most half of it (as
+    ``numpy.unwrap``).
 
-    Jumps smaller than `discont` are left (as ``numpy.unwrap``). Raises `DtypeError` for complex numbers.
+    Args:
+      p: real array with at least one axis.
+      discont: neighbours that differ by less than this are left as they are; None stands for half a period, and smaller
+        values have the same effect.
+      axis: axis along which neighbours are compared.
+      period: number; by default a full turn in radians.
+
+    Returns:
+      An array of the shape of `p`, of the dtype to which `p` and `period` are promoted.
+
+    Raises:
+      DtypeError: `p` is complex.
+      AxisError: `p` has no such axis.
 
     >>> unwrap(np.array([0, 3, 5, 0]), period=6)
     Array([0, 3, 5, 6], dtype=int32)

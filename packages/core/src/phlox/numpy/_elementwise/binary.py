@@ -36,6 +36,11 @@ def _booleans(function: str, *args: Any) -> list[Any]:
     return [as_bool(x) for x in promoted(function, *args)]
 
 
+#: when functions of real numbers raise `DtypeError`, for docstrings
+_COMPLEX = "an operand is complex"
+#: the dtype of the results of `_numbers`
+_OF_NUMBERS = "the promoted dtype; bools give int32"
+
 # --- arithmetic -----------------------------------------------------------------------------------------
 
 
@@ -43,18 +48,43 @@ def _on_bools(logical: Any, numeric: Any) -> Apply:
     return lambda x, y: logical(x, y) if type_of(x).dtype == dtypes.bool_ else numeric(x, y)
 
 
-add = binary("add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"))
-subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", int_32("1"))
-multiply = binary("multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"))
+add = binary(
+    "add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"), note="Of bools, the logical or."
+)
+subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", int_32("1"), raises="both operands are bools")
+multiply = binary(
+    "multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"), note="Of bools, the logical and."
+)
 divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
 true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
-maximum = binary("maximum", promoted, e.max_, "The larger of x and y, or nan", "3, 2", int_32("3"))
-minimum = binary("minimum", promoted, e.min_, "The smaller of x and y, or nan", "3, 2", int_32("2"))
+maximum = binary(
+    "maximum", promoted, e.max_, "The larger of x and y", "3, 2", int_32("3"), note="A nan in either operand gives nan."
+)
+minimum = binary(
+    "minimum",
+    promoted,
+    e.min_,
+    "The smaller of x and y",
+    "3, 2",
+    int_32("2"),
+    note="A nan in either operand gives nan.",
+)
 arctan2 = atan2 = binary(
-    "arctan2", promoted_inexact, e.atan2, "The angle of the point (y, x), in radians", "0.0, 1.0", float_32("0.")
+    "arctan2",
+    promoted_inexact,
+    e.atan2,
+    "The angle of the point (y, x), in radians between -pi and pi",
+    "0.0, 1.0",
+    float_32("0."),
 )
 nextafter = binary(
-    "nextafter", promoted_inexact, e.nextafter, "The next number after x towards y", "0.0, 0.0", float_32("0.")
+    "nextafter",
+    promoted_inexact,
+    e.nextafter,
+    "The number of the dtype that follows x in the direction of y",
+    "0.0, 0.0",
+    float_32("0."),
+    raises=_COMPLEX,
 )
 
 
@@ -91,11 +121,18 @@ def _floor_divide(x: Any, y: Any) -> Any:
     return e.round_(logic.select(below, subtract(whole, 1.0), whole), rounding_method=0)
 
 
-remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"))
-mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"))
-fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", int_32("-1"))
+_options: dict[str, Any] = {"dtype": _OF_NUMBERS, "raises": _COMPLEX}
+remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"), **_options)
+mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"), **_options)
+fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", int_32("-1"), **_options)
 floor_divide = binary(
-    "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", int_32("-4")
+    "floor_divide",
+    _numbers,
+    _floor_divide,
+    "The largest whole number not above x / y",
+    "-7, 2",
+    int_32("-4"),
+    **_options,
 )
 
 
@@ -124,7 +161,15 @@ def _hypot(x: Any, y: Any) -> Any:
 logaddexp = binary(
     "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
 )
-hypot = binary("hypot", promoted_inexact, _hypot, "The length of (x, y)", "3.0, 4.0", float_32("5."))
+hypot = binary(
+    "hypot",
+    promoted_inexact,
+    _hypot,
+    "sqrt(x**2 + y**2) without overflow",
+    "3.0, 4.0",
+    float_32("5."),
+    raises=_COMPLEX,
+)
 
 # --- comparison and logic -------------------------------------------------------------------------------
 
@@ -153,29 +198,62 @@ def _of_keys(primitive: Any, reduce: Any) -> Apply:
     return apply
 
 
+_ORDER = "Complex numbers are ordered by real part, then by imaginary part."
 equal = binary("equal", promoted, _of_keys(logic.eq, reduce_and), "Where x == y", "1, 1", boolean(True))
 not_equal = binary("not_equal", promoted, _of_keys(logic.ne, reduce_or), "Where x != y", "1, 1", boolean(False))
-less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True))
-less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True))
-greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False))
-greater_equal = binary("greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True))
+less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True), note=_ORDER)
+less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True), note=_ORDER)
+greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False), note=_ORDER)
+greater_equal = binary(
+    "greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True), note=_ORDER
+)
 logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
 logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
-logical_xor = binary("logical_xor", _booleans, logic.xor, "Where one of x and y is not zero", "0, 2", boolean(True))
-bitwise_and = binary("bitwise_and", promoted, logic.and_, "The bits that both have", "6, 3", int_32("2"))
-bitwise_or = binary("bitwise_or", promoted, logic.or_, "The bits that either has", "6, 3", int_32("7"))
-bitwise_xor = binary("bitwise_xor", promoted, logic.xor, "The bits that one of them has", "6, 3", int_32("5"))
+logical_xor = binary(
+    "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", boolean(True)
+)
+#: when functions of bits raise `DtypeError`, for docstrings
+_NOT_WHOLE = "an operand is neither integer nor bool"
+bitwise_and = binary(
+    "bitwise_and", promoted, logic.and_, "The bits that are set in both x and y", "6, 3", int_32("2"), raises=_NOT_WHOLE
+)
+bitwise_or = binary(
+    "bitwise_or", promoted, logic.or_, "The bits that are set in x or in y", "6, 3", int_32("7"), raises=_NOT_WHOLE
+)
+bitwise_xor = binary(
+    "bitwise_xor",
+    promoted,
+    logic.xor,
+    "The bits that are set in exactly one of x and y",
+    "6, 3",
+    int_32("5"),
+    raises=_NOT_WHOLE,
+)
 
 
 def _shift_right(x: Any, y: Any) -> Any:
     return logic.shift_right_arithmetic(x, y) if is_kind(x, "i") else logic.shift_right_logical(x, y)
 
 
+_options = {"dtype": _OF_NUMBERS, "raises": _NOT_WHOLE}
 left_shift = bitwise_left_shift = binary(
-    "left_shift", _numbers, logic.shift_left, "x with its bits moved y places up", "1, 3", int_32("8")
+    "left_shift",
+    _numbers,
+    logic.shift_left,
+    "The bits of x moved y places up, with zeros behind them",
+    "1, 3",
+    int_32("8"),
+    **_options,
 )
 right_shift = bitwise_right_shift = binary(
-    "right_shift", _numbers, _shift_right, "x with its bits moved y places down", "8, 3", int_32("1")
+    "right_shift",
+    _numbers,
+    _shift_right,
+    "The bits of x moved y places down",
+    "8, 3",
+    int_32("1"),
+    note="Copies of the sign bit come in at the top of signed integers, zeros at the top of unsigned ones.",
+    **_options,
 )
 
 # --- power ----------------------------------------------------------------------------------------------
@@ -212,10 +290,22 @@ def _whole_power(x: Any, y: Any) -> Any:
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power of x2, elementwise (as ``numpy.power``).
+    """`x1` to the power of `x2`, elementwise (as ``numpy.power``).
 
     An integer as exponent, when it is known, is multiplied out, which is exact and keeps the dtype of `x1`; every
     other exponent is promoted with `x1`.
+
+    Args:
+      x1: the base, an array of any shape, or a number.
+      x2: the exponent, an array or a number that broadcasts to `x1`. Known are a Python integer and an integer array
+        without axes that is not traced.
+
+    Returns:
+      An array of the broadcast shape: of the dtype of `x1` if the exponent is a known integer, else of the promoted
+      dtype. Bools give int32.
+
+    Raises:
+      DtypeError: `x1` is of an integer or bool dtype, and `x2` a known negative integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.power(jnp.arange(4.0), 2)
@@ -245,6 +335,13 @@ pow = power
 @jit(inline=True)
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
+
+    Args:
+      x, y: base and exponent, arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype; float32 for integers and bools, float64 for 64-bit
+      integers.
 
     >>> float_power(2, 3)
     Array(8., dtype=float32, weak_type=True)

@@ -29,10 +29,21 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """`x` where `condition` is true, `y` elsewhere (as ``numpy.where``).
 
-    The three are broadcast, `x` and `y` promoted. Both are computed everywhere: a nan in the branch that is not
-    taken does not show in the value, but does in the derivative.
+    Both `x` and `y` are computed everywhere: a nan in the one that is not taken does not show in the value, but does in
+    the derivative.
 
-    With `condition` alone: the positions where it is true, as from `nonzero`, whose `size` and `fill_value` it takes.
+    Args:
+      condition: array of bools, or of numbers, which count as true where they are not zero.
+      x, y: arrays or numbers; all three broadcast. Without both, the positions are returned where `condition` is true.
+      size, fill_value: for positions only, as for `nonzero`: how many are returned, which must be given where
+        `condition` is traced, and what is returned in place of positions that do not exist.
+
+    Returns:
+      An array of the broadcast shape, of the dtype to which `x` and `y` are promoted. Without these a tuple of index
+      vectors, one for each axis of `condition`.
+
+    Raises:
+      ArgumentError: only one of `x` and `y` is given, or `size` or `fill_value` together with both.
 
     >>> import phlox.numpy as jnp
     >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
@@ -54,6 +65,18 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` with values below `min` raised to it and values above `max` lowered to it (as ``numpy.clip``).
 
+    A nan in any argument gives nan. Where `min` is larger than `max`, the result is `max`.
+
+    Args:
+      arr: real array of any shape, or a number.
+      min, max: bounds, arrays or numbers that broadcast to `arr`; None leaves that side open.
+
+    Returns:
+      An array of the broadcast shape, of the dtype to which the arguments are promoted.
+
+    Raises:
+      DtypeError: an argument is complex.
+
     >>> import phlox.numpy as jnp
     >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1)
     Array([0. , 0.5, 1. ], dtype=float32)
@@ -72,7 +95,19 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
 @jit(inline=True, static_argnames=("decimals", "out"))
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``). `out` must be None.
+    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``).
+
+    Args:
+      a: array or number, of any shape, not of bools; of complex numbers both parts are rounded.
+      decimals: how many decimals remain; a negative number rounds to tens, hundreds, ….
+      out: only None is supported.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      DtypeError: `a` is of bools.
+      UnsupportedError: `out` is not None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
@@ -109,6 +144,12 @@ around = round
 def rint(x: ArrayLike, /) -> Array:
     """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
 
+    Args:
+      x: array or number, of any shape; of complex numbers both parts are rounded.
+
+    Returns:
+      An array of the shape of `x`, of its dtype; of integers and bools the default float dtype.
+
     >>> rint(1.5)
     Array(2., dtype=float32, weak_type=True)
     """
@@ -125,6 +166,16 @@ def nan_to_num(
     neginf: ArrayLike | None = None,
 ) -> Array:
     """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers (as ``numpy.nan_to_num``).
+
+    Args:
+      x: array or number, of any shape; of complex numbers the replacement is in both parts.
+      copy: has no effect: arrays are not changed in place.
+      nan: what replaces nan.
+      posinf, neginf: what replaces the infinities; None stands for the largest and the smallest finite number of the
+        dtype.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers and bools come back as they are.
 
     >>> import phlox.numpy as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))

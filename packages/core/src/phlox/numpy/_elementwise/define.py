@@ -1,4 +1,7 @@
-"""How elementwise NumPy functions are stated: a name, how arguments are promoted, what is computed, a sentence."""
+"""How elementwise NumPy functions are stated: a name, how arguments are promoted, what is computed, a sentence.
+
+The rest of the docstring is made here: what the arguments are, the shape and dtype of the result, the example.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._operands.promotion import promoted_inexact
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
     from ...typing import Array, ArrayLike
 
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
-
 Prepare = Callable[..., Sequence[Any]]
+
+#: what the public name stands for is a `ufunc` (`_ufuncs.py`), which takes `*args`, `out` and `where`
+_UFUNCS = frozenset((
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and", "logical_or",
+    "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
+))  # fmt: skip
+#: dtypes of results of functions that make floats of integers, in docstrings
+AS_FLOAT = "its dtype; float32 for integers and bools, float64 for 64-bit integers"
+PROMOTED_AS_FLOAT = "the promoted dtype; float32 for integers and bools, float64 for 64-bit integers"
+
+_REAL = "its dtype; complex64 gives float32, complex128 gives float64"
+#: the dtype of the result where it is not that of the argument
+_DTYPES = {"abs": _REAL, "absolute": _REAL, "real": _REAL, "imag": _REAL, "square": "its dtype; bools give int32"}
 
 
 def _shown(value: Any, dtype: str, weak: bool) -> str:
@@ -39,33 +53,99 @@ def boolean(value: bool, weak: bool = True) -> str:
 
 
 def unary(
-    name: str, prepare: Prepare, apply: Callable[[Any], Any], what: str, example: str, result: str
+    name: str,
+    prepare: Prepare,
+    apply: Callable[[Any], Any],
+    what: str,
+    example: str,
+    result: str,
+    *,
+    note: str = "",
+    dtype: str = "",
+    raises: str = "",
 ) -> Jitted[[ArrayLike], Array]:
-    """``name(x)``: `apply` to the argument that ``prepare(name, x)`` gives."""
+    """``name(x)``: `apply` to the argument that ``prepare(name, x)`` gives.
+
+    Args:
+      what, example, result: for the docstring: the first sentence, the arguments of a call, and its result as printed.
+      note: for the docstring: what follows the first sentence.
+      dtype: for the docstring: the dtype of the result; by default what `prepare` and `result` imply.
+      raises: for the docstring: the condition under which a `DtypeError` is raised.
+    """
 
     def function(x: ArrayLike, /) -> Array:
         return apply(*prepare(name, x))
 
-    return _finish(function, name, what, example, result)
+    if not dtype:
+        if "dtype=bool" in result:
+            dtype = "dtype bool"
+        elif prepare is promoted_inexact:
+            dtype = AS_FLOAT
+        else:
+            dtype = _DTYPES.get(name, "its dtype")
+    returns = f"An array of the shape of `x`, of {dtype}."
+    if name in _UFUNCS:
+        entries = "*args: the operand `x`: an array of any shape, or a number."
+    else:
+        entries = "x: an array of any shape, or a number."
+    return _finish(function, name, what, note, entries, returns, raises, example, result)
 
 
 def binary(
-    name: str, prepare: Prepare, apply: Callable[[Any, Any], Any], what: str, example: str, result: str
+    name: str,
+    prepare: Prepare,
+    apply: Callable[[Any, Any], Any],
+    what: str,
+    example: str,
+    result: str,
+    *,
+    note: str = "",
+    dtype: str = "",
+    raises: str = "",
 ) -> Jitted[[ArrayLike, ArrayLike], Array]:
-    """``name(x, y)``: `apply` to the arguments that ``prepare(name, x, y)`` gives."""
+    """``name(x, y)``: `apply` to the arguments that ``prepare(name, x, y)`` gives. Other arguments as for `unary`."""
 
-    def function(x: Any, y: Any, /) -> Array:
+    def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return apply(*prepare(name, x, y))
 
-    what += ". Arguments are promoted to one dtype and broadcast"
-    return _finish(function, name, what, example, result)
+    if not dtype:
+        if "dtype=bool" in result:
+            dtype = "dtype bool"
+        elif prepare is promoted_inexact:
+            dtype = PROMOTED_AS_FLOAT
+        else:
+            dtype = "the promoted dtype"
+    returns = f"An array of the broadcast shape, of {dtype}."
+    if name in _UFUNCS:
+        entries = "*args: the operands `x` and `y`: arrays or numbers that broadcast against each other."
+    else:
+        entries = "x, y: arrays or numbers that broadcast against each other; they are promoted to one dtype."
+    return _finish(function, name, what, note, entries, returns, raises, example, result)
 
 
-def _finish(function: Callable[..., Any], name: str, what: str, example: str, result: str) -> Any:
+def _finish(
+    function: Callable[..., Any],
+    name: str,
+    what: str,
+    note: str,
+    entries: str,
+    returns: str,
+    raises: str,
+    example: str,
+    result: str,
+) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.numpy"
     mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
+    errors = f"  DtypeError: {raises}.\n" if raises else ""
+    if name in _UFUNCS:
+        entries += "\n  out, where: only None is supported."
+        errors += "  UnsupportedError: `out` or `where` is not None.\n"
+    note = f"{note}\n\n" if note else ""
+    if errors:
+        errors = f"Raises:\n{errors}\n"
     function.__doc__ = (
-        f"{what}, elementwise{mirrored}.\n\n>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
+        f"{what}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
+        f"{errors}>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
     )
     return jit(function, inline=True)

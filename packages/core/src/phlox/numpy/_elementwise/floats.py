@@ -19,7 +19,7 @@ from .._manipulation.shapes import broadcast_arrays
 from .._statistics.reductions import no_out
 from .binary import logaddexp
 from .choose import where
-from .define import binary, float_32, unary
+from .define import AS_FLOAT, PROMOTED_AS_FLOAT, binary, float_32, unary
 from .unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
 
 if TYPE_CHECKING:
@@ -61,8 +61,16 @@ def _logaddexp2(x: Any, y: Any) -> Any:
     return back(logaddexp(scale(x), scale(y)))
 
 
+#: for docstrings
+_options: dict[str, Any] = {"dtype": PROMOTED_AS_FLOAT, "raises": "an operand is complex"}
 copysign = binary(
-    "copysign", _real_numbers, _with_sign, "The size of x with the sign of y", "2.0, -0.0", float_32("-2.")
+    "copysign",
+    _real_numbers,
+    _with_sign,
+    "The absolute value of x with the sign of y",
+    "2.0, -0.0",
+    float_32("-2."),
+    **_options,
 )
 heaviside = binary(
     "heaviside",
@@ -71,6 +79,7 @@ heaviside = binary(
     "0 where x is negative, 1 where positive, else y",
     "0.0, 0.5",
     float_32("0.5"),
+    **_options,
 )
 logaddexp2 = binary(
     "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", float_32("4.")
@@ -82,12 +91,20 @@ spacing = unary(
     "The distance from x to the next number away from 0",
     "1.0",
     float_32("1.1920929e-07", weak=False),
+    dtype=AS_FLOAT,
+    raises="`x` is complex",
 )
 
 
 @jit(inline=True)
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmax``).
+
+    Args:
+      x1, x2: arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
 
     >>> fmax(np.float32(1.0), np.float32(np.nan))
     Array(1., dtype=float32)
@@ -99,6 +116,12 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 @jit(inline=True)
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmin``).
+
+    Args:
+      x1, x2: arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
 
     >>> fmin(np.float32(1.0), np.float32(np.nan))
     Array(1., dtype=float32)
@@ -135,7 +158,15 @@ def _power_of_two(exponent: Any, dtype: Any) -> Any:
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``x1 * 2**x2`` for integers `x2`, elementwise (as ``numpy.ldexp``).
 
-    Integers in `x1` become floats. Raises `DtypeError` for complex `x1` and for `x2` that are no integers.
+    Args:
+      x1: real array of any shape, or a number; integers become floats.
+      x2: integer array or number that broadcasts to `x1`.
+
+    Returns:
+      A float array of the broadcast shape.
+
+    Raises:
+      DtypeError: `x1` is complex, or `x2` is not of integers.
 
     >>> ldexp(0.75, 4)
     Array(12., dtype=float32)
@@ -157,8 +188,17 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """(mantissa, exponent) with ``x == mantissa * 2**exponent``, elementwise (as ``numpy.frexp``).
 
-    The mantissa's size is at least 0.5 and below 1, the exponent an int32. For 0, infinities and nan the exponent is
-    0 and the mantissa `x`.
+    For 0, infinities and nan the exponent is 0 and the mantissa `x`.
+
+    Args:
+      x: real array of any shape, or a number; integers become floats.
+
+    Returns:
+      Two arrays of the shape of `x`: the mantissa, of its dtype, whose absolute value is at least 0.5 and below 1, and
+      the exponent, an int32.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> frexp(np.float32(12.0))
     (Array(0.75, dtype=float32), Array(4, dtype=int32))
@@ -183,6 +223,17 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """The fraction and the whole part of `x`, both with its sign, elementwise (as ``numpy.modf``).
 
+    Args:
+      x: real array of any shape, or a number; integers become floats.
+      out: only None is supported.
+
+    Returns:
+      Two arrays of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
+
     >>> modf(2.5)
     (Array(0.5, dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
@@ -202,8 +253,19 @@ def _infinite(function: str, x: Any, sign: float) -> Any:
     return x == to_dtype(sign * np.inf, type_of(x).dtype) if is_kind(x, "f") else isinf(x)
 
 
-def fix(x: Any, out: None = None) -> Any:
+def fix(x: ArrayLike, out: None = None) -> Array:
     """`x` without its fraction, elementwise: the whole number next to it on the side of 0 (as ``numpy.fix``).
+
+    Args:
+      x: real array of any shape, or a number.
+      out: only None is supported.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers and bools come back as they are.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
 
     >>> fix(np.array([1.5, -1.5]))
     Array([ 1., -1.], dtype=float32)
@@ -213,8 +275,19 @@ def fix(x: Any, out: None = None) -> Any:
 
 
 @jit(static_argnames="out", inline=True)
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Where `x` is minus infinity, elementwise (as ``numpy.isneginf``).
+
+    Args:
+      x: real array of any shape, or a number.
+      out: only None is supported.
+
+    Returns:
+      An array of bools, of the shape of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
 
     >>> isneginf(np.array([-np.inf, 1.0]))
     Array([ True, False], dtype=bool)
@@ -224,8 +297,19 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 
 
 @jit(static_argnames="out", inline=True)
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Where `x` is plus infinity, elementwise (as ``numpy.isposinf``).
+
+    Args:
+      x: real array of any shape, or a number.
+      out: only None is supported.
+
+    Returns:
+      An array of bools, of the shape of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+      UnsupportedError: `out` is not None.
 
     >>> isposinf(np.array([np.inf, 1.0]))
     Array([ True, False], dtype=bool)
@@ -238,6 +322,12 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 def iscomplex(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is not zero, elementwise (as ``numpy.iscomplex``).
 
+    Args:
+      x: array of any shape, or a number; the imaginary part of real ones is zero.
+
+    Returns:
+      An array of bools, of the shape of `x`.
+
     >>> iscomplex(np.array([1.0, 2j]))
     Array([False,  True], dtype=bool)
     """
@@ -248,6 +338,12 @@ def iscomplex(x: ArrayLike) -> Array:
 @jit(inline=True)
 def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is zero, elementwise (as ``numpy.isreal``).
+
+    Args:
+      x: array of any shape, or a number; the imaginary part of real ones is zero.
+
+    Returns:
+      An array of bools, of the shape of `x`.
 
     >>> isreal(np.array([1.0, 2j]))
     Array([ True, False], dtype=bool)

@@ -45,6 +45,15 @@ def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor, not negative, elementwise; of 0 and 0 it is 0 (as ``numpy.gcd``).
 
+    Args:
+      x1, x2: integer arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
+
+    Raises:
+      DtypeError: the promoted dtype is not of integers.
+
     >>> gcd(12, 18)
     Array(6, dtype=int32, weak_type=True)
     """
@@ -68,6 +77,15 @@ def to_one(x: Any) -> Any:
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple, not negative, elementwise; 0 where either is 0 (as ``numpy.lcm``).
 
+    Args:
+      x1, x2: integer arrays or numbers that broadcast against each other.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
+
+    Raises:
+      DtypeError: the promoted dtype is not of integers.
+
     >>> lcm(4, 6)
     Array(12, dtype=int32, weak_type=True)
     """
@@ -80,7 +98,16 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @jit(inline=True)
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """The number of bits that are set in the size of `x`, as uint8, elementwise (as ``numpy.bitwise_count``).
+    """The number of bits that are set in the absolute value of `x`, elementwise (as ``numpy.bitwise_count``).
+
+    Args:
+      x: array of integers or bools, of any shape, or a number.
+
+    Returns:
+      A uint8 array of the shape of `x`.
+
+    Raises:
+      DtypeError: `x` is not of integers or bools.
 
     >>> bitwise_count(np.array([7, -8]))
     Array([3, 1], dtype=uint8)
@@ -94,6 +121,15 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 @jit(inline=True)
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
     """(floor_divide(x1, x2), remainder(x1, x2)), elementwise (as ``numpy.divmod``).
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast against each other.
+
+    Returns:
+      Two arrays of the broadcast shape, of the promoted dtype; bools give int32.
+
+    Raises:
+      DtypeError: an operand is complex.
 
     >>> divmod(7, -2)
     (Array(-4, dtype=int32, weak_type=True), Array(-1, dtype=int32, weak_type=True))
@@ -113,9 +149,19 @@ def _weights(function: str, bitorder: str) -> np.ndarray:
 
 @functools.partial(jit, static_argnames=("axis", "bitorder"))
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Where `a` is not zero as bits, eight in each uint8, along `axis` or flattened (as ``numpy.packbits``).
+    """Where `a` is not zero as bits, eight in each uint8 (as ``numpy.packbits``).
 
-    The last byte is filled up with zeros. `bitorder` "big" puts the first element into the highest bit.
+    Args:
+      a: array of bools or integers, of any shape; what is not zero is a set bit.
+      axis: axis along which bits are packed; None flattens `a`.
+      bitorder: 'big' makes the first of eight the highest bit of the byte, 'little' the lowest.
+
+    Returns:
+      A uint8 array, an eighth as long along `axis`; the last byte is filled up with zeros.
+
+    Raises:
+      DtypeError: `a` is not of bools or integers.
+      OptionError: there is no such `bitorder`.
 
     >>> packbits(np.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -137,9 +183,21 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 @functools.partial(jit, static_argnames=("axis", "count", "bitorder"))
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of the uint8 array `a` along `axis` or flattened, as uint8 zeros and ones (as ``numpy.unpackbits``).
+    """The bits of the uint8 array `a` along `axis` or flattened, as zeros and ones (as ``numpy.unpackbits``).
 
-    `count` limits their number, from the end if negative, and fills up with zeros if larger.
+    Args:
+      a: uint8 array of any shape.
+      axis: axis along which the bits are put; None flattens `a`.
+      count: how many bits to return, with zeros behind them where there are fewer; a negative number leaves out so many
+        at the end, None none.
+      bitorder: 'big' begins with the highest bit of each byte, 'little' with the lowest.
+
+    Returns:
+      A uint8 array, eight times as long as `a` along `axis`, or `count`.
+
+    Raises:
+      DtypeError: `a` is of another dtype.
+      OptionError: there is no such `bitorder`.
 
     >>> unpackbits(np.array([160], np.uint8), count=3)
     Array([1, 0, 1], dtype=uint8)

@@ -23,13 +23,22 @@ from .._elementwise.unary import as_bool, is_kind
 from .._manipulation.shapes import broadcast_arrays, expand_dims
 
 if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
+    from ...typing import Array, ArrayLike, DTypeLike, Shape
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """``func1d(vector, *args, **kwargs)`` of all vectors along `axis` of `arr` (as ``numpy.apply_along_axis``).
 
     The axes of its results stand where `axis` stood. It is called once, under `vmap`.
+
+    Args:
+      func1d: function of a vector that phlox can trace; it may return an array of any shape, or a pytree of arrays.
+      axis: axis of the vectors.
+      arr: array with at least one axis.
+      *args, **kwargs: further arguments of `func1d`.
+
+    Returns:
+      An array of the shape of `arr` with the axes of one result in place of `axis`, of the dtype that `func1d` returns.
 
     >>> import phlox.numpy as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
@@ -52,7 +61,16 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]) -> Array:
     """``func(a, axis)`` for one axis after another, their number kept (as ``numpy.apply_over_axes``).
 
-    Raises `ShapeError` when `func` drops more than one axis.
+    Args:
+      func: function of an array and one of its axes, which keeps the axis or drops it, as a reduction does.
+      a: array of any shape.
+      axes: axes, in the order of the calls.
+
+    Returns:
+      The last result, an array with as many axes as `a`; an axis that `func` drops has length one.
+
+    Raises:
+      ShapeError: `func` returns an array of another number of axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
@@ -69,10 +87,19 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequenc
     return asarray(a)
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
+def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """``function(i, j, …)`` of the positions in an array of this shape (as ``numpy.fromfunction``).
 
     The function is called once, under `vmap`, with scalars of `dtype`.
+
+    Args:
+      function: function of as many scalars as `shape` has lengths.
+      shape: lengths of the axes.
+      dtype: dtype of the positions that `function` gets, by default the default float dtype.
+      **kwargs: further arguments of `function`.
+
+    Returns:
+      An array of `shape`, followed by the axes of one result, of the dtype that `function` returns.
 
     >>> fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
     Array([[ 0,  1],
@@ -98,13 +125,19 @@ def piecewise(
 ) -> Array:
     """For each element the last function whose condition holds, or a further one or 0 (as ``numpy.piecewise``).
 
-    Args:
-      condlist: arrays of bools.
-      funclist: a function or a number for each condition; one more is for elements where none holds.
-      args, kw: passed on to each function after `x`.
+    A function is called once, with one element, under `vmap`; all are computed everywhere.
 
-    A function is called once, with one element, under `vmap`; all are computed everywhere. The result has the dtype of
-    `x`.
+    Args:
+      x: array of any shape.
+      condlist: arrays of bools that broadcast to `x`.
+      funclist: a function or a number for each condition; one more is for elements where none holds, by default 0.
+      *args, **kw: passed on to each function after `x`.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of `x`.
+
+    Raises:
+      ArgumentError: there are neither as many functions as conditions nor one more.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([-1.0, 2.0])
@@ -147,8 +180,19 @@ def _elements_by_function(
 
 
 @jit(inline=True)
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The elements of the first array whose condition holds, or `default` (as ``numpy.select``).
+
+    Args:
+      condlist: arrays of bools.
+      choicelist: for each condition an array, whose elements are taken where it is the first to hold.
+      default: array or number for elements where no condition holds.
+
+    Returns:
+      An array of the shape to which all arguments broadcast, of the dtype to which `choicelist` and `default` promote.
+
+    Raises:
+      ArgumentError: the lists are of different lengths, or empty.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.arange(4)
@@ -172,8 +216,21 @@ def choose(
 ) -> Array:
     """For each place the element of the array ``choices[a[place]]`` (as ``numpy.choose``).
 
-    `mode` says what is done with numbers in `a` that are none: "raise" needs known numbers, "clip" takes the nearest,
-    "wrap" counts on from the start.
+    Args:
+      a: integer array: numbers of arrays in `choices`, counted from 0.
+      choices: arrays, or one array whose first axis counts them; `a` and they broadcast.
+      out: only None is supported.
+      mode: what is done with numbers outside of ``range(len(choices))``: "raise" an error, for which `a` must not be
+        traced; "clip" takes the nearest one inside; "wrap" takes the remainder of the division by ``len(choices)``.
+
+    Returns:
+      An array of the broadcast shape, of the dtype to which `choices` are promoted.
+
+    Raises:
+      ArgumentError: `a` is not of integers, or, with mode "raise", has a number outside of the range.
+      ConcretizationTypeError: `a` is traced, with mode "raise".
+      OptionError: there is no such `mode`.
+      UnsupportedError: `out` is not None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.choose(np.array([0, 1]), [jnp.array([1, 2]), jnp.array([30, 40])])

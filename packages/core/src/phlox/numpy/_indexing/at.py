@@ -52,7 +52,19 @@ class How(NamedTuple):
     wraps: bool
 
 
-def _writing(kind: str, doc: str) -> Callable[..., Any]:
+_ENTRIES = """\
+Args:
+  values: array, number or list that broadcasts to the shape of ``x[index]``.
+  indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs twice,
+    which allow faster code.
+  mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them to the
+    edge; 'promise_in_bounds' promises that there are none.
+  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
+  wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+"""
+
+
+def _writing(kind: str, what: str, example: str, result: str) -> Callable[..., Any]:
     """A method of `AtIndex` that changes elements; all take the same arguments."""
 
     def write(
@@ -68,7 +80,11 @@ def _writing(kind: str, doc: str) -> Callable[..., Any]:
         how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         return lay_out(f"at.{kind}", self._write(kind, values, how), out_sharding)
 
-    write.__name__, write.__qualname__, write.__doc__ = kind, f"AtIndex.{kind}", doc
+    write.__name__, write.__qualname__ = kind, f"AtIndex.{kind}"
+    write.__doc__ = (
+        f"{what}\n\n{_ENTRIES}\nReturns:\n  An array of the shape and dtype of `x`.\n\n"
+        f">>> import phlox.numpy as jnp\n>>> {example}\n{result}\n"
+    )
     return write
 
 
@@ -90,10 +106,9 @@ class At:
 class AtIndex:
     """``x.at[index]``. Each method returns a new array; `x` stays as it is.
 
-    Common arguments: `indices_are_sorted` and `unique_indices` are promises that allow faster code; `mode` says what
-    happens to indices outside of the array: they are dropped (default, 'drop'), moved to the edge ('clip'), promised
-    not to occur ('promise_in_bounds'), or dropped in writes and zero in reads ('one_hot'). Without
-    `wrap_negative_indices` negative ones lie outside too. `out_sharding` says how the result lies over a mesh.
+    >>> import phlox.numpy as jnp
+    >>> jnp.zeros(3).at[jnp.array([1, 9])].set(5.0)
+    Array([0., 5., 0.], dtype=float32)
     """
 
     __slots__ = ("array", "index")
@@ -115,7 +130,21 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements at the index, with a choice of `mode` ('fill' gives `fill_value` outside of the array).
+        """The elements at the index, ``x[index]`` with a choice of `mode`.
+
+        Args:
+          indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
+            twice, which allow faster code.
+          mode: what positions outside of the array give: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
+            the edge, 'one_hot' zero; 'promise_in_bounds', the default, promises that there are none.
+          fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or
+            for True.
+          out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid
+            out.
+          wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+
+        Returns:
+          An array of the shape of ``x[index]``, of the dtype of `x`.
 
         >>> import phlox.numpy as jnp
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
@@ -140,84 +169,60 @@ class AtIndex:
 
     set = _writing(
         "set",
-        """The array with these elements replaced. A boolean mask works under `jit` too.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.zeros(3).at[1].set(5.0)
-        Array([0., 5., 0.], dtype=float32)
-        """,
+        "The array with these elements replaced. A boolean mask works under `jit` too.",
+        "jnp.zeros(3).at[1].set(5.0)",
+        "Array([0., 5., 0.], dtype=float32)",
     )
 
     add = _writing(
         "add",
-        """The array with `values` added to these elements, as often as an index occurs.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)
-        Array([2., 0.], dtype=float32)
-        """,
+        "The array with `values` added to these elements, as often as an index occurs.",
+        "jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)",
+        "Array([2., 0.], dtype=float32)",
     )
 
     subtract = _writing(
         "subtract",
-        """The array with `values` subtracted from these elements.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.zeros(2).at[0].subtract(1.0)
-        Array([-1.,  0.], dtype=float32)
-        """,
+        "The array with `values` subtracted from these elements.",
+        "jnp.zeros(2).at[0].subtract(1.0)",
+        "Array([-1.,  0.], dtype=float32)",
     )
 
     multiply = _writing(
         "multiply",
-        """The array with these elements multiplied by `values`.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.ones(2).at[0].multiply(3.0)
-        Array([3., 1.], dtype=float32)
-        """,
+        "The array with these elements multiplied by `values`.",
+        "jnp.ones(2).at[0].multiply(3.0)",
+        "Array([3., 1.], dtype=float32)",
     )
 
     mul = multiply
 
     divide = _writing(
         "divide",
-        """The array with these elements divided by `values`.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.ones(2).at[0].divide(2.0)
-        Array([0.5, 1. ], dtype=float32)
-        """,
+        "The array with these elements divided by `values`.",
+        "jnp.ones(2).at[0].divide(2.0)",
+        "Array([0.5, 1. ], dtype=float32)",
     )
 
     power = _writing(
         "power",
-        """The array with these elements raised to the power `values`.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.array([2.0, 3.0]).at[0].power(2.0)
-        Array([4., 3.], dtype=float32)
-        """,
+        "The array with these elements raised to the power `values`.",
+        "jnp.array([2.0, 3.0]).at[0].power(2.0)",
+        "Array([4., 3.], dtype=float32)",
     )
 
     min = _writing(
         "min",
-        """The array with these elements lowered to `values` where those are smaller.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.array([1.0, 5.0]).at[1].min(3.0)
-        Array([1., 3.], dtype=float32)
-        """,
+        "The array with these elements lowered to `values` where those are smaller.",
+        "jnp.array([1.0, 5.0]).at[1].min(3.0)",
+        "Array([1., 3.], dtype=float32)",
     )
 
     max = _writing(
         "max",
-        """The array with these elements raised to `values` where those are larger.
-
-        >>> import phlox.numpy as jnp
-        >>> jnp.array([1.0, 5.0]).at[0].max(3.0)
-        Array([3., 5.], dtype=float32)
-        """,
+        "The array with these elements raised to `values` where those are larger.",
+        "jnp.array([1.0, 5.0]).at[0].max(3.0)",
+        "Array([3., 5.], dtype=float32)",
     )
 
     def apply(
@@ -232,6 +237,22 @@ class AtIndex:
         """The array with `func`, a function of one element, applied to these elements, as often as an index occurs.
 
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
+
+        Args:
+          func: function of an array without axes that returns such an array of the same dtype. Where no index can occur
+            twice, it is called with all elements at once, and must work elementwise.
+          indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
+            twice, which allow faster code.
+          mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them
+            to the edge; 'promise_in_bounds' promises that there are none.
+          wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+
+        Returns:
+          An array of the shape and dtype of `x`.
+
+        Raises:
+          DtypeError: `func` returns an array with axes or of another dtype.
+          UnsupportedError: `func` uses arrays from outside.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)

@@ -57,9 +57,20 @@ register_pytree_node(Slice, _flatten, _unflatten)
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
-    """An index of `size` elements from `start` on, `stride` apart; `start` may be traced, the others not.
+    """An index of `size` elements from `start` on, `stride` apart, as in ``x[ds(i, 3)]``.
 
-    ``ds(None)`` is ``:`` and ``ds(n)`` is ``:n``. Raises `OptionError` for a stride that is no Python number.
+    ``ds(None)`` is ``:`` and ``ds(n)`` is ``:n``.
+
+    Args:
+      start: position of the first element, an integer, or an integer array without axes, which may be traced.
+      size: how many elements, a Python integer; None takes `start` for it, and begins at 0.
+      stride: distance of the elements, a Python integer; None stands for 1.
+
+    Returns:
+      A part of an index: a `Slice`, or a slice of Python for ``ds(None)``.
+
+    Raises:
+      OptionError: `stride` is negative, or no Python number.
 
     >>> jnp.arange(10)[ds(jnp.array(4), 2)]
     Array([4, 5], dtype=int32)

@@ -35,10 +35,22 @@ def ravel_multi_index(
     """The flat positions in an array of shape `dims` of positions given for each axis (as ``numpy.ravel_multi_index``).
 
     Args:
+      multi_index: for each axis an integer array of positions, all of shapes that broadcast; or one array of these.
+      dims: lengths of the axes.
       mode: what happens to positions outside: 'raise' (for values that are known, not under `jit`), 'clip', 'wrap', or
         'ignore', which computes with them.
-      order: 'F' counts with the first axis changing fastest.
-      dtype: an integer dtype for the result, which must hold the number of elements.
+      order: 'C' counts with the last axis changing fastest, 'F' with the first.
+      dtype: an integer dtype for the result, which must hold the number of elements; by default the promoted dtype of
+        the positions.
+
+    Returns:
+      An integer array of the broadcast shape.
+
+    Raises:
+      ShapeError: there are not as many arrays of positions as axes.
+      OptionError: there is no such `mode` or `order`, or a position lies outside, with mode 'raise'.
+      DtypeError: positions are not integers, or `dtype` is none or too narrow.
+      ConcretizationTypeError: a position is traced, with mode 'raise'.
 
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)

@@ -277,7 +277,26 @@ def take(
 ) -> Array:
     """Elements of `a` at `indices` along `axis`, or of the flattened array (as ``numpy.take``).
 
-    Indices outside give nan (or the largest or smallest integer), unless `mode` is 'clip' or 'wrap'.
+    Args:
+      a: array of any shape.
+      indices: integer array of any shape, or a number. Negative ones count from the end, except with mode 'clip'.
+      axis: axis of the positions; None flattens `a`.
+      out: only None is supported.
+      mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'wrap' counts
+        on from the start; 'promise_in_bounds' promises that there are none.
+      unique_indices, indices_are_sorted: promises that no index occurs twice, and that they are ascending, which allow
+        faster code.
+      fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or for
+        True.
+
+    Returns:
+      An array of the shape of `a` with the axes of `indices` in place of `axis`, of the dtype of `a`.
+
+    Raises:
+      ArgumentError: `indices` are not integers.
+      IndexingError: `axis` has no elements, but `indices` do.
+      OptionError: there is no such `mode`.
+      UnsupportedError: `out` is not None, or `mode` is 'raise'.
 
     >>> import phlox.numpy as jnp
     >>> jnp.take(jnp.array([4, 5, 6]), jnp.array([2, 0]))
@@ -355,8 +374,24 @@ def take_along_axis(
 ) -> Array:
     """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
 
-    Negative indices count from the end unless `wrap_negative_indices` is False, or not given and `mode` is
-    'promise_in_bounds'. Other words of `mode` are those of `x.at`.
+    Args:
+      arr: array with at least one axis.
+      indices: integer array with as many axes as `arr`, whose lengths broadcast to those of `arr` but for `axis`.
+      axis: axis of the positions; None flattens both arrays.
+      mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'one_hot'
+        zero; 'promise_in_bounds' promises that there are none.
+      fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or for
+        True.
+      wrap_negative_indices: whether negative indices count from the end; by default they do unless `mode` is
+        'promise_in_bounds'.
+
+    Returns:
+      An array of the shape of `indices`, broadcast along the other axes, and of the dtype of `arr`.
+
+    Raises:
+      ShapeError: the arrays have different numbers of axes, or do not broadcast.
+      IndexingError: `indices` are not integers, or `arr` has no elements.
+      OptionError: there is no such `mode`.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
@@ -402,6 +437,17 @@ def take_along_axis(
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
 
+    Args:
+      a: array with at least two axes.
+      offset: which diagonal: so many places above the main one, below it if negative.
+      axis1, axis2: axes of the rows and of the columns.
+
+    Returns:
+      An array of the dtype of `a`, of its shape without the two axes, followed by the axis of the diagonal.
+
+    Raises:
+      AxisError: `a` has no such axes.
+
     >>> import phlox.numpy as jnp
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
@@ -417,6 +463,17 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 @functools.partial(jit, inline=True, static_argnames="k")
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
+
+    Args:
+      v: a matrix, or a vector, which is put on the diagonal.
+      k: which diagonal: so many places above the main one, below it if negative.
+
+    Returns:
+      A vector, or a square matrix that is zero elsewhere, of the dtype of `v`.
+
+    Raises:
+      ShapeError: `v` is neither vector nor matrix.
+      ArgumentError: `k` is no integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diag(jnp.array([1, 2]))

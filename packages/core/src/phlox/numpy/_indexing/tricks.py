@@ -71,7 +71,17 @@ s_, index_exp = np.s_, np.index_exp
 def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     """The positions along each axis of places counted row by row in an array of `shape` (as ``numpy.unravel_index``).
 
-    Negative places count from the end; those outside are moved to the edge. The lengths in `shape` may be traced.
+    Args:
+      indices: integer array of any shape, or a number: places in the flattened array. Negative ones count from the end;
+        those outside are moved to the edge.
+      shape: lengths of the axes, or one length; they may be traced.
+
+    Returns:
+      A tuple with an array of the shape of `indices` for each axis.
+
+    Raises:
+      ShapeError: a length has axes.
+      DtypeError: a length is no integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
@@ -105,7 +115,14 @@ def mask_indices(
 ) -> tuple[Any, Any]:
     """Where ``mask_func(x, k)`` of an n by n matrix of ones is not zero (as ``numpy.mask_indices``).
 
-    Inside of traced functions `size` says how many places there are.
+    Args:
+      n: number of rows and columns.
+      mask_func: function of a matrix and of `k`, for example `triu` or `tril`.
+      k: its second argument.
+      size: how many places are returned; inside of traced functions it must be given.
+
+    Returns:
+      Two integer vectors: rows and columns of the places.
 
     >>> import phlox.numpy as jnp
     >>> jnp.mask_indices(2, jnp.triu)

@@ -66,9 +66,15 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """The lower triangle L with ``a = L Lᴴ`` (as ``numpy.linalg.cholesky``); nan where `a` is not positive definite.
 
     Args:
-      a: stack of Hermitian matrices.
+      a: stack of Hermitian matrices, ``(..., n, n)``.
       upper: the upper triangle Lᴴ instead.
       symmetrize_input: factor ``(a + aᴴ) / 2``; otherwise only the lower triangle of `a` is read.
+
+    Returns:
+      An array of the shape of `a`, of its dtype; integers become floats.
+
+    Raises:
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -85,9 +91,17 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Orthonormal columns times upper triangle: ``(Q, R)`` with ``a = Q R`` (as ``numpy.linalg.qr``).
 
     Args:
-      a: stack of matrices.
+      a: stack of matrices, ``(..., m, n)``.
       mode: 'reduced' (or 'full'): Q has as many columns as the shorter side of `a`; 'complete': Q is square; 'r': only
         R; 'raw': LAPACK's Householder vectors, transposed, and factors.
+
+    Returns:
+      A `QRResult` of Q ``(..., m, k)`` and R ``(..., k, n)``, where k is ``min(m, n)``, or m for 'complete'; R alone
+      for 'r'. The dtype is that of `a`; integers become floats.
+
+    Raises:
+      OptionError: there is no such `mode`.
+      ShapeError: `a` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.qr(jnp.array([[3.0], [4.0]])).R
@@ -117,11 +131,20 @@ def svd(
     """Singular values between orthonormal columns: ``(U, S, Vh)`` with ``a = U diag(S) Vh`` (as ``numpy.linalg.svd``).
 
     Args:
-      a: stack of matrices.
+      a: stack of matrices, ``(..., m, n)``.
       full_matrices: U and Vh are square; such have no derivatives unless `a` is square.
       compute_uv: False returns S alone.
-      hermitian: `a` is; then `eigh` does it.
-      subset_by_index: only the values with these numbers; not there on a CPU (`UnsupportedError`).
+      hermitian: `a` is Hermitian; its singular values are computed by `eigh`.
+      subset_by_index: only the values with numbers from the first of these to before the second, and their vectors.
+
+    Returns:
+      An `SVDResult` of U ``(..., m, m)``, S ``(..., k)`` and Vh ``(..., n, n)``, where k is ``min(m, n)``; without
+      `full_matrices`, U is ``(..., m, k)`` and Vh ``(..., k, n)``. S is real and descending. Integers become floats.
+
+    Raises:
+      ShapeError: `a` has fewer than two axes, or `hermitian` is given and the matrices are not square.
+      OptionError: `subset_by_index` selects a part together with `full_matrices`.
+      UnsupportedError: `subset_by_index` selects a part on a CPU.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]])).S
@@ -153,6 +176,15 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending (as ``numpy.linalg.svdvals``).
 
+    Args:
+      x: stack of matrices, ``(..., m, n)``.
+
+    Returns:
+      A float array ``(..., min(m, n))``.
+
+    Raises:
+      ShapeError: `x` has fewer than two axes.
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array([4., 3.], dtype=float32)
@@ -175,9 +207,17 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """Eigenvalues, ascending, and eigenvectors, in columns, of Hermitian matrices (as ``numpy.linalg.eigh``).
 
     Args:
-      a: stack of Hermitian matrices.
-      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False.
+      a: stack of Hermitian matrices, ``(..., n, n)``.
+      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False; None stands for 'L'.
       symmetrize_input: decompose ``(a + aᴴ) / 2``.
+
+    Returns:
+      An `EighResult`: real `eigenvalues` ``(..., n)`` and `eigenvectors` ``(..., n, n)`` of the dtype of `a`. Integers
+      become floats.
+
+    Raises:
+      OptionError: `UPLO` is something else.
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
@@ -192,6 +232,18 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 @functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, ascending (as ``numpy.linalg.eigvalsh``); see `eigh`.
+
+    Args:
+      a: stack of Hermitian matrices, ``(..., n, n)``.
+      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False.
+      symmetrize_input: decompose ``(a + aᴴ) / 2``.
+
+    Returns:
+      A float array ``(..., n)``.
+
+    Raises:
+      OptionError: `UPLO` is something else.
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
@@ -216,6 +268,15 @@ def eig(a: ArrayLike) -> EigResult:
 
     Derivatives of eigenvectors are refused; see `phlox.lax.linalg.eig`.
 
+    Args:
+      a: stack of square matrices, ``(..., n, n)``.
+
+    Returns:
+      An `EigResult`: complex `eigenvalues` ``(..., n)``, in no particular order, and `eigenvectors` ``(..., n, n)``.
+
+    Raises:
+      ShapeError: the matrices are not square.
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.eig(jnp.array([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
     Array([0.+1.j, 0.-1.j], dtype=complex64)
@@ -226,6 +287,15 @@ def eig(a: ArrayLike) -> EigResult:
 @jit
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of general matrices, complex numbers (as ``numpy.linalg.eigvals``).
+
+    Args:
+      a: stack of square matrices, ``(..., n, n)``.
+
+    Returns:
+      A complex array ``(..., n)``, in no particular order.
+
+    Raises:
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))

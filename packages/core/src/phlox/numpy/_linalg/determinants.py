@@ -134,8 +134,18 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants (as ``numpy.linalg.slogdet``).
 
     Args:
-      a: stack of square matrices.
-      method: 'lu', which is the default, or 'qr'.
+      a: stack of square matrices, ``(..., n, n)``.
+      method: how they are factored: 'lu', which is the default, or 'qr'.
+
+    Returns:
+      A `SlogdetResult` of two arrays ``(...,)``: `sign`, of the dtype of `a` (a complex number of absolute value 1 for
+      complex matrices), and the float `logabsdet`. A singular matrix has sign 0 and logarithm -inf.
+      Integers become floats.
+
+    Raises:
+      ShapeError: the matrices are not square.
+      OptionError: there is no such `method`.
+      UnsupportedError: 'qr' of complex matrices.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.slogdet(-jnp.eye(3))
@@ -191,6 +201,15 @@ def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
 @jit
 def det(a: ArrayLike) -> Array:
     """The determinants of square matrices (as ``numpy.linalg.det``).
+
+    Args:
+      a: stack of square matrices, ``(..., n, n)``.
+
+    Returns:
+      An array ``(...,)`` of the dtype of `a`; integers become floats.
+
+    Raises:
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))

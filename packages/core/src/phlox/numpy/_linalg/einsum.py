@@ -44,15 +44,24 @@ def einsum(
     """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
 
     The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
-    Repeated letters in one operand take its diagonal. An ellipsis stands for axes that broadcast.
 
     Args:
+      subscripts: a letter for each axis of each operand, and behind "->" the axes of the result; without "->" those
+        whose letter occurs once, in alphabetical order. Letters that are missing in the result are summed over; one
+        that is repeated in an operand takes its diagonal. An ellipsis stands for axes that broadcast.
+      *operands: arrays.
+      out: only None is supported.
       optimize: in which order operands are contracted: "auto" or another strategy of the library opt_einsum, True for
         the best order there is, False for pairs from left to right, or a path as `einsum_path` gives.
-      precision, preferred_element_type: as for `matmul`.
+      precision, preferred_element_type: as for `dot`.
+      _dot_general: function that is called in place of `lax.dot_general` where two operands are contracted.
 
-    Raises `ShapeError` where subscripts do not fit the operands, `UnsupportedError` for a path that contracts three
-    operands at once.
+    Returns:
+      An array with the axes of the result, of the promoted dtype or of `preferred_element_type`.
+
+    Raises:
+      ShapeError: subscripts do not fit the operands.
+      UnsupportedError: a path contracts three operands at once, or `out` is not None.
 
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
@@ -80,8 +89,13 @@ def einsum_path(
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract, and a report that can be printed (as ``numpy.einsum_path``).
 
-    Arguments are those of `einsum`. The order is a list of the places of operands, each for one contraction; `einsum`
-    takes it as `optimize`.
+    Args:
+      subscripts, *operands: as for `einsum`.
+      optimize: how the order is found, as for `einsum`.
+
+    Returns:
+      A list with the positions of the operands of each contraction, which `einsum` takes as `optimize`, and the report.
+      The result of a contraction goes to the end of the list of operands.
 
     >>> a, b, c = jnp.ones((2, 9)), jnp.ones((9, 50)), jnp.ones((50, 1))
     >>> jnp.einsum_path("ij,jk,kl", a, b, c, optimize="optimal")[0]

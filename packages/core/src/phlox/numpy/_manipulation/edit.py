@@ -32,6 +32,17 @@ if TYPE_CHECKING:
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` and `values` joined along `axis`, or both flattened (as ``numpy.append``).
 
+    Args:
+      arr: array of any shape, or a number.
+      values: what follows it: with `axis`, an array that has the lengths of `arr` along all other axes.
+      axis: axis to join along; None flattens both.
+
+    Returns:
+      An array of the promoted dtype; a vector if `axis` is None.
+
+    Raises:
+      ShapeError: lengths along other axes differ.
+
     >>> import phlox.numpy as jnp
     >>> jnp.append(jnp.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
@@ -41,6 +52,16 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements of `a` in an array of another size, cut off or repeated from the start (as ``numpy.resize``).
+
+    Args:
+      a: array of any shape, read row by row; if it has no elements, the result is of zeros.
+      new_shape: lengths of the axes, none of them negative.
+
+    Returns:
+      An array of `new_shape`, of the dtype of `a`.
+
+    Raises:
+      ShapeError: a length is negative.
 
     >>> import phlox.numpy as jnp
     >>> jnp.resize(jnp.array([1, 2, 3]), 5)
@@ -70,8 +91,22 @@ def delete(
 ) -> Array:
     """`arr`, flattened or along `axis`, without the elements at `obj` (as ``numpy.delete``).
 
-    `obj` is an integer, a slice, or an array of integers or of bools. Arrays must have known values, for the shape
-    depends on them; with `assume_unique_indices` integers may be traced, none of which may occur twice.
+    Args:
+      arr: array of any shape.
+      obj: an integer, a slice, or an array of integers or of bools. It must not be traced, for the shape depends on it;
+        negative integers count from the end.
+      axis: axis of the elements; None flattens `arr`.
+      assume_unique_indices: promises that the integers in `obj` lie inside of the array and that none occurs twice;
+        then `obj` may be traced.
+
+    Returns:
+      An array of the dtype of `arr`, shorter along `axis`; a vector if `axis` is None.
+
+    Raises:
+      IndexError: a position lies outside of the array.
+      ShapeError: a mask has another length than `axis`.
+      ArgumentError: `obj` is an array of neither integers nor bools.
+      ConcretizationTypeError: `obj` is traced.
 
     >>> import phlox.numpy as jnp
     >>> jnp.delete(jnp.array([4, 5, 6]), 1)
@@ -111,8 +146,19 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr`, flattened or along `axis`, with `values` put before the positions `obj` (as ``numpy.insert``).
 
-    `obj` is an integer, a vector of integers or a slice, and counts elements of `arr`. `values` are broadcast, and
-    converted to the dtype of `arr`.
+    Args:
+      arr: array of any shape.
+      obj: an integer, a vector of integers or a slice: positions in `arr`, where negative ones count from the end, and
+        those outside are moved to the edge.
+      values: what is put there, broadcast, and converted to the dtype of `arr`.
+      axis: axis of the positions; None flattens `arr`.
+
+    Returns:
+      An array of the dtype of `arr`, longer along `axis`; a vector if `axis` is None.
+
+    Raises:
+      ShapeError: `obj` has more than one axis.
+      ArgumentError: `obj` is not of integers.
 
     >>> import phlox.numpy as jnp
     >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
@@ -142,9 +188,19 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
-    """`filt` without the zeros at its front ("f" in `trim`) and back ("b"), along `axis` or all.
+    """`filt` without the zeros at its front and back, along `axis` or all axes (as ``numpy.trim_zeros``).
 
-    As ``numpy.trim_zeros``. Its values must be known, for the shape depends on them.
+    Args:
+      filt: array of any shape. It must not be traced, for the shape depends on it.
+      trim: where to cut: "f" at the front, "b" at the back, "fb" at both.
+      axis: one axis or several; None means all. Only what is zero along all other axes is cut.
+
+    Returns:
+      An array with as many axes as `filt`, of its dtype.
+
+    Raises:
+      ConcretizationTypeError: `filt` is traced.
+      OptionError: `trim` is no string.
 
     >>> import phlox.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
-    """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``). Integers must be equal up to `rtol` too.
+    """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``).
+
+    Integers are compared as floats. Infinities are close to equal ones only.
+
+    Args:
+      a, b: arrays or numbers that broadcast against each other.
+      rtol: relative tolerance.
+      atol: absolute tolerance.
+      equal_nan: two nan are close.
+
+    Returns:
+      An array of bools, of the broadcast shape.
 
     >>> isclose(1.0, 1.0 + 1e-7)
     Array(True, dtype=bool)
@@ -54,6 +65,15 @@ def allclose(
 ) -> Array:
     """Whether all elements are close in the sense of `isclose` (as ``numpy.allclose``).
 
+    Args:
+      a, b: arrays or numbers that broadcast against each other.
+      rtol: relative tolerance.
+      atol: absolute tolerance.
+      equal_nan: two nan are close.
+
+    Returns:
+      A bool array without axes.
+
     >>> import phlox.numpy as jnp
     >>> jnp.allclose(jnp.ones(2), 1.0)
     Array(True, dtype=bool)
@@ -64,6 +84,13 @@ def allclose(
 @jit(inline=True, static_argnames="equal_nan")
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
+
+    Args:
+      a1, a2: arrays, or lists of numbers.
+      equal_nan: two nan are equal.
+
+    Returns:
+      A bool array without axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
@@ -81,6 +108,12 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 @jit(inline=True)
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays have the same elements after broadcasting (as ``numpy.array_equiv``).
+
+    Args:
+      a1, a2: arrays, or lists of numbers.
+
+    Returns:
+      A bool array without axes; False where the shapes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.array_equiv(jnp.ones(2), 1.0)

@@ -56,13 +56,22 @@ def cov(
     """The covariances of variables, each observed as often as the others (as ``numpy.cov``).
 
     Args:
-      m: a vector, or a matrix with a variable in each row (in each column if not `rowvar`).
+      m: a vector, or a matrix with a variable in each row; integers become floats.
       y: more variables, laid out alike.
-      bias: divide by the number of observations, not by one less; `ddof` says how many less.
-      fweights: integers, how often each observation occurred; aweights: how much each counts.
-      dtype: of the computation; by default that of the variables, or a float.
+      rowvar: False if each column of `m` and `y` is a variable.
+      bias: divide by the number of observations, not by one less.
+      ddof: how many less to divide by; None leaves the choice to `bias`.
+      fweights: vector of integers, how often each observation occurred.
+      aweights: vector, how much each observation counts.
+      dtype: float or complex dtype of the computation; by default the promoted dtype of `m` and `y`.
 
-    The result has a row and a column for each variable, and no axes for a single one.
+    Returns:
+      A square matrix with a row and a column for each variable; an array without axes for a single one.
+
+    Raises:
+      ShapeError: `m` or `y` has more than two axes.
+      ObservationsError: `fweights` or `aweights` is not a vector with one element for each observation.
+      DtypeError: `fweights` are not integers, or `dtype` is neither float nor complex.
 
     >>> jnp.cov(jnp.array([[0.0, 2.0], [1.0, 5.0]]))
     Array([[2., 4.],
@@ -130,9 +139,21 @@ def _covariances(
 
 @functools.partial(jit, inline=True, static_argnames=("rowvar", "dtype"))
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
-    """The correlation coefficients of variables: `cov` divided by the deviations (as ``numpy.corrcoef``).
+    """The correlation coefficients of variables: `cov` divided by the standard deviations (as ``numpy.corrcoef``).
 
-    `x`, `y`, `rowvar` and `dtype` as for `cov`. Coefficients lie between -1 and 1; complex ones in both parts.
+    Args:
+      x: a vector, or a matrix with a variable in each row; integers become floats.
+      y: more variables, laid out alike.
+      rowvar: False if each column of `x` and `y` is a variable.
+      dtype: float or complex dtype of the computation; by default the promoted dtype of `x` and `y`.
+
+    Returns:
+      A square matrix with a row and a column for each variable; an array without axes for a single one. Elements lie
+      between -1 and 1; complex ones do so in both parts.
+
+    Raises:
+      ShapeError: `x` or `y` has more than two axes.
+      DtypeError: `dtype` is neither float nor complex.
 
     >>> jnp.corrcoef(jnp.array([[0.0, 2.0], [1.0, 5.0]])).round(3)
     Array([[1., 1.],

@@ -39,11 +39,19 @@ def _with_first(totals: Any, first: int, axis: int) -> Any:
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running sums of `x` along `axis`, which only vectors may leave out (as ``numpy.cumulative_sum``).
+    """Running sums of `x` along `axis` (as ``numpy.cumulative_sum``).
 
-    Bools and small integers are summed as int32 (int64 in x64 mode) unless `dtype` says otherwise. With
-    `include_initial` a 0 stands in front, and the axis is longer by one. Raises `ShapeError` for numbers and for
-    arrays of several axes without `axis`.
+    Args:
+      x: array with at least one axis.
+      axis: axis to sum along; only for vectors it may be left out.
+      dtype: of the sums; by default that of `x`, and for integers and bools one of at least 32 bits (64 in x64 mode).
+      include_initial: put a 0 in front of the sums, which makes the axis longer by one.
+
+    Returns:
+      An array of the shape of `x`, but for the longer axis, and of `dtype`.
+
+    Raises:
+      ShapeError: `x` is a number, or has several axes without `axis`.
 
     >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
@@ -58,10 +66,19 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running products of `x` along `axis`, which only vectors may leave out (as ``numpy.cumulative_prod``).
+    """Running products of `x` along `axis` (as ``numpy.cumulative_prod``).
 
-    Integers keep their dtype unless `dtype` is given. With `include_initial` a 1 stands in front, and the axis is
-    longer by one. Raises `ShapeError` for numbers and for arrays of several axes without `axis`.
+    Args:
+      x: array with at least one axis.
+      axis: axis to multiply along; only for vectors it may be left out.
+      dtype: of the products; by default that of `x`, and int32 (int64 in x64 mode) for bools.
+      include_initial: put a 1 in front of the products, which makes the axis longer by one.
+
+    Returns:
+      An array of the shape of `x`, but for the longer axis, and of `dtype`.
+
+    Raises:
+      ShapeError: `x` is a number, or has several axes without `axis`.
 
     >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int32)

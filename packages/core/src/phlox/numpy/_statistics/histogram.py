@@ -32,10 +32,17 @@ def histogram_bin_edges(
     """The edges of the bins of a histogram of `a` (as ``numpy.histogram_bin_edges``).
 
     Args:
+      a: real array of any shape; integers become floats.
       bins: how many bins of one width there are, or a vector of edges, which is the result then.
       range: the lowest and the highest edge; by default the smallest and the largest element, or half a unit around
         these if they are equal.
       weights: makes no difference.
+
+    Returns:
+      A float vector of ascending edges, one more than there are bins.
+
+    Raises:
+      ArgumentError: `bins` is neither an integer nor a vector.
 
     >>> jnp.histogram_bin_edges(jnp.array([1.0, 5.0]), bins=2)
     Array([1., 3., 5.], dtype=float32)
@@ -65,11 +72,17 @@ def histogram(
     A bin contains its lower edge, the last one also its upper edge.
 
     Args:
+      a: real array of any shape; integers become floats.
       bins, range: as for `histogram_bin_edges`.
       weights: what each element counts, of the shape of `a`.
       density: divide by the total and the width of the bins, so that the integral is 1.
 
-    Counts are floats. Raises `ShapeError` for weights of another shape.
+    Returns:
+      A float vector of counts, one for each bin, and the vector of edges, one more.
+
+    Raises:
+      ShapeError: `weights` are of another shape than `a`.
+      ArgumentError: `bins` is neither an integer nor a vector.
 
     >>> jnp.histogram(jnp.array([1.0, 2.0, 2.0, 5.0]), bins=2)
     (Array([3., 1.], dtype=float32), Array([1., 3., 5.], dtype=float32))
@@ -106,11 +119,18 @@ def histogramdd(
     """How many points are in each box of a grid, and the edges along each axis (as ``numpy.histogramdd``).
 
     Args:
-      sample: points, one in each row.
+      sample: real matrix of points, one in each row.
       bins: how many bins of one width there are along every axis, or for each axis that or a vector of edges.
       range: for each axis the lowest and highest edge, or None.
-      weights: what each point counts.
+      weights: vector: what each point counts.
       density: divide by the total and the volumes of the boxes.
+
+    Returns:
+      An array of counts with an axis for each coordinate, int32 (int64 in x64 mode), or of floats with `weights` or
+      `density`; and a list of the vectors of edges.
+
+    Raises:
+      ShapeError: `sample` is no matrix, `weights` do not count its rows, or `bins` or `range` its columns.
 
     >>> jnp.histogramdd(jnp.array([[1.0, 1.0], [2.0, 5.0], [2.0, 5.0]]), bins=2)[0]
     Array([[1, 0],
@@ -169,7 +189,19 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:
     """`histogramdd` of points with these two coordinates (as ``numpy.histogram2d``): counts, edges of x, edges of y.
 
-    One vector as `bins` holds the edges of both.
+    Args:
+      x, y: real vectors of one length, the coordinates of the points.
+      bins: how many bins of one width there are along both axes, or for each axis that or a vector of edges; one vector
+        that is longer than two holds the edges of both.
+      range: for each axis the lowest and highest edge, or None.
+      weights: vector: what each point counts.
+      density: divide by the total and the areas of the boxes.
+
+    Returns:
+      A matrix of counts, whose rows belong to bins of `x`, as `histogramdd` returns it; and the two vectors of edges.
+
+    Raises:
+      ShapeError: the vectors are of different lengths.
 
     >>> jnp.histogram2d(jnp.array([1.0, 2.0]), jnp.array([1.0, 5.0]), bins=2)[0]
     Array([[1, 0],
