@@ -209,10 +209,11 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if not type_of(ind).size or not type_of(v).size:
         return reshape(a, shape)
     ind = ravel(ind)
-    if mode == "clip":
-        ind = clip(ind, 0, max(count - 1, 0))
-    elif mode == "wrap":
+    if mode == "wrap":
         ind = remainder(ind, max(count, 1))
+    else:
+        ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
+        ind = clip(ind, 0, max(count - 1, 0))
     values = to_dtype(_repeated(v, type_of(ind).size), type_of(a).dtype)
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
