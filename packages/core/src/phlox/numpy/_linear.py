@@ -216,6 +216,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Array([[0, 0],
            [0, 1]], dtype=int32)
     """
+    from ._reductions import no_out
+
+    no_out("outer", out)
     a, b = promote_dtypes(*check("outer", a, b))
     return expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)
 
@@ -290,8 +293,9 @@ def trace(
     Array(3., dtype=float32)
     """
     from ._fill import eye
-    from ._reductions import sum
+    from ._reductions import no_out, sum
 
+    no_out("trace", out)
     a = check_one("trace", a)
     rank = type_of(a).ndim
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.jit import jit
-from .._base.errors import ArgumentError, OptionError, ShapeError, TracerIntegerConversionError
+from .._base.errors import ArgumentError, OptionError, ShapeError, TracerIntegerConversionError, UnsupportedError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped, typeof_value
@@ -434,6 +434,8 @@ def stack(
     >>> jnp.stack([1.0, 2.0])
     Array([1., 2.], dtype=float32, weak_type=True)
     """
+    if out is not None:
+        raise UnsupportedError(f"stack: out={type(out).__name__} is not supported", instead="x = stack(...)")
     checked = rows_of("stack", arrays)
     stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
     return stacked if dtype is None else stacked.astype(dtype)
