@@ -54,7 +54,7 @@ PARTS = [
     row("numpy.array_split", call(A(7), 3), call(A(2, 5), 2, axis=-1), call(A(2), 4), call(A(5), [2])),
     row("numpy.flip", call(A(2, 3)), call(A(2, 3), 0), call(A(2, 3, 4), axis=(0, -1)), call(A()), call(A(2), 1)),
     row("numpy.roll", call(A(5), 2), call(A(2, 3), 1), call(A(2, 3), -1, axis=1), call(A(2, 3), (1, 2), (0, 1)),
-        call(A(2, 3), 7, 0), call(A(4), I()), call(A(0), 2), call(A(2, 3), 1, axis=(0, 1))),
+        call(A(2, 3), 7, 0), call(A(4), I()), call(A(0), 2), call(A(2, 3), 1, axis=(0, 1)), call(A(2, 3), I(2), 1)),
     row("numpy.repeat", call(A(3), 2), call(A(2, 3), 2, axis=1), call(A(2, 3), 0, 0), call(A(2, 3), (1, 2, 0), -1),
         call(A(2), 3, axis=1), call(A(), 3), call(A(3), np.array([1, 0, 2])), call(A(2, 3), np.array([2, 1]), axis=0),
         call(A(4), repeats=np.array([2])), call(A(3), I(3, low=0), total_repeat_length=5), call(A(3), (1, 2)),

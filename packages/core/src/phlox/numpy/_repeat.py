@@ -18,7 +18,7 @@ from .._trace.trace import ArrayLike as Base, Tracer
 from ._binary import remainder, subtract
 from ._indexing import take, unstack_rows
 from ._promote import canonical_axis, check, check_one, several, to_dtype, type_of
-from ._shapes import as_shape, broadcast_to, ravel, reshape
+from ._shapes import as_shape, broadcast_shapes, broadcast_to, ravel, reshape
 
 if TYPE_CHECKING:
     from .._api.out_sharding import OutSharding
@@ -134,7 +134,9 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
     axes = several(axis)
     many: Any = shift
     if isinstance(shift, Base):
-        for i, by in zip(axes, unstack_rows(broadcast_to(many, (len(axes),))), strict=True):
+        count = broadcast_shapes(type_of(many).shape, (len(axes),))[-1]
+        axes = axes * count if len(axes) == 1 else axes
+        for i, by in zip(axes, unstack_rows(broadcast_to(many, (count,))), strict=True):
             a = _roll_by(a, by, axis=canonical_axis(i, type_of(a).ndim, "roll"))
         return a  # type: ignore[return-value]
     shifts = as_shape(many, "roll")
