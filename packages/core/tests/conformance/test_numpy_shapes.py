@@ -13,7 +13,7 @@ SHAPES = [
     row("numpy.ravel", call(A(2, 3)), call(A(2, 3, 2), "F"), call(A()), call(S(1.0)), call(A(0, 2))),
     *rows("numpy", "transpose", call(A(2, 3)), call(A(2, 3, 4)), call(A(2, 3, 4), (1, 2, 0)),
         call(A(2, 3), axes=(-1, 0)), call(A()), call(A(3)), call(A(2, 3), (0, 0)), call(A(2, 3), (0,))),
-    row("numpy.permute_dims", call(A(2, 3, 4), (2, 0, 1)), call(A(2, 3), axes=(1, 0))),
+    row("numpy.permute_dims", call(A(2, 3, 4), (2, 0, 1)), call(A(2, 3), axes=(1, 0)), call(A(2, 3), (0,))),
     row("numpy.matrix_transpose", call(A(2, 3)), call(A(2, 3, 4)), call(A(3))),
     row("numpy.swapaxes", call(A(2, 3, 4), 0, -1), call(A(2, 3), axis1=1, axis2=0), call(A(2, 3), 0, 2)),
     row("numpy.moveaxis", call(A(2, 3, 4), 0, -1), call(A(2, 3, 4, 2), (0, 1), (-1, -2)),
