@@ -163,7 +163,7 @@ def bincount(
       x: vector of integers or bools; negative numbers count as 0.
       weights: what each element counts, in place of 1: an array of the shape of `x`.
       minlength: the least length of the result, which has a place for the largest element of `x`.
-      length: the length of the result; greater numbers are not counted. None is chosen by the values of `x`: under `jit`
+      length: the length of the result; greater numbers are not counted. None is chosen by values of `x`: under `jit`
         it must be given.
 
     Returns:
