@@ -174,7 +174,9 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueCountsResult:
     """`unique` with how often each value occurs (as ``numpy.unique_counts``); each nan is different from the others.
 
     Args:
@@ -194,7 +196,9 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     return _UniqueCountsResult(*unique(x, return_counts=True, **options))
 
 
-def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueInverseResult:
     """`unique` with the number of the value of each element (as ``numpy.unique_inverse``).
 
     Args:

@@ -504,7 +504,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
     return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
 
 
-def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
+def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
     """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
 
     Args:

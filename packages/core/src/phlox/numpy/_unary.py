@@ -102,6 +102,15 @@ def _whole(primitive: Any) -> Callable[[Any], Any]:
 def trunc(x: ArrayLike) -> Array:
     """`x` without its fraction, elementwise (as ``numpy.trunc``).
 
+    Args:
+      x: array of a real dtype or of bools.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> import phlox.numpy as jnp
     >>> jnp.trunc(-1.5)
     Array(-1., dtype=float32, weak_type=True)
