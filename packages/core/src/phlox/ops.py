@@ -9,7 +9,7 @@ import numpy as np
 
 from . import numpy as jnp
 from ._api.out_sharding import lay_out
-from ._base.errors import OptionError
+from ._base.errors import ConcretizationTypeError, OptionError
 from ._ops.indexing import GatherScatterMode
 from ._ops.reduce import highest, lowest
 from ._trace.trace import Tracer
@@ -38,7 +38,8 @@ def _segments(
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
     if num_segments is None:
         if isinstance(ids, Tracer):
-            ids.__index__()  # raises: how many there are decides about the shape
+            # How many there are decides about the shape.
+            ids._refuse(ConcretizationTypeError, f"{function} without num_segments", f"{function}(..., num_segments=n)")
         num_segments = int(np.asarray(ids).max()) + 1
     if isinstance(num_segments, Tracer):
         num_segments = num_segments.__index__()
