@@ -90,7 +90,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The product of `a` and `b`, summed over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
+    """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
 
     For vectors it is their inner product, for matrices the matrix product, for a scalar and an array their product.
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 def _inexact(
     name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
 ) -> Jitted[[ArrayLike], Array]:
-    what += "; integers and bools become floats"
     return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
 
 
