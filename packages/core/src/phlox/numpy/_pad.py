@@ -61,7 +61,12 @@ def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
     )
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
+def pad(
+    array: ArrayLike,
+    pad_width: int | np.ndarray | Sequence[int | Sequence[int]],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """`array` with elements added at both ends of each axis (as ``numpy.pad``).
 
     Args:
