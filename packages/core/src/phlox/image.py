@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from ._base.errors import OptionError, ShapeError
 from ._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from ._operands.promotion import promote_inexact
 from ._ops.linalg.dot import Precision
+
+if TYPE_CHECKING:
+    from ._ops.dot import PrecisionLike
+    from .typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -40,6 +44,16 @@ class ResizeMethod(enum.Enum):
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
         """The method that a word means.
+
+        Args:
+          s: 'nearest'; 'linear', 'bilinear', 'trilinear' or 'triangle'; 'cubic', 'bicubic' or 'tricubic';
+            'cubic-pytorch' or 'bicubic-pytorch'; 'lanczos3'; 'lanczos5'; 'area'.
+
+        Returns:
+          The `ResizeMethod`.
+
+        Raises:
+          OptionError: it is another word.
 
         >>> import phlox
         >>> phlox.image.ResizeMethod.from_string("bilinear")
@@ -163,27 +177,33 @@ def _method(method: Any) -> ResizeMethod:
 
 
 def scale_and_translate(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
-) -> Any:
+    precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """An image stretched and moved: what was at ``x`` comes to ``x * scale + translation`` along each axis (as
     ``jax.image.scale_and_translate``).
 
     Args:
+      image: array of any shape; integers become floats.
       shape: the shape of the result; along axes other than `spatial_dims` it is that of the image.
       spatial_dims: the axes that are resampled.
-      scale, translation: a number for each of them. Pixel i reaches from i to i + 1.
+      scale, translation: vectors with a number for each of these axes. Pixel i reaches from i to i + 1.
       method: a `ResizeMethod` or its name, not NEAREST.
       antialias: whether an image that is made smaller is smoothed, so that no pixel is left out.
       precision: as for `lax.dot_general`.
 
-    What lies outside of the image becomes 0. Raises `ShapeError` or `OptionError` when arguments do not fit.
+    Returns:
+      An array of floats of this shape; 0 where it lies outside of the image.
+
+    Raises:
+      ShapeError: `shape` has another number of axes than the image.
+      OptionError: `method` is NEAREST or another word.
 
     >>> import phlox
     >>> image = jnp.array([0.0, 2.0])
@@ -218,22 +238,28 @@ def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias:
 
 
 def resize(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
-) -> Any:
+    precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """An image in another size (as ``jax.image.resize``).
 
     Args:
+      image: array of any shape.
       shape: the new shape, with all axes; along those that keep their length nothing happens.
       method: a `ResizeMethod` or its name: 'nearest', 'linear', 'cubic', 'cubic-pytorch', 'lanczos3', 'lanczos5' or
         'area'.
       antialias: whether an image that is made smaller is smoothed, so that no pixel is left out.
       precision: as for `lax.dot_general`.
 
-    The result of 'nearest' has the dtype of the image; for others integers become floats.
+    Returns:
+      An array of this shape; for 'nearest' of the dtype of the image, for others integers become floats.
+
+    Raises:
+      ShapeError: `shape` has another number of axes than the image.
+      OptionError: `method` is another word.
 
     >>> import phlox
     >>> phlox.image.resize(jnp.array([0.0, 2.0]), (4,), "linear")

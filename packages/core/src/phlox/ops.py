@@ -9,7 +9,7 @@ import numpy as np
 
 from . import numpy as jnp
 from ._api.devices.out_sharding import lay_out
-from ._base.errors import OptionError
+from ._base.errors import ConcretizationTypeError, OptionError
 from ._operands.checks import check
 from ._ops.reductions.reduce import highest, lowest
 from ._ops.structure.gather import GatherScatterMode
@@ -38,7 +38,8 @@ def _segments(
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
     if num_segments is None:
         if isinstance(ids, Tracer):
-            ids.__index__()  # raises: how many there are decides about the shape
+            # How many there are decides about the shape.
+            ids._refuse(ConcretizationTypeError, f"{function} without num_segments", f"{function}(..., num_segments=n)")
         num_segments = int(np.asarray(ids).max()) + 1
     if isinstance(num_segments, Tracer):
         num_segments = num_segments.__index__()
@@ -75,13 +76,23 @@ def segment_sum(
     """The sum of the rows of each segment (as ``jax.ops.segment_sum``).
 
     Args:
-      data: an array; rows are its parts along the first axis.
-      segment_ids: the number of the segment that each row belongs to.
-      num_segments: how many there are, by default the largest number and 1; under `jit` it must be given.
-      indices_are_sorted, unique_indices: promises about `segment_ids` that make it faster.
-      bucket_size: so many rows are reduced first, then the results.
-      mode: what happens to rows with numbers that no segment has, as for ``x.at[i]``; by default they are left out.
-      out_sharding: how the result lies over a mesh.
+      data: array of shape (n, ...); rows are its parts along the first axis.
+      segment_ids: vector of n integers: the number of the segment that each row belongs to.
+      num_segments: how many there are; None is the largest number and 1. Under `jit` it must be given.
+      indices_are_sorted, unique_indices: promises that `segment_ids` ascend, and that they all differ, which make it
+        faster.
+      bucket_size: so many rows are reduced first, then the results, which is more exact for sums of many; None reduces
+        all at once.
+      mode: what happens to rows with numbers that no segment has, as for ``x.at[i]``; None leaves them out.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;
+        None leaves the choice to the operands and the compiler.
+
+    Returns:
+      An array of shape (num_segments, ...), of the dtype of `data`; 0 for a segment without rows.
+
+    Raises:
+      OptionError: `num_segments` is negative.
+      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox
     >>> phlox.ops.segment_sum(jnp.array([1, 2, 4]), jnp.array([0, 1, 0]))
@@ -101,7 +112,18 @@ def segment_prod(
     mode: str | GatherScatterMode | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The product of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_prod``).
+    """The product of the rows of each segment (as ``jax.ops.segment_prod``).
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding: as for
+        `segment_sum`.
+
+    Returns:
+      An array of shape (num_segments, ...), of the dtype of `data`; 1 for a segment without rows.
+
+    Raises:
+      OptionError: `num_segments` is negative.
+      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox
     >>> phlox.ops.segment_prod(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
@@ -121,7 +143,19 @@ def segment_max(
     mode: str | GatherScatterMode | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The largest of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_max``).
+    """The largest of the rows of each segment, elementwise (as ``jax.ops.segment_max``).
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding: as for
+        `segment_sum`.
+
+    Returns:
+      An array of shape (num_segments, ...), of the dtype of `data`; -inf, or the least integer, for a segment without
+      rows.
+
+    Raises:
+      OptionError: `num_segments` is negative.
+      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox
     >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
@@ -141,7 +175,19 @@ def segment_min(
     mode: str | GatherScatterMode | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The smallest of the rows of each segment; arguments as for `segment_sum` (as ``jax.ops.segment_min``).
+    """The smallest of the rows of each segment, elementwise (as ``jax.ops.segment_min``).
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding: as for
+        `segment_sum`.
+
+    Returns:
+      An array of shape (num_segments, ...), of the dtype of `data`; inf, or the greatest integer, for a segment without
+      rows.
+
+    Raises:
+      OptionError: `num_segments` is negative.
+      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox
     >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))

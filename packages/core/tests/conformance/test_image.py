@@ -80,4 +80,6 @@ def test_methods(word):
 def test_segments_under_jit_need_their_number():
     judge.agree(lambda m, x, i: m.ops.segment_sum(x, i, num_segments=3), np.float32([1, 2, 3, 4, 5]), IDS)
     judge.raises_alike(lambda m: m.jit(m.ops.segment_sum)(np.float32([1, 2, 3, 4, 5]), IDS))
+    with pytest.raises(phlox.errors.ConcretizationTypeError, match="without num_segments"):
+        phlox.jit(phlox.ops.segment_sum)(np.float32([1, 2, 3, 4, 5]), IDS)
     judge.agree_vmap(lambda m, x: m.ops.segment_sum(x, IDS, 3), np.float32([1, 2, 3, 4, 5]))

@@ -284,3 +284,10 @@ def test_fix():
     assert phlox.numpy.fix(3).dtype == np.int32
     with pytest.raises(NotImplementedError):
         phlox.numpy.fix(x, out=x)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda n, x: n.outer(x, x, 1), lambda n, x: n.trace(x[None], out=1), lambda n, x: n.stack([x], out=x)]
+)
+def test_out_is_refused(function):
+    both(lambda m: function(m.numpy, m.numpy.ones(2)))

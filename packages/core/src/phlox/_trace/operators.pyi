@@ -95,10 +95,10 @@ class Operators:
         """Whether any element of `a` over `axis` is true (as ``numpy.any``)."""
 
     def argmax(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        """The position of the first largest element (of the first nan, if any), as ``numpy.argmax``."""
+        """The position of the first largest element, or of the first nan if there is one (as ``numpy.argmax``)."""
 
     def argmin(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        """The position of the first smallest element (of the first nan, if any), as ``numpy.argmin``."""
+        """The position of the first smallest element, or of the first nan if there is one (as ``numpy.argmin``)."""
 
     def argpartition(self, kth: int, axis: int = -1) -> Array:
         """See `numpy.argpartition`."""
@@ -156,7 +156,7 @@ class Operators:
         """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``)."""
 
     def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-        """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``). Integers keep their dtype."""
+        """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``)."""
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """See `numpy.diagonal`."""
@@ -205,7 +205,7 @@ class Operators:
         *,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The arithmetic mean of `a` over `axis`, a float (as ``numpy.mean``)."""
+        """The arithmetic mean of `a` over `axis` (as ``numpy.mean``)."""
 
     def min(
         self,
@@ -232,7 +232,7 @@ class Operators:
         where: ArrayLike | None = None,
         promote_integers: bool = True,
     ) -> Array:
-        """The product of the elements of `a` over `axis`; arguments as for `sum` (as ``numpy.prod``)."""
+        """The product of the elements of `a` over `axis`, by default over all (as ``numpy.prod``)."""
 
     def ptp(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
         """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``)."""
@@ -279,7 +279,7 @@ class Operators:
         """See `numpy.sort`."""
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
-        """`a` without axes of length one: all, or those named (as ``numpy.squeeze``)."""
+        """`a` without axes of length one (as ``numpy.squeeze``)."""
 
     def std(
         self,

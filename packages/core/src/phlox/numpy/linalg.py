@@ -56,8 +56,18 @@ __all__ = [
 ]
 
 
-def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three elements (as ``numpy.linalg.cross``).
+
+    Args:
+      x1, x2: arrays of numbers, not bools, with vectors along `axis`; the other axes are broadcast.
+      axis: the axis of the vectors, in the result too; by default the last.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
+
+    Raises:
+      ShapeError: vectors have not three elements, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -74,6 +84,15 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of all elements of two vectors (as ``numpy.linalg.outer``).
+
+    Args:
+      x1, x2: vectors of m and n elements.
+
+    Returns:
+      A matrix of shape (m, n), of the promoted dtype.
+
+    Raises:
+      ShapeError: `x1` or `x2` is not a vector.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.outer(jnp.array([1, 10]), jnp.array([1, 2]))
@@ -97,6 +116,17 @@ def vecdot(
 ) -> Array:
     """The inner products of vectors along `axis`, the first ones conjugated (as ``numpy.linalg.vecdot``).
 
+    Args:
+      x1, x2: arrays with vectors of one length along `axis`; the other axes are broadcast.
+      axis: the axis of the vectors, by default the last.
+      precision, preferred_element_type: as for `phlox.numpy.dot`.
+
+    Returns:
+      An array of the broadcast shape without `axis`, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: the lengths along `axis` differ, or the other axes do not broadcast.
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.vecdot(jnp.array([1j]), jnp.array([1j]))
     Array(1.+0.j, dtype=complex64)
@@ -108,6 +138,18 @@ def matmul(
     x1: ArrayLike, x2: ArrayLike, /, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """The matrix product, as `phlox.numpy.matmul` (as ``numpy.linalg.matmul``).
+
+    Args:
+      x1: array of shape (..., m, n), or a vector (n,), which stands for a row.
+      x2: array of shape (..., n, k), or a vector (n,), which stands for a column; the axes in front are broadcast.
+      precision, preferred_element_type: as for `phlox.numpy.dot`.
+
+    Returns:
+      An array of shape (..., m, k), without the axis of m or k where that operand is a vector; of the promoted dtype or
+      `preferred_element_type`.
+
+    Raises:
+      ShapeError: `x1` or `x2` is a scalar, the lengths n differ, or the axes in front do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -126,7 +168,20 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over some axes, as `phlox.numpy.tensordot` (as ``numpy.linalg.tensordot``).
+    """The sum of products over pairs of axes, as `phlox.numpy.tensordot` (as ``numpy.linalg.tensordot``).
+
+    Args:
+      x1, x2: arrays of any shape.
+      axes: a number n pairs the last n axes of `x1` with the first n of `x2`, in order; a pair of sequences names the
+        axes of `x1` and those of `x2`.
+      precision, preferred_element_type, out_sharding: as for `phlox.numpy.dot`.
+
+    Returns:
+      An array with the remaining axes of `x1`, then those of `x2`, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: paired axes or the two sequences have different lengths, or n is greater than a number of axes.
+      ArgumentError: `axes` is neither a number nor a pair.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
@@ -143,6 +198,13 @@ def tensordot(
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices, `offset` places above the main one (as ``numpy.linalg.diagonal``).
 
+    Args:
+      x: array of shape (..., m, n), of any dtype.
+      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+
+    Returns:
+      An array of shape (..., length of the diagonal), of the dtype of `x`.
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
@@ -153,6 +215,14 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of matrices (as ``numpy.linalg.trace``).
 
+    Args:
+      x: array of shape (..., m, n).
+      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      dtype: the dtype to sum in and to return; None is chosen as for `phlox.numpy.sum`.
+
+    Returns:
+      An array of shape (...).
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -160,10 +230,19 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     return _linear.trace(x, offset, -2, -1, dtype)
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """The product of several matrices, in the order that costs least (as ``numpy.linalg.multi_dot``).
 
-    The first array may be a vector that stands for a row, the last one a vector that stands for a column.
+    Args:
+      arrays: sequence of two or more matrices that fit. The first may be a vector, which stands for a row, and the last
+        a vector, which stands for a column.
+      precision: as for `phlox.numpy.dot`.
+
+    Returns:
+      A matrix of the promoted dtype; a vector where one of the ends is a vector, without axes where both are.
+
+    Raises:
+      ShapeError: there are fewer than two arrays, or they do not fit.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones(2), jnp.eye(2), jnp.ones((2, 3))])

@@ -34,16 +34,24 @@ def polyfit(
 ) -> Array | tuple[Array, ...]:
     """The coefficients of the polynomial of degree `deg` that is nearest to points (x, y) (as ``numpy.polyfit``).
 
-    Args:
-      x: a vector.
-      y: a vector, or a matrix: then each column is fitted by itself and gives a column of coefficients.
-      rcond: singular values below this part of the largest count as zero; by default ``len(x) * eps``.
-      full: return ``(coefficients, residuals, rank, singular values, rcond)``.
-      w: weights of the points.
-      cov: return ``(coefficients, their covariance)``; with "unscaled" the covariance is not scaled by the residuals.
+    Nearest means that the sum of the squared distances in y is smallest.
 
-    Raises `OptionError` for a negative degree, and where there are too few points for a covariance; `ShapeError` where
-    shapes do not fit.
+    Args:
+      x: vector of n numbers.
+      y: vector of n numbers, or a matrix of n rows, of which each column is fitted by itself.
+      deg: degree of the polynomial, not traced.
+      rcond: singular values below this part of the largest count as zero; None is ``len(x) * eps``.
+      full: whether to return ``(coefficients, residuals, rank, singular values, rcond)``.
+      w: vector of n weights, by which the distances are multiplied; None is 1 for all.
+      cov: whether to return ``(coefficients, their covariance)``; "unscaled" does not scale it by the residuals.
+
+    Returns:
+      An array of floats of shape (deg + 1,) or (deg + 1, columns of y), the highest power first; or a tuple, see `full`
+      and `cov`.
+
+    Raises:
+      OptionError: `deg` is negative, or there are too few points for a covariance.
+      ShapeError: `x` is not a vector or is empty, or `y` or `w` does not fit it.
 
     >>> x = jnp.arange(4.0)
     >>> jnp.round(jnp.polyfit(x, 2 * x + 1, 1), 3)

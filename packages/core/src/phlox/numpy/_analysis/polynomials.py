@@ -40,7 +40,13 @@ def _length(p: Any) -> int:
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values at `x` of the polynomial with coefficients `p` along its first axis (as ``numpy.polyval``).
 
-    `unroll` has no effect on them: it says how many steps of the loop are written out.
+    Args:
+      p: array of shape (degree + 1, ...), the highest power first.
+      x: array of any shape that broadcasts with the axes of `p` behind the first.
+      unroll: how many steps of the loop over coefficients are written out; it has no effect on the values.
+
+    Returns:
+      An array of the broadcast shape, of the promoted dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
@@ -61,6 +67,12 @@ def _polyval(p: Any, x: Any, unroll: int) -> Any:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials (as ``numpy.polyadd``).
 
+    Args:
+      a1, a2: vectors of coefficients, the highest power first.
+
+    Returns:
+      A vector as long as the longer one, of the promoted dtype.
+
     >>> import phlox.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([10, 20, 30]))
     Array([10, 21, 32], dtype=int32)
@@ -73,7 +85,13 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 @jit(inline=True)
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials (as ``numpy.polysub``).
+    """The difference of two polynomials, the first minus the second (as ``numpy.polysub``).
+
+    Args:
+      a1, a2: vectors of coefficients, the highest power first.
+
+    Returns:
+      A vector as long as the longer one, of the promoted dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polysub(jnp.array([10, 20, 30]), jnp.array([1, 2]))
@@ -84,9 +102,14 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials (as ``numpy.polymul``); integers become floats.
+    """The product of two polynomials (as ``numpy.polymul``).
 
-    `trim_leading_zeros` takes zeros off the front of both first, whose values must be known then.
+    Args:
+      a1, a2: vectors of coefficients, the highest power first; integers become floats.
+      trim_leading_zeros: whether zeros in front of both are dropped first, which needs their values, not traced.
+
+    Returns:
+      A vector of floats or complex numbers, of length ``len(a1) + len(a2) - 1``.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
@@ -99,11 +122,16 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return convolve(first, second)
 
 
-def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
-    """(quotient, rest) of two polynomials (as ``numpy.polydiv``); integers become floats.
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Quotient and rest of the division of two polynomials (as ``numpy.polydiv``).
 
-    The rest is as long as `u`; with `trim_leading_zeros` it begins with its first coefficient that is not nearly zero,
-    which needs values, so that it raises under `jit`.
+    Args:
+      u, v: vectors of coefficients of dividend and divisor, the highest power first; integers become floats.
+      trim_leading_zeros: whether the rest begins with its first coefficient that is not nearly zero, which needs its
+        value, not traced; else the rest is as long as `u`.
+
+    Returns:
+      A tuple (quotient, rest) of vectors of floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -4.0]), jnp.array([1.0, 2.0]))
@@ -139,7 +167,17 @@ def _order(function: str, m: int) -> int:
 
 @functools.partial(jit, inline=True, static_argnames="m")
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The `m`-th derivative of a polynomial (as ``numpy.polyder``); integers become floats.
+    """The `m`-th derivative of a polynomial (as ``numpy.polyder``).
+
+    Args:
+      p: vector of coefficients, the highest power first; integers become floats.
+      m: how many times to take the derivative, not traced.
+
+    Returns:
+      A vector of floats or complex numbers, shorter by `m`; empty where `p` is not longer than `m`.
+
+    Raises:
+      ArgumentError: `m` is negative.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
@@ -155,9 +193,19 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames="m")
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The `m`-fold integral of a polynomial, with constants of integration `k` (as ``numpy.polyint``).
+    """The `m`-fold integral of a polynomial (as ``numpy.polyint``).
 
-    `k` is a number for all or a vector of `m`; 0 unless given. Integers become floats.
+    Args:
+      p: vector of coefficients, the highest power first; integers become floats.
+      m: how many times to integrate, not traced.
+      k: constants of integration: a number for all or a vector of `m`, that of the first integral first; None is 0.
+
+    Returns:
+      A vector of floats or complex numbers, longer by `m`.
+
+    Raises:
+      ArgumentError: `m` is negative.
+      ShapeError: `k` has not `m` elements.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polyint(jnp.array([2.0, 2.0]))
@@ -179,9 +227,17 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 @jit(inline=True)
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``); integers become floats.
+    """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``).
 
-    Of a square matrix it is the characteristic polynomial: its zeros are the eigenvalues.
+    Args:
+      seq_of_zeros: vector of n zeros, or a square matrix of n rows, whose characteristic polynomial is returned: its
+        zeros are the eigenvalues. Integers become floats.
+
+    Returns:
+      A vector of n + 1 coefficients, the highest power first, of floats or complex numbers; complex for a matrix.
+
+    Raises:
+      ShapeError: `seq_of_zeros` is neither a vector nor a square matrix.
 
     >>> import phlox.numpy as jnp
     >>> jnp.poly(jnp.array([2.0, -2.0]))
@@ -207,10 +263,19 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """Where the polynomial with coefficients `p` is zero, as complex numbers (as ``numpy.roots``).
+    """Where the polynomial with coefficients `p` is zero (as ``numpy.roots``).
 
-    With `strip_zeros` leading zeros are dropped, so their number must be known: inside of traced functions set it to
-    False. Then the result has nan for each of them, at the end.
+    Args:
+      p: vector of n coefficients, the highest power first.
+      strip_zeros: whether leading zeros are dropped, for which their number must be known: set it to False in traced
+        functions. Then the result has nan for each of them, at the end.
+
+    Returns:
+      A vector of complex numbers: n - 1, less those for leading zeros that were dropped.
+
+    Raises:
+      ShapeError: `p` has more than one axis.
+      ConcretizationTypeError: `p` is traced and `strip_zeros` is true.
 
     >>> import phlox.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, 0.0, 0.0])).shape

@@ -18,8 +18,17 @@ from .._manipulation.shapes import reshape
 def view(a: Any, dtype: Any = None, type: None = None) -> Any:
     """The bits of `a` read as `dtype` (as ``numpy.ndarray.view``).
 
-    Where the new type has fewer or more bits, the last axis grows or shrinks; a bool takes 8. Raises `ShapeError` when
-    the bits of the last axis are no whole number of new elements.
+    Args:
+      a: array of any dtype; a bool has 8 bits.
+      dtype: the dtype to read the bits as; None is that of `a`.
+      type: only None is accepted.
+
+    Returns:
+      An array of `dtype`; where it has fewer or more bits than that of `a`, the last axis is longer or shorter.
+
+    Raises:
+      ShapeError: the bits of the last axis are no whole number of new elements, or there is no axis.
+      UnsupportedError: `type` is not None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ones(2, "float16").view("uint8")

@@ -61,6 +61,15 @@ _HANNING, _HAMMING, _BLACKMAN = _cosines(0.5, -0.5), _cosines(0.54, -0.46), _cos
 def bartlett(M: int) -> Array:
     """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
 
+    Args:
+      M: number of points, not traced; a negative one counts as 0.
+
+    Returns:
+      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
+
+    Raises:
+      ShapeError: `M` is not an integer.
+
     >>> bartlett(3)
     Array([0., 1., 0.], dtype=float32)
     """
@@ -69,6 +78,15 @@ def bartlett(M: int) -> Array:
 
 def hanning(M: int) -> Array:
     """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
+
+    Args:
+      M: number of points, not traced; a negative one counts as 0.
+
+    Returns:
+      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
+
+    Raises:
+      ShapeError: `M` is not an integer.
 
     >>> hanning(3)
     Array([0., 1., 0.], dtype=float32)
@@ -79,6 +97,15 @@ def hanning(M: int) -> Array:
 def hamming(M: int) -> Array:
     """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
 
+    Args:
+      M: number of points, not traced; a negative one counts as 0.
+
+    Returns:
+      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
+
+    Raises:
+      ShapeError: `M` is not an integer.
+
     >>> hamming(3).round(2)
     Array([0.08, 1.  , 0.08], dtype=float32)
     """
@@ -88,6 +115,15 @@ def hamming(M: int) -> Array:
 def blackman(M: int) -> Array:
     """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
 
+    Args:
+      M: number of points, not traced; a negative one counts as 0.
+
+    Returns:
+      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
+
+    Raises:
+      ShapeError: `M` is not an integer.
+
     >>> abs(blackman(3).round(2))
     Array([0., 1., 0.], dtype=float32)
     """
@@ -95,7 +131,17 @@ def blackman(M: int) -> Array:
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
-    """The Kaiser window over `M` points; the larger `beta`, the narrower (as ``numpy.kaiser``).
+    """The Kaiser window over `M` points, a quotient of Bessel functions `i0` (as ``numpy.kaiser``).
+
+    Args:
+      M: number of points, not traced; a negative one counts as 0.
+      beta: how fast it falls off towards the ends: a number, 0 for a rectangle.
+
+    Returns:
+      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
+
+    Raises:
+      ShapeError: `M` is not an integer.
 
     >>> kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)
@@ -122,7 +168,14 @@ def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
 
-    Raises `DtypeError` for complex numbers.
+    Args:
+      x: array of a real dtype; integers become floats.
+
+    Returns:
+      An array of floats of the shape of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> round(float(i0(2.0)), 4)
     2.2796

@@ -10,7 +10,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._api.batching.vmap import vmap
 from ..._api.jit.jit import jit
@@ -26,6 +26,9 @@ from .._functions.vectorize import vectorize
 from .._indexing.reading import take
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
 from .choose import where as choose
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike, DTypeLike
 
 _SIGNATURE = inspect.Signature(
     [
@@ -65,7 +68,7 @@ class ufunc:
         *,
         name: str | None = None,
         nargs: int | None = None,
-        identity: Any = None,
+        identity: ArrayLike | None = None,
         call: Callable[..., Any] | None = None,
         reduce: Callable[..., Any] | None = None,
         accumulate: Callable[..., Any] | None = None,
@@ -126,21 +129,33 @@ class ufunc:
 
     def reduce(
         self,
-        a: Any,
+        a: ArrayLike,
         axis: int | None = 0,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
-        """All elements along `axis` (None: of the flattened array) combined to one (as ``numpy.ufunc.reduce``).
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
+        """All elements along `axis` combined to one (as ``numpy.ufunc.reduce``).
 
         Args:
-          dtype: in which to compute, and that of the result.
-          keepdims: keep the axis with length one.
-          initial: what to begin with, by default the identity, or the first element.
-          where: a mask of the elements that take part; it needs an identity or `initial`.
+          a: array of any shape.
+          axis: the axis to reduce; None flattens `a`.
+          dtype: the dtype to compute in and to return; None is that of the function of two elements.
+          out: only None is accepted: arrays cannot be changed in place.
+          keepdims: whether the axis is kept with length one.
+          initial: what to begin with; None is the identity, or the first element.
+          where: bools that broadcast to `a`: which elements take part; they need an identity or `initial`.
+
+        Returns:
+          An array without the axis.
+
+        Raises:
+          OptionError: the function has not two arguments and one result, or there is `where` and nothing to begin with.
+          ShapeError: there are no elements and nothing to begin with.
+          DtypeError: `where` is not of bools.
+          UnsupportedError: `out` is given, or several axes where a loop reduces.
 
         >>> jnp.add.reduce(np.array([[1, 2], [3, 4]]))
         Array([4, 6], dtype=int32)
@@ -165,8 +180,20 @@ class ufunc:
         wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
         return _reduce(a, where, initial, function=self, axis=axis, dtype=wanted, keepdims=keepdims)
 
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """What `reduce` would give for the elements up to each one (as ``numpy.ufunc.accumulate``).
+
+        Args:
+          a: array with at least one axis.
+          axis: the axis to combine along.
+          dtype: the dtype to compute in and to return; None is that of the function of two elements.
+          out: only None is accepted: arrays cannot be changed in place.
+
+        Returns:
+          An array of the shape of `a`.
+
+        Raises:
+          OptionError: the function has not two arguments and one result, or `axis` is not one axis.
 
         >>> jnp.maximum.accumulate(np.array([1, 3, 2, 5]))
         Array([1, 3, 3, 5], dtype=int32)
@@ -181,11 +208,22 @@ class ufunc:
         wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
         return _accumulate(a, function=self, axis=axis, dtype=wanted)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
-        """`a` with the function applied at some places, with `b` as second argument (as ``numpy.ufunc.at``).
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
+        """`a` with the function applied at some places (as ``numpy.ufunc.at``, which changes `a`).
 
-        A place that is named twice is changed twice. Arrays cannot be changed, so a changed copy is returned, and
-        `inplace` must be False; else `UnsupportedError`.
+        A place that is named twice is changed twice.
+
+        Args:
+          a: array of any shape.
+          indices: what ``a[indices]`` takes: integers, slices, arrays of integers, or a tuple of these.
+          b: array of second arguments, which broadcasts to ``a[indices]``; None for a function of one argument.
+          inplace: must be False: arrays cannot be changed in place.
+
+        Returns:
+          A changed copy of `a`, of the dtype of the function's result.
+
+        Raises:
+          UnsupportedError: `inplace` is true.
 
         >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 2, 2]), 1.0, inplace=False)
         Array([1., 0., 2.], dtype=float32)
@@ -207,11 +245,27 @@ class ufunc:
         places = tuple((i.start, i.stop, i.step) if isinstance(i, slice) else None for i in parts)
         return _at(arrays, *values, function=self, places=places)
 
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def reduceat(
+        self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """The runs of elements that begin at `indices`, each reduced to one (as ``numpy.ufunc.reduceat``).
 
         The run from ``indices[i]`` ends before ``indices[i + 1]``, the last at the end of the axis; one that would be
         empty is the element at ``indices[i]``.
+
+        Args:
+          a: array with at least one axis.
+          indices: vector of integers, the places on `axis` where runs begin.
+          axis: the axis to reduce along.
+          dtype: makes no difference where a loop reduces.
+          out: only None is accepted: arrays cannot be changed in place.
+
+        Returns:
+          An array as long along `axis` as there are `indices`.
+
+        Raises:
+          OptionError: the function has not two arguments and one result, or `axis` is not one axis.
+          ShapeError: `a` has no axes, or `indices` is not a vector.
 
         >>> jnp.add.reduceat(jnp.arange(8), jnp.array([0, 4, 6]))
         Array([ 6,  9, 13], dtype=int32)
@@ -227,8 +281,17 @@ class ufunc:
             raise ShapeError(f"{name}: {type_of(a).short} in runs that begin at {type_of(indices).short}")
         return _reduceat(a, indices, function=self, axis=axis)
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of every element of `A` with every element of `B` (as ``numpy.ufunc.outer``).
+
+        Args:
+          A, B: arrays of any shape.
+
+        Returns:
+          An array of shape ``A.shape + B.shape``.
+
+        Raises:
+          OptionError: the function has not two arguments and one result.
 
         >>> jnp.multiply.outer(jnp.arange(3), jnp.arange(2))
         Array([[0, 0],
@@ -263,8 +326,20 @@ class ufunc:
         return f"<jnp.ufunc {self.__name__!r}>"
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """The `ufunc` of a function of `nin` numbers with `nout` results, which phlox can trace (as ``numpy.frompyfunc``).
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
+    """The `ufunc` of a function of single numbers, which phlox can trace (as ``numpy.frompyfunc``).
+
+    Args:
+      func: the function.
+      nin: how many arguments it has.
+      nout: how many results it has; several come as a tuple.
+      identity: the number that changes nothing when it is the other argument; None where there is none.
+
+    Returns:
+      A `ufunc`: called with arrays, it applies `func` elementwise and broadcasts.
+
+    Raises:
+      ArgumentError: `func` cannot be called.
 
     >>> add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
     >>> add(jnp.arange(3), 10)

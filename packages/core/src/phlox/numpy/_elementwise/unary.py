@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 def _inexact(
     name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
 ) -> Jitted[[ArrayLike], Array]:
-    what += "; integers and bools become floats"
     return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
 
 
@@ -102,6 +101,15 @@ def _whole(primitive: Any) -> Callable[[Any], Any]:
 @jit(inline=True)
 def trunc(x: ArrayLike) -> Array:
     """`x` without its fraction, elementwise (as ``numpy.trunc``).
+
+    Args:
+      x: array of a real dtype or of bools.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
 
     >>> import phlox.numpy as jnp
     >>> jnp.trunc(-1.5)

@@ -52,14 +52,20 @@ def first_places(mask: Any, size: int, fill: Any) -> Any:
 
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The positions at which `a` is not zero, an array for each axis (as ``numpy.nonzero``).
 
     Args:
-      size: how many positions to give. Needed under `jit`.
-      fill_value: what to give where there are fewer: a number, or one for each axis; 0 by default.
+      a: array of any dtype with at least one axis.
+      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
+      fill_value: what to give where there are fewer: a number, or a tuple of one for each axis; None is 0.
 
-    Raises `ConcretizationTypeError` for a traced `a` without `size`, `ShapeError` for an array without axes.
+    Returns:
+      A tuple of vectors of integers, one for each axis of `a`, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: `a` is traced and there is no `size`.
+      ShapeError: `a` has no axes, or `fill_value` is not one number for each.
 
     >>> jnp.nonzero(jnp.array([0, 5, 6]))
     (Array([1, 2], dtype=int32),)
@@ -87,7 +93,18 @@ def nonzero(
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
 ) -> Array:
-    """The positions in the flattened `a` at which it is not zero (as ``numpy.flatnonzero``). See `nonzero`.
+    """The positions in the flattened `a` at which it is not zero (as ``numpy.flatnonzero``).
+
+    Args:
+      a: array of any dtype and shape.
+      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
+      fill_value: what to give where there are fewer: a number; None is 0.
+
+    Returns:
+      A vector of integers, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: `a` is traced and there is no `size`.
 
     >>> jnp.flatnonzero(jnp.array([[0, 5], [6, 0]]))
     Array([1, 2], dtype=int32)
@@ -95,8 +112,21 @@ def flatnonzero(
     return nonzero(ravel(check_one("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The positions at which `a` is not zero, one in each row (as ``numpy.argwhere``). Arguments as for `nonzero`.
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> Array:
+    """The positions at which `a` is not zero, one in each row (as ``numpy.argwhere``).
+
+    Args:
+      a: array of any dtype and shape.
+      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
+      fill_value: what to give where there are fewer: a number, or a tuple of one for each axis; None is 0.
+
+    Returns:
+      A matrix of integers, with `size` rows and a column for each axis of `a`.
+
+    Raises:
+      ConcretizationTypeError: `a` is traced and there is no `size`.
 
     >>> jnp.argwhere(jnp.array([[0, 5], [6, 0]]))
     Array([[0, 1],
@@ -120,10 +150,21 @@ def compress(
     ``numpy.compress``).
 
     Args:
-      size: how many to give, at most the length of the axis. Needed under `jit`.
-      fill_value: what to give where fewer are true.
+      condition: vector, in which all but 0 is true. It may be shorter than the axis, and longer where it is false there
+        or where there is a `size`.
+      a: array of any dtype.
+      axis: the axis along which slices are taken; None flattens `a`.
+      size: how many to give, at most the length of the axis; None gives all. Under `jit` it must be given.
+      fill_value: a number to give where fewer are true.
+      out: only None is accepted: arrays cannot be changed in place.
 
-    A condition may be shorter than the axis; where it is longer it must be false, unless there is a `size`.
+    Returns:
+      An array of the dtype of `a`, of length `size` along `axis`; a vector where `axis` is None.
+
+    Raises:
+      ShapeError: `condition` is not a vector, or true beyond the end of the axis.
+      OptionError: `size` is negative or more than the length of the axis.
+      ConcretizationTypeError: `condition` is traced and there is no `size`.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([4, 5, 6]))
     Array([4, 6], dtype=int32)
@@ -149,7 +190,20 @@ def compress(
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
-    """The elements of `arr` where `condition` is not zero, both flattened (as ``numpy.extract``). See `compress`.
+    """The elements of `arr` where `condition` is not zero, both flattened (as ``numpy.extract``).
+
+    Args:
+      condition: array of as many elements as `arr`.
+      arr: array of any dtype and shape.
+      size: how many to give; None gives all. Under `jit` it must be given.
+      fill_value: a number to give where there are fewer.
+
+    Returns:
+      A vector of the dtype of `arr`, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: `condition` is traced and there is no `size`.
+      OptionError: `size` is negative or more than the number of elements.
 
     >>> jnp.extract(jnp.array([1, 0, 1]), jnp.array([4, 5, 6]))
     Array([4, 6], dtype=int32)
@@ -172,8 +226,18 @@ def _repeated(values: Any, count: int) -> Any:
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """`arr` with the elements where `mask` is not zero replaced by `vals` in their order (as ``numpy.place``).
 
-    `mask` has as many elements as `arr`; `vals` begin again when they are used up. `inplace` must be False: the
-    result is a new array of the type of `arr`.
+    Args:
+      arr: array of any dtype and shape.
+      mask: array with as many elements as `arr`.
+      vals: array of at least one element, flattened; it begins again when it is used up.
+      inplace: must be False: arrays cannot be changed in place.
+
+    Returns:
+      A new array of the shape and dtype of `arr`.
+
+    Raises:
+      ArgumentError: `inplace` is true.
+      ShapeError: `mask` has another number of elements, or `vals` none.
 
     >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([True, False, True]), jnp.array([7, 8]), inplace=False)
     Array([7, 2, 8], dtype=int32)
@@ -194,8 +258,21 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     """`a` with the elements at the flat positions `ind` replaced by `v`, which begin again when used up (as
     ``numpy.put``).
 
-    Positions outside are left out, or with `mode` 'clip' moved to the edge, or with 'wrap' counted around. `inplace`
-    must be False: the result is a new array of the type of `a`.
+    Args:
+      a: array of any dtype and shape.
+      ind: array of integers: positions in the flattened `a`.
+      v: array of new elements, flattened.
+      mode: what to do with positions outside. 'clip' moves them to the nearest end, 'wrap' counts around; None counts
+        negative ones from the end, then moves what is still outside to the nearest end.
+      inplace: must be False: arrays cannot be changed in place.
+
+    Returns:
+      A new array of the shape and dtype of `a`.
+
+    Raises:
+      ArgumentError: `inplace` is true.
+      UnsupportedError: `mode` is 'raise'.
+      OptionError: `mode` is another word.
 
     >>> jnp.put(jnp.array([1, 2, 3]), jnp.array([0, -1]), jnp.array([7, 8]), inplace=False)
     Array([7, 2, 8], dtype=int32)
@@ -210,10 +287,11 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if not type_of(ind).size or not type_of(v).size:
         return reshape(a, shape)
     ind = ravel(ind)
-    if mode == "clip":
-        ind = clip(ind, 0, max(count - 1, 0))
-    elif mode == "wrap":
+    if mode == "wrap":
         ind = remainder(ind, max(count, 1))
+    else:
+        ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
+        ind = clip(ind, 0, max(count - 1, 0))
     values = to_dtype(_repeated(v, type_of(ind).size), type_of(a).dtype)
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
@@ -231,8 +309,20 @@ def put_along_axis(
     """`arr` with ``values[place]`` at ``indices[place]`` along `axis` (as ``numpy.put_along_axis``): what
     `take_along_axis` reads is written.
 
-    `axis` None is that of the flattened array. `inplace` must be False: the result is a new array of the type of `arr`.
-    `mode` as for ``x.at[...].set``.
+    Args:
+      arr: array of any dtype.
+      indices: array of integers, positions on `axis`, with as many axes as `arr`; the other axes are broadcast.
+      values: array of new elements that broadcasts to `indices`, converted to the dtype of `arr`.
+      axis: the axis; None flattens `arr` and `indices`.
+      inplace: must be False: arrays cannot be changed in place.
+      mode: what to do with positions outside, as for ``x.at[...].set``; None leaves them out.
+
+    Returns:
+      A new array of the shape and dtype of `arr`.
+
+    Raises:
+      ArgumentError: `inplace` is true.
+      ShapeError: `indices` has another number of axes than `arr`.
 
     >>> jnp.put_along_axis(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [0]]), 9, 1, inplace=False)
     Array([[1, 9],

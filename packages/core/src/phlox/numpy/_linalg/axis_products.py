@@ -43,7 +43,16 @@ def vecdot(
 ) -> Array:
     """The inner products of the vectors along `axis`, the first ones conjugated (as ``numpy.vecdot``).
 
-    The other axes are broadcast. Raises `ShapeError` when the lengths along `axis` differ.
+    Args:
+      x1, x2: arrays with vectors of one length along `axis`; the other axes are broadcast.
+      axis: the axis of the vectors, by default the last.
+      precision, preferred_element_type: as for `dot`.
+
+    Returns:
+      An array of the broadcast shape without `axis`, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: the lengths along `axis` differ, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vecdot(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([3.0, 4.0]))
@@ -63,6 +72,16 @@ def vecdot(
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices and vectors, ``x1 @ x2[..., None]`` without its last axis (as ``numpy.matvec``).
 
+    Args:
+      x1: array of shape (..., m, n): a stack of matrices.
+      x2: array of shape (..., n): a stack of vectors; stacks are broadcast.
+
+    Returns:
+      An array of shape (..., m), of the promoted dtype.
+
+    Raises:
+      ShapeError: the lengths n differ, there are too few axes, or the stacks do not broadcast.
+
     >>> import phlox.numpy as jnp
     >>> jnp.matvec(jnp.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array([[1., 2.],
@@ -79,6 +98,16 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, conjugated, and matrices (as ``numpy.vecmat``).
 
+    Args:
+      x1: array of shape (..., n): a stack of vectors.
+      x2: array of shape (..., n, m): a stack of matrices; stacks are broadcast.
+
+    Returns:
+      An array of shape (..., m), of the promoted dtype.
+
+    Raises:
+      ShapeError: the lengths n differ, there are too few axes, or the stacks do not broadcast.
+
     >>> import phlox.numpy as jnp
     >>> jnp.vecmat(jnp.array([1.0, 2.0]), jnp.eye(2))
     Array([1., 2.], dtype=float32)
@@ -91,11 +120,25 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axisa", "axisb", "axisc", "axis"))
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """The cross products of vectors of two or three elements (as ``numpy.cross``).
 
-    The vectors lie along the axes `axisa` and `axisb`, those of the result along `axisc`; `axis` sets all three. Two
-    elements stand for three with a 0; of two such vectors only the third element is returned.
+    Two elements stand for three with a 0; of two such vectors only the third element of the product is returned.
+
+    Args:
+      a, b: arrays of numbers, not bools, with vectors along one axis; the other axes are broadcast.
+      axisa, axisb: the axes of the vectors, of length 2 or 3.
+      axisc: the axis of the vectors in the result.
+      axis: sets all three; None leaves them as they are.
+
+    Returns:
+      An array of the promoted dtype, with vectors of three elements along `axisc`; for vectors of two elements without
+      this axis.
+
+    Raises:
+      ShapeError: vectors have neither two nor three elements, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -125,6 +168,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 @jit(inline=True)
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of `a` times the whole of `b`, in its place (as ``numpy.kron``).
+
+    Args:
+      a, b: arrays of any shape; the one with fewer axes gets axes of length one in front.
+
+    Returns:
+      An array of the promoted dtype, whose axes are as long as the products of the lengths in `a` and in `b`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))

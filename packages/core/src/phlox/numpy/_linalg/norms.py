@@ -27,16 +27,23 @@ Axis = int | tuple[int, ...] | None
 
 
 @functools.partial(jit, static_argnames=("ord", "axis", "keepdims"))
-def norm(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
+def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """The norm of a vector or matrix (as ``numpy.linalg.norm``).
 
     Args:
-      x: array; integers become floats.
-      ord: of vectors any number, inf or -inf (default 2); of matrices 'fro' (default), 'nuc', 1, -1, 2, -2, inf, -inf.
-      axis: one axis for vectors, two for matrices; by default the whole array is one vector of its elements.
-      keepdims: keep reduced axes with length one.
+      x: array of any shape; integers become floats.
+      ord: for vectors any number, inf or -inf, where None is 2; for matrices 'fro', which None is, 'nuc', 1, -1, 2, -2,
+        inf or -inf.
+      axis: one axis for vectors, two for matrices; None are all axes. With `ord` None as well, the whole array is one
+        vector of its elements.
+      keepdims: whether reduced axes are kept with length one.
 
-    Raises `OptionError` for norms that there are not, `ShapeError` for more than two axes.
+    Returns:
+      An array of real floats, without the axes of the vectors or matrices.
+
+    Raises:
+      OptionError: there is no norm `ord` of vectors, or of matrices.
+      ShapeError: the norm is over more than two axes, or over none.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -106,8 +113,20 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
 
 
-def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | str = 2) -> Array:
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Array:
     """The norm of vectors along some axes, or of all elements as one vector (as ``numpy.linalg.vector_norm``).
+
+    Args:
+      x: array of any shape.
+      axis: axis or axes along which the vectors lie; None makes all elements one vector.
+      keepdims: whether reduced axes are kept with length one.
+      ord: any number, inf or -inf; 0 counts the elements that are not zero.
+
+    Returns:
+      An array without the reduced axes, of a real dtype.
+
+    Raises:
+      OptionError: `ord` is a word; or it is 0 and `x` has integers.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
@@ -121,8 +140,19 @@ def _of_vectors(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return _vector_norm(check_one("vector_norm", x), ord, axis, keepdims)
 
 
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:
     """The norms of a stack of matrices (as ``numpy.linalg.matrix_norm``).
+
+    Args:
+      x: array of shape (..., m, n); integers become floats.
+      keepdims: whether the last two axes are kept with length one.
+      ord: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
+
+    Returns:
+      An array of real floats of shape (...).
+
+    Raises:
+      OptionError: there is no norm `ord` of matrices.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), ord=2)
@@ -132,12 +162,18 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fr
 
 
 @functools.partial(jit, static_argnames=("p",))
-def cond(x: ArrayLike, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """The condition numbers of matrices: how much they may enlarge relative errors (as ``numpy.linalg.cond``).
 
     Args:
-      x: stack of matrices; square ones unless `p` is None, 2 or -2.
-      p: the norm, see `norm`; by default the ratio of the largest and the smallest singular value.
+      x: array of shape (..., m, n), not empty; of square matrices unless `p` is None, 2 or -2.
+      p: the norm, as `ord` of `norm`; None and 2 give the ratio of the largest and the smallest singular value.
+
+    Returns:
+      An array of real floats of shape (...); inf for a singular matrix that is not all zeros.
+
+    Raises:
+      ShapeError: `x` has fewer than two axes, empty matrices, or matrices that are not square for another `p`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))

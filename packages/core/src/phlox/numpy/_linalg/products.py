@@ -52,9 +52,22 @@ def dot(
 ) -> Array:
     """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
 
-    For vectors their inner product, for matrices the matrix product, for scalars the product. `precision` is that of
-    `lax.Precision`; `preferred_element_type` the dtype to accumulate in and return; `out_sharding` lays the result out
-    over a mesh.
+    For vectors it is their inner product, for matrices the matrix product, for a scalar and an array their product.
+
+    Args:
+      a: array of shape (..., n), or a scalar.
+      b: array of shape (..., n, m) or (n,), or a scalar.
+      precision: how exactly the hardware multiplies: a `lax.Precision`, its name, or a pair, one for each operand; None
+        takes `default_matmul_precision` of the configuration.
+      preferred_element_type: the dtype to accumulate in and to return; None is the promoted dtype of `a` and `b`.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;
+        None leaves the choice to the operands and the compiler.
+
+    Returns:
+      An array with the remaining axes of `a`, then those of `b`, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: the axes that are summed over have different lengths.
 
     >>> import phlox.numpy as jnp
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
@@ -121,10 +134,19 @@ def matmul(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The matrix product of the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
+    """The matrix product over the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
 
-    A vector on the left is a row, on the right a column. Options are those of `dot`. Raises `ShapeError` when
-    lengths differ, and for scalars.
+    Args:
+      a: array of shape (..., m, n), or a vector (n,), which stands for a row.
+      b: array of shape (..., n, k), or a vector (n,), which stands for a column.
+      precision, preferred_element_type, out_sharding: as for `dot`.
+
+    Returns:
+      An array of shape (..., m, k), without the axis of m or k where that operand is a vector; of the promoted dtype or
+      `preferred_element_type`.
+
+    Raises:
+      ShapeError: `a` or `b` is a scalar, the lengths n differ, or the axes in front do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -141,6 +163,16 @@ def vdot(
 ) -> Array:
     """The inner product of the flattened arrays, the first one conjugated (as ``numpy.vdot``).
 
+    Args:
+      a, b: arrays of any shape with the same number of elements.
+      precision, preferred_element_type: as for `dot`.
+
+    Returns:
+      An array without axes, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: the numbers of elements differ.
+
     >>> import phlox.numpy as jnp
     >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
     Array(1.+0.j, dtype=complex64)
@@ -155,7 +187,18 @@ def vdot(
 def inner(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
-    """The product over the last axes of both (as ``numpy.inner``).
+    """The product of `a` and `b`, summed over the last axes of both, without conjugation (as ``numpy.inner``).
+
+    Args:
+      a: array of shape (..., n), or a scalar.
+      b: array of shape (..., n), or a scalar; its axes in front are not broadcast against those of `a`.
+      precision, preferred_element_type: as for `dot`.
+
+    Returns:
+      An array of shape ``a.shape[:-1] + b.shape[:-1]``, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: the last axes have different lengths.
 
     >>> import phlox.numpy as jnp
     >>> jnp.inner(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
@@ -169,13 +212,23 @@ def inner(
 
 @functools.partial(jit, inline=True, static_argnames="out")
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of `a` and one of `b`, both flattened (as ``numpy.outer``).
+    """The products of each element of `a` with each element of `b`, both flattened (as ``numpy.outer``).
+
+    Args:
+      a, b: arrays of any shape, with m and n elements.
+      out: only None is accepted: arrays cannot be changed in place.
+
+    Returns:
+      An array of shape (m, n), of the promoted dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.outer(jnp.arange(2), jnp.arange(2))
     Array([[0, 0],
            [0, 1]], dtype=int32)
     """
+    from ._reductions import no_out
+
+    no_out("outer", out)
     a, b = promote_dtypes(*check("outer", a, b))
     return expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)
 
@@ -189,16 +242,26 @@ def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
-    axes: Any = 2,
+    axes: int | Sequence[int | Sequence[int]] = 2,
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The product of `a` and `b` summed over pairs of axes (as ``numpy.tensordot``).
+    """The product of `a` and `b`, summed over pairs of axes (as ``numpy.tensordot``).
 
-    `axes` is a number n (the last n of `a` with the first n of `b`), or a pair of axes or of lists of axes. Other
-    options are those of `dot`.
+    Args:
+      a, b: arrays of any shape.
+      axes: what is summed over. A number n pairs the last n axes of `a` with the first n of `b`, in order; a pair of
+        axes, or of equally long sequences of axes, names those of `a` and those of `b`.
+      precision, preferred_element_type, out_sharding: as for `dot`.
+
+    Returns:
+      An array with the remaining axes of `a`, then those of `b`, of the promoted dtype or `preferred_element_type`.
+
+    Raises:
+      ShapeError: paired axes or the two sequences have different lengths, or n is greater than a number of axes.
+      ArgumentError: `axes` is neither a number nor a pair.
 
     >>> import phlox.numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
@@ -245,13 +308,27 @@ def trace(
 ) -> Array:
     """The sum of the elements on a diagonal of two axes (as ``numpy.trace``).
 
+    Args:
+      a: array with at least two axes.
+      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      axis1, axis2: the axes of the rows and of the columns, which must differ.
+      dtype: the dtype to sum in and to return; by default as for `sum`.
+      out: only None is accepted: arrays cannot be changed in place.
+
+    Returns:
+      An array with the axes of `a` other than these two.
+
+    Raises:
+      ShapeError: `axis1` and `axis2` are the same axis.
+
     >>> import phlox.numpy as jnp
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)
     """
     from .._creation.fill import eye
-    from .._statistics.reductions import sum
+    from .._statistics.reductions import no_out, sum
 
+    no_out("trace", out)
     a = check_one("trace", a)
     rank = type_of(a).ndim
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")

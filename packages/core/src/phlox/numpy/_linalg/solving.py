@@ -48,8 +48,15 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The x with ``a @ x = b`` (as ``numpy.linalg.solve``).
 
     Args:
-      a: stack of square matrices.
-      b: one vector, or a stack of matrices; stacks are broadcast. With a singular matrix x is not finite.
+      a: array of shape (..., m, m): a stack of square matrices; integers become floats.
+      b: a vector of m elements, or an array of shape (..., m, n); stacks are broadcast.
+
+    Returns:
+      An array of floats or complex numbers, of shape (..., m) for a vector `b`, else (..., m, n). For singular matrices
+      it is not finite.
+
+    Raises:
+      ShapeError: matrices are not square, or `b` does not fit them.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
@@ -82,6 +89,15 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices (as ``numpy.linalg.inv``). `solve` is more exact than a product with one.
 
+    Args:
+      a: array of shape (..., m, m): a stack of square matrices; integers become floats.
+
+    Returns:
+      An array of the shape of `a`, of floats or complex numbers; not finite for singular matrices.
+
+    Raises:
+      ShapeError: matrices are not square.
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
@@ -104,13 +120,21 @@ def _one_of(function: str, first: str, x: Any, second: str, y: Any) -> Any:
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
-    """The pseudo-inverses of matrices (as ``numpy.linalg.pinv``).
+    """The pseudo-inverses of matrices, by Moore and Penrose (as ``numpy.linalg.pinv``).
 
     Args:
-      a: stack of matrices.
-      rtol: singular values up to this fraction of the largest one count as zero.
-      hermitian: `a` is.
+      a: array of shape (..., m, n): a stack of matrices; integers become floats.
+      rtol: singular values up to this fraction of the largest one count as zero: one for all matrices, or one for each;
+        None is ``10 * max(m, n) * eps``.
+      hermitian: whether the matrices are Hermitian, for which it is faster.
       rcond: another name for `rtol`.
+
+    Returns:
+      An array of floats or complex numbers, of shape (..., n, m).
+
+    Raises:
+      OptionError: both `rtol` and `rcond` are given.
+      ShapeError: `a` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0], [0.0, 4.0]])).round(3) + 0
@@ -155,14 +179,22 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: tuple[Any], tangents: tuple[A
 
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
-    """The x that makes ``a @ x - b`` smallest: ``(x, residuals, rank, singular values)`` (as ``numpy.linalg.lstsq``).
+) -> tuple[Array, Array, Array, Array]:
+    """The x that makes ``a @ x - b`` smallest, by the sum of squares (as ``numpy.linalg.lstsq``).
 
     Args:
-      a: matrix.
-      b: vector or matrix of right hand sides.
-      rcond: singular values below this fraction of the largest one count as zero.
-      numpy_resid: without residuals where NumPy returns none. That depends on the rank, so it cannot be jitted.
+      a: matrix of shape (m, n); integers become floats.
+      b: vector of m elements, or a matrix of shape (m, k), of which each column is solved by itself.
+      rcond: singular values below this fraction of the largest one count as zero; None is ``max(m, n) * eps``, and a
+        negative number eps.
+      numpy_resid: whether there are no residuals where NumPy returns none. That depends on the rank, so it cannot be
+        jitted.
+
+    Returns:
+      A tuple (x, residuals, rank, singular values): x of shape (n,) or (n, k), the residuals as sums of squares.
+
+    Raises:
+      ShapeError: `a` is not a matrix, or `b` does not fit it.
 
     >>> import phlox.numpy as jnp
     >>> x, _, rank, _ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))
@@ -213,10 +245,17 @@ def matrix_rank(
     """How many singular values of matrices are not zero (as ``numpy.linalg.matrix_rank``).
 
     Args:
-      M: stack of matrices.
-      rtol: values up to this one count as zero; by default some rounding errors of the largest value.
-      hermitian: `M` is.
+      M: array of shape (..., m, n): a stack of matrices. A vector has rank 1 unless all its elements are 0.
+      rtol: singular values up to this one count as zero, which is no fraction of the largest: one for all matrices, or
+        one for each; None is ``max(m, n) * eps`` times the largest.
+      hermitian: whether the matrices are Hermitian, for which it is faster.
       tol: another name for `rtol`.
+
+    Returns:
+      An array of integers of shape (...).
+
+    Raises:
+      OptionError: both `rtol` and `tol` are given.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
@@ -236,7 +275,18 @@ def matrix_rank(
 
 @functools.partial(jit, static_argnames=("n",))
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Square matrices to a whole power; negative ones invert (as ``numpy.linalg.matrix_power``).
+    """Square matrices to a whole power (as ``numpy.linalg.matrix_power``).
+
+    Args:
+      a: array of shape (..., m, m): a stack of square matrices.
+      n: the power, not traced: 0 gives identity matrices, a negative one is the power of the inverse.
+
+    Returns:
+      An array of the shape of `a` and of its dtype; for negative powers of integers, of floats.
+
+    Raises:
+      ShapeError: matrices are not square.
+      ArgumentError: `n` is not an integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_power(jnp.array([[1.0, 1.0], [0.0, 1.0]]), 5)
@@ -270,6 +320,17 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array as a map from its last axes to the first `ind` ones (as ``numpy.linalg.tensorinv``).
 
+    Args:
+      a: array whose first `ind` axes have together as many places as the others.
+      ind: the number of axes in front, not traced.
+
+    Returns:
+      An array of floats or complex numbers, with the last axes of `a` first, then the others.
+
+    Raises:
+      OptionError: `ind` is not positive.
+      ShapeError: the axes in front have another number of places than the others.
+
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
@@ -290,9 +351,15 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """The x with ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
 
     Args:
-      a: array whose first axes are those of `b`, and whose last ones those of x.
-      b: array.
-      axes: axes of `a` that are moved to its end first.
+      a: array whose first axes are those of `b`, and whose last ones, with as many places, those of x.
+      b: array of any shape.
+      axes: axes of `a` that are moved to its end first; None moves none.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of the last axes of `a`.
+
+    Raises:
+      ShapeError: `a` does not begin with the shape of `b`, or its last axes have another number of places.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensorsolve(jnp.eye(6).reshape(2, 3, 6), jnp.ones((2, 3))).shape

@@ -24,7 +24,7 @@ from .._manipulation.shapes import broadcast_to, expand_dims, ravel
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
-Positions = tuple[Any, Any]
+    Positions = tuple[Array, Array]
 
 
 def matrix_shape(function: str, m: Any) -> tuple[int, int]:
@@ -46,7 +46,15 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above a diagonal, `k` places above the main one (as ``numpy.tril``).
 
-    Axes before the last two are batches. Raises `ShapeError` when there are fewer than two.
+    Args:
+      m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
+      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+
+    Returns:
+      An array of the shape and dtype of `m`.
+
+    Raises:
+      ShapeError: `m` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.tril(jnp.ones((2, 2)))
@@ -59,6 +67,16 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 @jit(inline=True, static_argnames="k")
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below a diagonal, `k` places above the main one (as ``numpy.triu``).
+
+    Args:
+      m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
+      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+
+    Returns:
+      An array of the shape and dtype of `m`.
+
+    Raises:
+      ShapeError: `m` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.triu(jnp.ones((2, 2)))
@@ -78,6 +96,14 @@ def _positions(found: tuple[np.ndarray, ...]) -> Any:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
     """Rows and columns of the elements on and below a diagonal of an `n` by `m` matrix (as ``numpy.tril_indices``).
 
+    Args:
+      n: number of rows, not traced.
+      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      m: number of columns; None is `n`.
+
+    Returns:
+      Two vectors of integers, the rows and the columns, in the order of rows.
+
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
@@ -86,6 +112,14 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
     """Rows and columns of the elements on and above a diagonal of an `n` by `m` matrix (as ``numpy.triu_indices``).
+
+    Args:
+      n: number of rows, not traced.
+      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      m: number of columns; None is `n`.
+
+    Returns:
+      Two vectors of integers, the rows and the columns, in the order of rows.
 
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -104,6 +138,16 @@ def _of_one_matrix(function: str, arr: Any) -> tuple[int, int]:
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`tril_indices` for a matrix of the shape of `arr` (as ``numpy.tril_indices_from``).
 
+    Args:
+      arr: matrix, whose shape alone matters.
+      k: the diagonal, as for `tril_indices`.
+
+    Returns:
+      Two vectors of integers, the rows and the columns.
+
+    Raises:
+      ShapeError: `arr` has not two axes.
+
     >>> tril_indices_from(np.ones((2, 1)))
     (Array([0, 1], dtype=int32), Array([0, 0], dtype=int32))
     """
@@ -114,6 +158,16 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`triu_indices` for a matrix of the shape of `arr` (as ``numpy.triu_indices_from``).
 
+    Args:
+      arr: matrix, whose shape alone matters.
+      k: the diagonal, as for `triu_indices`.
+
+    Returns:
+      Two vectors of integers, the rows and the columns.
+
+    Raises:
+      ShapeError: `arr` has not two axes.
+
     >>> triu_indices_from(np.ones((1, 2)))
     (Array([0, 0], dtype=int32), Array([0, 1], dtype=int32))
     """
@@ -121,8 +175,18 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     return triu_indices(n, k, m)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The positions on the diagonal of an array with `ndim` axes of length `n` (as ``numpy.diag_indices``).
+
+    Args:
+      n: length of each axis, not traced.
+      ndim: number of axes.
+
+    Returns:
+      `ndim` times the vector of the integers 0 to n - 1: one for each axis.
+
+    Raises:
+      ArgumentError: `n` or `ndim` is negative.
 
     >>> diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -132,8 +196,17 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (arange(n),) * ndim
 
 
-def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
-    """`diag_indices` for the axes of `arr`, which must be of one length (as ``numpy.diag_indices_from``).
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
+    """`diag_indices` for the axes of `arr` (as ``numpy.diag_indices_from``).
+
+    Args:
+      arr: array with two or more axes of one length, whose shape alone matters.
+
+    Returns:
+      For each axis the vector of the integers 0 to n - 1, where n is its length.
+
+    Raises:
+      ShapeError: `arr` has fewer than two axes, or axes of different lengths.
 
     >>> diag_indices_from(np.ones((1, 1)))
     (Array([0], dtype=int32), Array([0], dtype=int32))
@@ -150,7 +223,14 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
 
 @functools.partial(jit, inline=True, static_argnames="k")
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the elements of `v`, flattened, on a diagonal (as ``numpy.diagflat``).
+    """The matrix with the elements of `v`, flattened, on a diagonal and zeros elsewhere (as ``numpy.diagflat``).
+
+    Args:
+      v: array of any shape, with n elements.
+      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+
+    Returns:
+      A square matrix with n + abs(k) rows, of the dtype of `v`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diagflat(jnp.array([[1], [2]]))
@@ -162,10 +242,20 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """`a` with `val` on its diagonal, as a new array: ``inplace=False`` is required (as ``numpy.fill_diagonal``).
+    """`a` with `val` on its diagonal, as a new array (as ``numpy.fill_diagonal``, which changes `a`).
 
-    `val` is a number, or elements that are repeated as needed. Raises `UnsupportedError` for ``inplace=True`` and
-    ``wrap=True``, `ShapeError` unless `a` is a matrix or has axes of one length.
+    Args:
+      a: matrix, or array with more axes of one length.
+      val: a number, or an array, whose elements are repeated, or cut off, to the length of the diagonal.
+      wrap: only False is supported.
+      inplace: must be False: arrays cannot be changed in place.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      UnsupportedError: `inplace` or `wrap` is true.
+      ShapeError: `a` has fewer than two axes, or more than two of different lengths.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 3.0, inplace=False)
@@ -189,9 +279,19 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 @functools.partial(jit, inline=True, static_argnames=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of powers of `x`: N columns, from the highest power to the 0th (as ``numpy.vander``).
+    """The matrix of powers of `x`, of which each column is one power (as ``numpy.vander``).
 
-    With `increasing` the other way round. N is the length of `x` unless given.
+    Args:
+      x: vector of numbers, not bools.
+      N: number of columns, not traced; None is the length of `x`.
+      increasing: True begins with the 0th power; False ends with it.
+
+    Returns:
+      A matrix of shape (len(x), N), of the dtype of `x`.
+
+    Raises:
+      ShapeError: `x` is not a vector, or `N` is negative.
+      ArgumentError: `x` has bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vander(jnp.array([1, 2, 3]))

@@ -62,16 +62,33 @@ def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
     )
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
+def pad(
+    array: ArrayLike,
+    pad_width: int | np.ndarray | Sequence[int | Sequence[int]],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """`array` with elements added at both ends of each axis (as ``numpy.pad``).
 
     Args:
-      pad_width: how many: a number, a pair (before, after), such a pair for each axis.
+      array: array of any dtype and shape.
+      pad_width: how many elements are added: an integer, a pair (before, after), or such a pair for each axis.
       mode: where they are from. "constant": `constant_values`; "edge": the last element; "wrap": the other end;
         "reflect" and "symmetric": mirrored without and with the last element, or turned about it with
         ``reflect_type="odd"``; "linear_ramp": falling to `end_values`; "maximum", "minimum", "mean", "median": of the
         axis, or of the `stat_length` elements next to the end; "empty": any. A function ``f(vector, (before, after),
         axis, kwargs)`` gets each vector with zeros added, and returns it filled in.
+      **kwargs: what `mode` reads: `constant_values` and `end_values` (0 by default) and `stat_length` (by default all
+        elements), each a number, a pair or a pair for each axis; `reflect_type`, "even" (default) or "odd".
+
+    Returns:
+      An array of the dtype of `array`, longer along each axis by the two widths.
+
+    Raises:
+      ArgumentError: `pad_width` is a dict or not of integers, or a width is negative; `stat_length` is less than 1.
+      ShapeError: `pad_width` or a value does not fit the number of axes; an axis of length 0 has no elements to take.
+      UnsupportedError: there is no such mode.
+      OptionError: the mode reads no such keyword, or `reflect_type` is another word.
 
     >>> import phlox.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")

@@ -20,7 +20,7 @@ from ..._ops.structure.slicing import along
 from ..._trace.trace import ArrayLike as Base, Tracer
 from .._elementwise.binary import remainder, subtract
 from .._indexing.reading import take, unstack_rows
-from .shapes import broadcast_to, ravel, reshape
+from .shapes import broadcast_shapes, broadcast_to, ravel, reshape
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 
 def tile(A: ArrayLike, reps: Shape) -> Array:
-    """`A` repeated `reps` times along each axis (as ``numpy.tile``).
+    """`A` repeated as a whole along each axis (as ``numpy.tile``).
+
+    Args:
+      A: array of any dtype and shape.
+      reps: how many times along each axis, not traced: a number for the last axis, or several numbers. The shorter of
+        `reps` and the shape of `A` gets ones in front.
+
+    Returns:
+      An array of the dtype of `A`, along each axis as many times as long.
 
     >>> import phlox.numpy as jnp
     >>> jnp.tile(jnp.arange(2), 2)
@@ -70,9 +78,18 @@ def repeat(
     """Each element of `a` `repeats` times in a row, along `axis` or in the flattened array (as ``numpy.repeat``).
 
     Args:
+      a: array of any dtype.
       repeats: an integer, or an array of them, one for each element.
+      axis: the axis along which elements are repeated; None flattens `a`.
       total_repeat_length: the length of the result along `axis`, which inside of `jit` must be given for an array of
         repeats. Too long results are cut; where the repeats give out, the last element is repeated.
+
+    Returns:
+      An array of the dtype of `a`; a vector where `axis` is None.
+
+    Raises:
+      ShapeError: there are neither one nor as many repeats as elements.
+      ConcretizationTypeError: `repeats` is traced and there is no `total_repeat_length`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.repeat(jnp.arange(2), 2), jnp.repeat(jnp.arange(2), jnp.array([1, 2]))
@@ -124,7 +141,15 @@ def _roll_by(a: Any, shift: Any, axis: int) -> Any:
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
-    """`a` with its elements moved `shift` places along `axis`, around the end (as ``numpy.roll``).
+    """`a` with its elements moved `shift` places along `axis`, those past the end to the front (as ``numpy.roll``).
+
+    Args:
+      a: array of any dtype and shape.
+      shift: how many places: an integer for all axes, or one for each; negative ones move to the front.
+      axis: axis or axes along which elements move; None flattens `a` and gives the result the shape of `a`.
+
+    Returns:
+      An array of the shape and dtype of `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.roll(jnp.arange(4), 1)
@@ -136,7 +161,9 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
     axes = several(axis)
     many: Any = shift
     if isinstance(shift, Base):
-        for i, by in zip(axes, unstack_rows(broadcast_to(many, (len(axes),))), strict=True):
+        count = broadcast_shapes(type_of(many).shape, (len(axes),))[-1]
+        axes = axes * count if len(axes) == 1 else axes
+        for i, by in zip(axes, unstack_rows(broadcast_to(many, (count,))), strict=True):
             a = _roll_by(a, by, axis=canonical_axis(i, type_of(a).ndim, "roll"))
         return a  # type: ignore[return-value]
     shifts = as_shape(many, "roll")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
@@ -49,6 +49,12 @@ def _measured(function: str, a: Any) -> ShapedArray:
 def shape(a: ArrayLike) -> tuple[int, ...]:
     """The lengths of the axes of `a` (as ``numpy.shape``).
 
+    Args:
+      a: array or number.
+
+    Returns:
+      A tuple of ints, one for each axis.
+
     >>> import phlox.numpy as jnp
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
@@ -59,6 +65,12 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 def ndim(a: ArrayLike) -> int:
     """The number of axes of `a` (as ``numpy.ndim``).
 
+    Args:
+      a: array or number.
+
+    Returns:
+      An int; 0 for a number.
+
     >>> ndim(1.0)
     0
     """
@@ -67,6 +79,13 @@ def ndim(a: ArrayLike) -> int:
 
 def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of `a`, or along `axis` (as ``numpy.size``).
+
+    Args:
+      a: array or number.
+      axis: axis or axes whose lengths are multiplied; None is all.
+
+    Returns:
+      An int.
 
     >>> import phlox.numpy as jnp
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
@@ -100,8 +119,20 @@ def reshape(
 ) -> Array:
     """`a` with another shape, its elements in the same order (as ``numpy.reshape``).
 
-    One length may be -1. `order` 'F' reads and writes with the first axis changing fastest. Raises `ShapeError`
-    when the number of elements differs.
+    Args:
+      a: array of any dtype and shape.
+      shape: the new lengths, not traced; one of them may be -1, which stands for what is left.
+      order: 'C' reads and writes with the last axis changing fastest, 'F' with the first; 'A' is 'F' for NumPy's arrays
+        that lie so in memory, else 'C'.
+      copy: makes no difference: arrays cannot be changed in place.
+
+    Returns:
+      An array of the dtype of `a` and the new shape.
+
+    Raises:
+      ShapeError: the numbers of elements differ, or more than one length is negative.
+      ArgumentError: `shape` is traced or not of integers.
+      OptionError: `order` is another word.
 
     >>> import phlox.numpy as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
@@ -122,6 +153,16 @@ def reshape(
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
     """All elements of `a` along one axis (as ``numpy.ravel``).
+
+    Args:
+      a: array of any dtype and shape.
+      order: which axis changes fastest: 'C' the last, 'F' the first; 'A' as for `reshape`.
+
+    Returns:
+      A vector of the dtype of `a`.
+
+    Raises:
+      OptionError: `order` is another word.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ravel(jnp.ones((2, 2)))
@@ -144,7 +185,17 @@ def _flat_from_first(a: Any) -> Any:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """`a` with its axes in another order, by default reversed (as ``numpy.transpose``).
+    """`a` with its axes in another order (as ``numpy.transpose``).
+
+    Args:
+      a: array of any dtype and shape.
+      axes: for each axis of the result the axis of `a` that it is; None reverses the order.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      ShapeError: `axes` does not name each axis of `a` once.
 
     >>> import phlox.numpy as jnp
     >>> jnp.transpose(jnp.ones((2, 3))).shape
@@ -153,11 +204,23 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     a = check_one("transpose", a)
     rank = type_of(a).ndim
     order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
+    if len(order) != rank:
+        raise ShapeError(f"transpose: {order} is no permutation of the {rank} axes of {type_of(a).short}")
     return _permuted(a, order)
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """`transpose` with the order of axes required (as ``numpy.permute_dims``).
+
+    Args:
+      a: array of any dtype and shape.
+      axes: for each axis of the result the axis of `a` that it is.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      ShapeError: `axes` does not name each axis of `a` once.
 
     >>> import phlox.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -168,6 +231,15 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged (as ``numpy.matrix_transpose``).
+
+    Args:
+      x: array of shape (..., m, n), of any dtype.
+
+    Returns:
+      An array of shape (..., n, m), of the dtype of `x`.
+
+    Raises:
+      ShapeError: `x` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
@@ -181,6 +253,13 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged (as ``numpy.swapaxes``).
+
+    Args:
+      a: array of any dtype.
+      axis1, axis2: the axes, counted from the end where negative.
+
+    Returns:
+      An array of the dtype of `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
@@ -210,6 +289,17 @@ def _transposed(a: Any, order: tuple[int, ...]) -> Any:
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with some axes moved to new places, the others in their order (as ``numpy.moveaxis``).
 
+    Args:
+      a: array of any dtype.
+      source: axis or axes of `a` to move.
+      destination: for each of them, its place among the axes of the result.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      ShapeError: `source` and `destination` differ in length, or name an axis twice.
+
     >>> import phlox.numpy as jnp
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -231,7 +321,17 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """`a` with new axes of length one at these places of the result (as ``numpy.expand_dims``).
+    """`a` with new axes of length one (as ``numpy.expand_dims``).
+
+    Args:
+      a: array of any dtype and shape.
+      axis: the place or places of the new axes among those of the result.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      ShapeError: a place is named twice.
 
     >>> import phlox.numpy as jnp
     >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
@@ -241,7 +341,17 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """`a` without axes of length one: all, or those named (as ``numpy.squeeze``).
+    """`a` without axes of length one (as ``numpy.squeeze``).
+
+    Args:
+      a: array of any dtype and shape.
+      axis: axis or axes to drop; None drops all of length one.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      ShapeError: an axis to drop has another length.
 
     >>> import phlox.numpy as jnp
     >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
@@ -254,7 +364,14 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """`m` with the elements along `axis` (default: all axes) in reverse order (as ``numpy.flip``).
+    """`m` with the elements along `axis` in reverse order (as ``numpy.flip``).
+
+    Args:
+      m: array of any dtype and shape.
+      axis: axis or axes to reverse; None is all.
+
+    Returns:
+      An array of the shape and dtype of `m`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.flip(jnp.arange(3))
@@ -267,6 +384,12 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def atleast_1d(*arys: ArrayLike) -> Any:
     """The arrays with at least one axis (as ``numpy.atleast_1d``).
 
+    Args:
+      *arys: arrays or numbers.
+
+    Returns:
+      An array for one argument, a list of arrays for others; a number has shape (1,).
+
     >>> atleast_1d(1.0).shape
     (1,)
     """
@@ -276,6 +399,12 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 
 def atleast_2d(*arys: ArrayLike) -> Any:
     """The arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
+
+    Args:
+      *arys: arrays or numbers.
+
+    Returns:
+      An array for one argument, a list of arrays for others; a number has shape (1, 1), a vector (1, n).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
@@ -294,6 +423,17 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape that arrays of these shapes have together (as ``numpy.broadcast_shapes``).
 
+    Lengths are compared from the last axis on: they agree, or one of them is 1 or missing.
+
+    Args:
+      *shapes: shapes, or single lengths.
+
+    Returns:
+      A tuple of ints.
+
+    Raises:
+      ShapeError: lengths neither agree nor are 1, or one is negative.
+
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
@@ -302,6 +442,16 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:
     """`array` repeated along new axes and axes of length one (as ``numpy.broadcast_to``).
+
+    Args:
+      array: array of any dtype.
+      shape: the shape of the result, not traced; its last lengths are those of `array` where these are not 1.
+
+    Returns:
+      An array of this shape, of the dtype of `array`.
+
+    Raises:
+      ShapeError: `array` does not broadcast to `shape`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
@@ -326,6 +476,15 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
     """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
+
+    Args:
+      *args: arrays or numbers whose shapes broadcast, see `broadcast_shapes`.
+
+    Returns:
+      A tuple of arrays of that shape, each of its own dtype.
+
+    Raises:
+      ShapeError: the shapes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
@@ -357,7 +516,19 @@ def _concatenate(arrays: list[Any], axis: int) -> Any:
 
 
 def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """The arrays joined along an axis they have, or flattened with ``axis=None`` (as ``numpy.concatenate``).
+    """The arrays joined along an axis they have (as ``numpy.concatenate``).
+
+    Args:
+      arrays: sequence of arrays that differ in length along `axis` alone; or one array, whose rows are joined.
+      axis: the axis to join along; None flattens the arrays.
+      dtype: the dtype of the result; None is the promoted one.
+
+    Returns:
+      An array as long along `axis` as the arrays together.
+
+    Raises:
+      ShapeError: there is no array, the arrays have no axes, or other lengths differ.
+      ArgumentError: `arrays` is not a sequence.
 
     >>> import phlox.numpy as jnp
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
@@ -375,6 +546,15 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """The name of `concatenate` in the array API standard (as ``numpy.concat``).
+
+    Args:
+      arrays, axis: as for `concatenate`.
+
+    Returns:
+      An array of the promoted dtype, as long along `axis` as the arrays together.
+
+    Raises:
+      ShapeError: there is no array, the arrays have no axes, or other lengths differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])
@@ -400,17 +580,42 @@ def stack(
 ) -> Array:
     """The arrays joined along a new axis (as ``numpy.stack``).
 
+    Args:
+      arrays: sequence of arrays of one shape; or one array, whose rows are stacked.
+      axis: the place of the new axis among those of the result.
+      out: only None is accepted: arrays cannot be changed in place.
+      dtype: the dtype of the result; None is the promoted one.
+
+    Returns:
+      An array with one more axis, as long as there are arrays.
+
+    Raises:
+      ShapeError: there is no array, or the shapes differ.
+      UnsupportedError: `out` is not None.
+
     >>> import phlox.numpy as jnp
     >>> jnp.stack([1.0, 2.0])
     Array([1., 2.], dtype=float32, weak_type=True)
     """
+    if out is not None:
+        raise UnsupportedError(f"stack: out={type(out).__name__} is not supported", instead="x = stack(...)")
     checked = rows_of("stack", arrays)
     stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
     return stacked if dtype is None else stacked.astype(dtype)
 
 
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays, at least as rows, joined along the first axis (as ``numpy.vstack``).
+    """The arrays, with at least two axes, joined along the first (as ``numpy.vstack``).
+
+    Args:
+      tup: sequence of arrays that differ in length along the first axis alone; a vector counts as a row.
+      dtype: the dtype of the result; None is the promoted one.
+
+    Returns:
+      An array with at least two axes.
+
+    Raises:
+      ShapeError: there is no array, or other lengths differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
@@ -421,6 +626,16 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
+
+    Args:
+      tup: sequence of arrays that differ in length along this axis alone; a number counts as a vector.
+      dtype: the dtype of the result; None is the promoted one.
+
+    Returns:
+      An array with at least one axis.
+
+    Raises:
+      ShapeError: there is no array, or other lengths differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
@@ -437,10 +652,19 @@ def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
     return [along(ary, axis, lo, max(lo, hi)) for lo, hi in itertools.pairwise(bounds)]
 
 
-def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
-    """`ary` cut into equal parts, or before the given indices (as ``numpy.split``).
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
+    """`ary` cut into equal parts, or before the given places (as ``numpy.split``).
 
-    Raises `ShapeError` when the parts would not be equal; see `array_split`.
+    Args:
+      ary: array of any dtype.
+      indices_or_sections: the number of parts, or a sequence of the places on `axis` where parts but the first begin.
+      axis: the axis to cut along.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      ShapeError: the parts would not be equal (`array_split` takes these), or there is not one part.
 
     >>> import phlox.numpy as jnp
     >>> jnp.split(jnp.arange(4), 2)
@@ -449,8 +673,17 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
     return _cut("split", ary, indices_or_sections, axis, even=True)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Like `split`, but the first parts may be longer by one (as ``numpy.array_split``).
+
+    Args:
+      ary, indices_or_sections, axis: as for `split`.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      ShapeError: the number of parts is less than one.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape[0] for x in jnp.array_split(jnp.arange(5), 2)]

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 
 
 def atleast_3d(*arys: ArrayLike) -> Any:
-    """The arrays with at least three axes: vectors as (1, n, 1), matrices as (m, n, 1) (as ``numpy.atleast_3d``).
+    """The arrays with at least three axes (as ``numpy.atleast_3d``).
+
+    Args:
+      *arys: arrays or numbers.
+
+    Returns:
+      An array for one argument, a list of arrays for others; a vector has shape (1, n, 1), a matrix (m, n, 1).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_3d(jnp.ones(3)).shape
@@ -50,6 +56,16 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
 
+    Args:
+      tup: sequence of arrays that differ in length along the third axis alone; others get axes as by `atleast_3d`.
+      dtype: the dtype of the result; None is the promoted one.
+
+    Returns:
+      An array with at least three axes.
+
+    Raises:
+      ShapeError: there is no array, or other lengths differ.
+
     >>> import phlox.numpy as jnp
     >>> jnp.dstack([jnp.zeros(2), jnp.ones(2)]).shape
     (1, 2, 2)
@@ -59,6 +75,15 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors as columns, and matrices as they are, side by side (as ``numpy.column_stack``).
+
+    Args:
+      tup: sequence of vectors and matrices with as many rows.
+
+    Returns:
+      A matrix of the promoted dtype.
+
+    Raises:
+      ShapeError: there is no array, or the numbers of rows differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -73,7 +98,16 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
     """Nested lists of arrays joined to one: the innermost lists along the last axis (as ``numpy.block``).
 
-    Raises `ShapeError` for lists of different depth and for empty ones.
+    Args:
+      arrays: an array, or lists of one depth with arrays in the innermost ones; the lists around these are joined along
+        the last axis but one, and so on.
+
+    Returns:
+      An array of the promoted dtype, with as many axes as the deepest array, and at least as many as there are levels.
+
+    Raises:
+      ShapeError: lists have different depths or are empty, or lengths differ.
+      ArgumentError: there is a tuple in place of a list.
 
     >>> import phlox.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]])
@@ -124,8 +158,18 @@ def _along(function: str, ary: Any, axis: int) -> int:
     return axis
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`split` along the first axis (as ``numpy.vsplit``).
+
+    Args:
+      ary, indices_or_sections: as for `split`.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      AxisError: `ary` has no axes.
+      ShapeError: the parts would not be equal.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
@@ -134,8 +178,18 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any
     return split(ary, indices_or_sections, _along("vsplit", ary, 0))
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`split` along the second axis, of vectors along their only one (as ``numpy.hsplit``).
+
+    Args:
+      ary, indices_or_sections: as for `split`.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      AxisError: `ary` has no axes.
+      ShapeError: the parts would not be equal.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
@@ -145,8 +199,18 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any
     return split(ary, indices_or_sections, _along("hsplit", ary, 0 if type_of(ary).ndim == 1 else 1))
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`split` along the third axis (as ``numpy.dsplit``).
+
+    Args:
+      ary, indices_or_sections: as for `split`.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      AxisError: `ary` has fewer than three axes.
+      ShapeError: the parts would not be equal.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
@@ -156,8 +220,18 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Any
 
 
 @functools.partial(jit, inline=True, static_argnames="axis")
-def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The subarrays of `x` along `axis`, which they have not (as ``numpy.unstack``).
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The parts of `x` along `axis`, each without this axis (as ``numpy.unstack``).
+
+    Args:
+      x: array of any dtype with at least one axis.
+      axis: the axis to cut along.
+
+    Returns:
+      A tuple of arrays, as many as the axis is long.
+
+    Raises:
+      ShapeError: `x` has no axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
@@ -181,6 +255,15 @@ def _flipped(function: str, m: Any, axis: int) -> Any:
 def fliplr(m: ArrayLike) -> Array:
     """`m` with its columns in reverse order (as ``numpy.fliplr``).
 
+    Args:
+      m: array of any dtype with at least two axes, of which the second is reversed.
+
+    Returns:
+      An array of the shape and dtype of `m`.
+
+    Raises:
+      AxisError: `m` has fewer than two axes.
+
     >>> import phlox.numpy as jnp
     >>> jnp.fliplr(jnp.array([[1, 2]]))
     Array([[2, 1]], dtype=int32)
@@ -191,6 +274,15 @@ def fliplr(m: ArrayLike) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """`m` with its rows in reverse order (as ``numpy.flipud``).
 
+    Args:
+      m: array of any dtype with at least one axis, of which the first is reversed.
+
+    Returns:
+      An array of the shape and dtype of `m`.
+
+    Raises:
+      AxisError: `m` has no axes.
+
     >>> import phlox.numpy as jnp
     >>> jnp.flipud(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)
@@ -200,7 +292,18 @@ def flipud(m: ArrayLike) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """`m` turned `k` times by a right angle, from the first of `axes` towards the second (as ``numpy.rot90``).
+    """`m` turned by right angles, from the first of `axes` towards the second (as ``numpy.rot90``).
+
+    Args:
+      m: array of any dtype with at least two axes.
+      k: how many times, not traced; negative numbers turn the other way.
+      axes: the two axes of the plane in which it is turned.
+
+    Returns:
+      An array of the dtype of `m`; for odd `k` with the lengths of `axes` exchanged.
+
+    Raises:
+      ShapeError: `m` has fewer than two axes, or `axes` names one twice.
 
     >>> import phlox.numpy as jnp
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
@@ -222,9 +325,18 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """`a` with one axis moved to stand before the axis `start` (as ``numpy.rollaxis``).
+    """`a` with one axis moved to stand before another (as ``numpy.rollaxis``). `moveaxis` says it more clearly.
 
-    `moveaxis` says it more clearly.
+    Args:
+      a: array of any dtype.
+      axis: the axis to move.
+      start: the axis before which it will stand; the number of axes for the end.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      AxisError: `start` is neither an axis nor the end.
 
     >>> import phlox.numpy as jnp
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape

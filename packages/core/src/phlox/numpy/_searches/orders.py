@@ -23,11 +23,20 @@ if TYPE_CHECKING:
 
 
 @functools.partial(jit, inline=True, static_argnames="axis")
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions that sort by several keys along `axis`: by the last one, among equals by the one before, and so on
     (as ``numpy.lexsort``).
 
-    `keys` is a sequence of arrays of one shape, or an array of which each row is a key.
+    Args:
+      keys: a sequence of arrays of one shape, or an array of which each row is a key.
+      axis: the axis of a key to sort along, by default the last.
+
+    Returns:
+      An array of integers of the shape of one key.
+
+    Raises:
+      ArgumentError: there are no keys.
+      ShapeError: the keys have different shapes.
 
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
     Array([2, 0, 1], dtype=int32)
@@ -67,6 +76,18 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     The smaller ones are in ascending order, the others in descending one; programs should rely on neither.
 
+    Args:
+      a: array of a real dtype; a nan counts as the largest.
+      kth: a place on the axis, not traced; negative ones count from the end.
+      axis: the axis to partition along, by default the last.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      UnsupportedError: `a` is complex.
+      AxisError: `kth` is not a place on the axis.
+
     >>> jnp.partition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([0, 1, 2, 5, 3], dtype=int32)
     """
@@ -78,7 +99,17 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions that partition `a` around place `kth` along `axis` (as ``numpy.argpartition``). See `partition`.
+    """The positions that partition `a` around place `kth` along `axis` (as ``numpy.argpartition``).
+
+    Args:
+      a, kth, axis: as for `partition`.
+
+    Returns:
+      An array of int32 of the shape of `a`.
+
+    Raises:
+      UnsupportedError: `a` is complex.
+      AxisError: `kth` is not a place on the axis.
 
     >>> jnp.argpartition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([4, 1, 2, 0, 3], dtype=int32)
@@ -91,9 +122,13 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @jit(inline=True)
 def sort_complex(a: ArrayLike) -> Array:
-    """`a` as complex numbers, sorted along the last axis by real parts, then imaginary ones.
+    """`a` as complex numbers, sorted along the last axis by real, then by imaginary parts (as ``numpy.sort_complex``).
 
-    It is ``numpy.sort_complex``; integers and floats become complex64 (complex128 for those of 64 bits).
+    Args:
+      a: array of any dtype with at least one axis.
+
+    Returns:
+      An array of the shape of `a`: complex64, or complex128 for integers and floats of 64 bits; complex dtypes stay.
 
     >>> jnp.sort_complex(jnp.array([2, 1]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)

@@ -86,12 +86,19 @@ def searchsorted(
     """The places at which `v` could be inserted into the sorted vector `a` (as ``numpy.searchsorted``).
 
     Args:
+      a: vector in ascending order, with nan at the end, or in the order of `sorter`.
+      v: array of any shape.
       side: 'left' gives the first such place, 'right' the last one.
       sorter: positions that sort `a`, if it is not sorted.
       method: 'scan' halves the vector in a loop, 'scan_unrolled' without one, 'sort' sorts `a` and `v` together (good
         for very many `v` on accelerators), 'compare_all' compares every element with every one (good for short `a`).
 
-    The result has the shape of `v` and dtype int32.
+    Returns:
+      An array of int32 of the shape of `v`, of numbers from 0 to ``len(a)``.
+
+    Raises:
+      OptionError: `side` or `method` is another word.
+      ShapeError: `a` is not a vector.
 
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
     Array([0, 1, 3], dtype=int32)
@@ -112,8 +119,19 @@ def searchsorted(
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
 
-    Bin i lies between ``bins[i - 1]`` and ``bins[i]``, which increase or decrease; it contains the lower one of these,
-    or the upper one with `right`. Bin 0 and bin ``len(bins)`` are what lies outside. `method` as for `searchsorted`.
+    Bin i lies between ``bins[i - 1]`` and ``bins[i]``; bin 0 and bin ``len(bins)`` are what lies outside.
+
+    Args:
+      x: array of any shape.
+      bins: vector of bounds, which increase or decrease.
+      right: whether a bin contains the upper one of its bounds, in place of the lower one.
+      method: as for `searchsorted`; None is 'scan'.
+
+    Returns:
+      An array of int32 of the shape of `x`.
+
+    Raises:
+      ShapeError: `bins` is not a vector.
 
     >>> jnp.digitize(jnp.array([0.5, 1.0, 7.0]), jnp.array([0.0, 1.0, 2.0]))
     Array([1, 2, 3], dtype=int32)
@@ -142,11 +160,19 @@ def bincount(
     """How often each of the integers 0, 1, … occurs in the vector `x` (as ``numpy.bincount``).
 
     Args:
-      weights: what each element counts, in place of 1; the result has their dtype.
+      x: vector of integers or bools; negative numbers count as 0.
+      weights: what each element counts, in place of 1: an array of the shape of `x`.
       minlength: the least length of the result, which has a place for the largest element of `x`.
-      length: the length of the result. Needed under `jit`; greater numbers are not counted.
+      length: the length of the result; greater numbers are not counted. None is chosen by values of `x`: under `jit`
+        it must be given.
 
-    Negative numbers count as 0. Raises `ConcretizationTypeError` for a traced `x` without `length`.
+    Returns:
+      A vector of integers, or of the dtype of `weights`.
+
+    Raises:
+      ConcretizationTypeError: `x` is traced and there is no `length`.
+      DtypeError: `x` is not of integers.
+      ShapeError: `x` is not a vector, or `weights` have another shape.
 
     >>> jnp.bincount(jnp.array([1, 2, 2]))
     Array([0, 1, 2], dtype=int32)

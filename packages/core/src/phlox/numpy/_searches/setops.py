@@ -51,9 +51,16 @@ def setdiff1d(
     """The different elements of `ar1` that are not in `ar2`, sorted (as ``numpy.setdiff1d``).
 
     Args:
-      assume_unique: the elements of `ar1` differ already; they keep their order.
-      size: how many to give. Needed under `jit`.
-      fill_value: what to give where there are fewer, 0 by default.
+      ar1, ar2: arrays of any shape, flattened.
+      assume_unique: whether the elements of `ar1` differ already; then they keep their order.
+      size: how many to give; None gives all, which needs values: under `jit` it must be given.
+      fill_value: what to give where there are fewer; None is 0.
+
+    Returns:
+      A vector of the dtype of `ar1`, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: an array is traced and there is no `size`.
 
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1]))
     Array([2, 3], dtype=int32)
@@ -79,9 +86,16 @@ def setxor1d(
     """The different elements that are in one of the arrays alone, sorted (as ``numpy.setxor1d``).
 
     Args:
+      ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
-      size: how many to give. Needed under `jit`.
-      fill_value: what to give where there are fewer; by default the first one, 0 if there is none.
+      size: how many to give; None gives all, which needs values: under `jit` it must be given.
+      fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
+
+    Returns:
+      A vector of the promoted dtype, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: an array is traced and there is no `size`.
 
     >>> jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([1, 5]))
     Array([2, 3, 5], dtype=int32)
@@ -111,10 +125,17 @@ def intersect1d(
     """The different elements that are in both arrays, sorted (as ``numpy.intersect1d``).
 
     Args:
+      ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
-      return_indices: also give the positions at which each stands first in the flattened arrays.
-      size: how many to give. Needed under `jit`.
-      fill_value: what to give where there are fewer; by default the first one, 0 if there is none.
+      return_indices: whether to give the positions as well at which each stands first in the flattened arrays.
+      size: how many to give; None gives all, which needs values: under `jit` it must be given.
+      fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
+
+    Returns:
+      A vector of the promoted dtype, of length `size`; with `return_indices` a tuple of it and two vectors of integers.
+
+    Raises:
+      ConcretizationTypeError: an array is traced and there is no `size`.
 
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([1, 3, 7]))
     Array([1, 3], dtype=int32)

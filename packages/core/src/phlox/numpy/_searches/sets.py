@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 
 class _UniqueAllResult(NamedTuple):
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class _UniqueCountsResult(NamedTuple):
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class _UniqueInverseResult(NamedTuple):
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 @functools.partial(jit, static_argnames="equal_nan")
@@ -93,15 +93,25 @@ def unique(
     """The different elements of the flattened `ar`, or its different slices along `axis`, sorted (as ``numpy.unique``).
 
     Args:
-      return_index: also give the position at which each occurs first.
-      return_inverse: also give for each element of `ar` the number of its value in the result.
-      return_counts: also give how often each occurs.
+      ar: array of any dtype and shape.
+      return_index: whether to give the position at which each occurs first as well.
+      return_inverse: whether to give for each element of `ar` the number of its value in the result as well.
+      return_counts: whether to give how often each occurs as well.
+      axis: the axis along which slices are compared; None compares the elements.
       equal_nan: whether nan is equal to nan here.
-      size: how many to give. Needed under `jit`.
-      fill_value: what to give where there are fewer; by default the smallest.
+      size: how many to give; None gives all, which needs values: under `jit` it must be given.
+      fill_value: what to give where there are fewer; None is the smallest.
       sorted: the result is sorted in any case.
 
-    Raises `ConcretizationTypeError` for a traced `ar` without `size`.
+    Returns:
+      An array of the dtype of `ar`: a vector, or with `axis` the slices joined along it; `size` long. With a `return_`
+      option a tuple of it and arrays of integers, in the order of the options: vectors, but the inverse has the shape
+      of `ar` where `axis` is None.
+
+    Raises:
+      ConcretizationTypeError: `ar` is traced and there is no `size`.
+      OptionError: `ar` is empty, and there is a `size` without a `fill_value`.
+      DtypeError: `ar` is of keys, which have no order.
 
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
@@ -146,9 +156,18 @@ def unique(
     return (values, *wanted) if wanted else values
 
 
-def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
-    """`unique` with everything it can return, as fields values, indices, inverse_indices and counts; nan are different
-    from each other (as ``numpy.unique_all``).
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
+    """`unique` with everything it can return (as ``numpy.unique_all``); each nan is different from the others.
+
+    Args:
+      x: array of any dtype and shape.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      A named tuple of vectors `values`, `indices` and `counts`, and of `inverse_indices` in the shape of `x`.
+
+    Raises:
+      ConcretizationTypeError: `x` is traced and there is no `size`.
 
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
@@ -156,8 +175,20 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
-    """`unique` with fields values and counts; nan are different from each other (as ``numpy.unique_counts``).
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueCountsResult:
+    """`unique` with how often each value occurs (as ``numpy.unique_counts``); each nan is different from the others.
+
+    Args:
+      x: array of any dtype and shape.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      A named tuple of vectors `values` and `counts`.
+
+    Raises:
+      ConcretizationTypeError: `x` is traced and there is no `size`.
 
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
@@ -166,8 +197,20 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     return _UniqueCountsResult(*unique(x, return_counts=True, **options))
 
 
-def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
-    """`unique` with fields values and inverse_indices; nan are different from each other (as ``numpy.unique_inverse``).
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueInverseResult:
+    """`unique` with the number of the value of each element (as ``numpy.unique_inverse``).
+
+    Args:
+      x: array of any dtype and shape; each nan is different from the others.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      A named tuple of the vector `values`, and of `inverse_indices` in the shape of `x`.
+
+    Raises:
+      ConcretizationTypeError: `x` is traced and there is no `size`.
 
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
@@ -177,7 +220,17 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Arra
 
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """`unique` in which nan are different from each other (as ``numpy.unique_values``).
+    """`unique` in which each nan is different from the others (as ``numpy.unique_values``).
+
+    Args:
+      x: array of any dtype and shape.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      A vector of the dtype of `x`, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: `x` is traced and there is no `size`.
 
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -194,11 +247,19 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Which elements of `element` are among `test_elements`; with `invert`, which are not (as ``numpy.isin``).
+    """Which elements of `element` are among `test_elements` (as ``numpy.isin``).
 
     Args:
+      element, test_elements: arrays of any shape; nan is never among others.
       assume_unique: makes no difference.
+      invert: whether to say which elements are not among them.
       method: 'compare_all' (and 'auto') compares every element with every one, 'binary_search' and 'sort' sort.
+
+    Returns:
+      An array of bools of the shape of `element`.
+
+    Raises:
+      OptionError: `method` is another word.
 
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
@@ -217,7 +278,18 @@ def isin(
 
 @composed
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements of both arrays, sorted (as ``numpy.union1d``). `size` and `fill_value` as for `unique`.
+    """The different elements of both arrays, sorted (as ``numpy.union1d``).
+
+    Args:
+      ar1, ar2: arrays of any shape, flattened.
+      size: how many to give; None gives all, which needs values: under `jit` it must be given.
+      fill_value: what to give where there are fewer; None is the smallest.
+
+    Returns:
+      A vector of the promoted dtype, of length `size`.
+
+    Raises:
+      ConcretizationTypeError: an array is traced and there is no `size`.
 
     >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
     Array([1, 2, 3], dtype=int32)

@@ -38,6 +38,19 @@ def sort(
 ) -> Array:
     """`a` with its elements in ascending order along `axis`, nan last (as ``numpy.sort``).
 
+    Args:
+      a: array of any dtype; complex numbers are ordered by their real, then their imaginary parts.
+      axis: the axis to sort along, by default the last; None flattens `a`.
+      kind, order: only None is accepted: see `stable`; and arrays have no fields.
+      stable: whether elements that compare equal, as 0.0 and -0.0, keep their order.
+      descending: whether the order is the opposite, nan first.
+
+    Returns:
+      An array of the dtype of `a` and of its shape, or a vector where `axis` is None.
+
+    Raises:
+      ArgumentError: `kind` or `order` is not None.
+
     >>> import phlox.numpy as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -62,9 +75,18 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The positions that sort `a` along `axis` (as ``numpy.argsort``); equal elements keep their order.
+    """The positions that sort `a` along `axis` (as ``numpy.argsort``).
 
-    `dtype` is that of the positions, by default int32 (int64 in x64 mode).
+    Args:
+      a, axis, kind, order, descending: as for `sort`.
+      stable: whether positions of equal elements are in ascending order.
+      dtype: the dtype of the positions; None is int32 (int64 in x64 mode).
+
+    Returns:
+      An array of integers of the shape of `a`, or a vector where `axis` is None.
+
+    Raises:
+      ArgumentError: `kind` or `order` is not None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))

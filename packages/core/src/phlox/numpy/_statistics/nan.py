@@ -40,7 +40,13 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The sum of the elements of `a` that are not nan over `axis` (as ``numpy.nansum``). Arguments as for `sum`.
+    """The sum over `axis` of the elements of `a` that are not nan (as ``numpy.nansum``).
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where: as for `sum`.
+
+    Returns:
+      An array without the axes summed over, of the dtype that `sum` gives; 0 where all elements are nan.
 
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
     Array(3., dtype=float32)
@@ -59,7 +65,13 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The product of the elements of `a` that are not nan over `axis` (as ``numpy.nanprod``). Arguments as for `sum`.
+    """The product over `axis` of the elements of `a` that are not nan (as ``numpy.nanprod``).
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where: as for `prod`.
+
+    Returns:
+      An array without the axes multiplied over, of the dtype that `prod` gives; 1 where all elements are nan.
 
     >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
     Array(6., dtype=float32)
@@ -90,9 +102,17 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The largest element of `a` that is not nan over `axis` (as ``numpy.nanmax``); nan where all are.
+    """The largest over `axis` of the elements of `a` that are not nan (as ``numpy.nanmax``).
 
-    `where` selects the elements that take part and needs `initial`, as for `max`.
+    Args:
+      a, axis, out, keepdims, initial: as for `max`.
+      where: bools that broadcast to `a`: which elements take part; it needs `initial`.
+
+    Returns:
+      An array without the reduced axes, of the dtype of `a`; nan where all elements are nan, unless `initial` is given.
+
+    Raises:
+      ShapeError: there are no elements, or `where` is given, and `initial` is not.
 
     >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2., dtype=float32)
@@ -111,9 +131,17 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The smallest element of `a` that is not nan over `axis` (as ``numpy.nanmin``); nan where all are.
+    """The smallest over `axis` of the elements of `a` that are not nan (as ``numpy.nanmin``).
 
-    `where` selects the elements that take part and needs `initial`, as for `min`.
+    Args:
+      a, axis, out, keepdims, initial: as for `min`.
+      where: bools that broadcast to `a`: which elements take part; it needs `initial`.
+
+    Returns:
+      An array without the reduced axes, of the dtype of `a`; nan where all elements are nan, unless `initial` is given.
+
+    Raises:
+      ShapeError: there are no elements, or `where` is given, and `initial` is not.
 
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1., dtype=float32)
@@ -137,9 +165,15 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean of the elements of `a` that are not nan over `axis` (as ``numpy.nanmean``); nan where all are.
+    """The mean over `axis` of the elements of `a` that are not nan (as ``numpy.nanmean``).
 
-    The result has `dtype`, by default that of `a`, or a float for integers and bools.
+    Args:
+      a, axis, out, keepdims: as for `mean`.
+      dtype: the dtype to sum in and to return; None is that of `a`, or a float for integers and bools.
+      where: bools that broadcast to `a`: which elements take part; None is all.
+
+    Returns:
+      An array without the reduced axes; nan where all elements are nan.
 
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1.5, dtype=float32)
@@ -164,10 +198,18 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The variance of the elements of `a` that are not nan over `axis` (as ``numpy.nanvar``).
+    """The variance over `axis` of the elements of `a` that are not nan (as ``numpy.nanvar``).
 
-    The sum of squared distances from the mean is divided by the number of elements less `ddof`; where nothing is
-    left to divide by, the result is nan. A `mean` that is known already, of a shape that broadcasts with `a`, is taken.
+    The sum of squared distances from the mean is divided by the number of elements that are not nan, less `ddof`.
+
+    Args:
+      a, axis, dtype, out, keepdims: as for `var`.
+      ddof: the number that the divisor is less than the number of elements (delta degrees of freedom).
+      where: bools that broadcast to `a`: which elements take part; None is all.
+      mean: the mean, if it is known already, of a shape that broadcasts with `a`; None computes it.
+
+    Returns:
+      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not above 0.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -196,8 +238,17 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The standard deviation of the elements of `a` that are not nan over `axis`: the square root of `nanvar`, with
-    its arguments (as ``numpy.nanstd``).
+    """The standard deviation over `axis` of the elements of `a` that are not nan (as ``numpy.nanstd``).
+
+    Args:
+      a, axis, out, ddof, keepdims, where, mean: as for `nanvar`.
+      dtype: a float or complex dtype to compute in and to return; None is chosen by `a`, as for `var`.
+
+    Returns:
+      An array without the reduced axes: the square root of `nanvar`.
+
+    Raises:
+      DtypeError: `dtype` is neither a float nor complex.
 
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -217,7 +268,16 @@ def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first largest element that is not nan, -1 if all are (as ``numpy.nanargmax``).
+    """The position of the first largest element that is not nan (as ``numpy.nanargmax``).
+
+    Args:
+      a, axis, out, keepdims: as for `argmax`.
+
+    Returns:
+      An array of integers without the axis searched; -1 where all elements are nan, for which NumPy raises.
+
+    Raises:
+      ShapeError: there are no elements to search.
 
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2, dtype=int32)
@@ -229,7 +289,16 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first smallest element that is not nan, -1 if all are (as ``numpy.nanargmin``).
+    """The position of the first smallest element that is not nan (as ``numpy.nanargmin``).
+
+    Args:
+      a, axis, out, keepdims: as for `argmin`.
+
+    Returns:
+      An array of integers without the axis searched; -1 where all elements are nan, for which NumPy raises.
+
+    Raises:
+      ShapeError: there are no elements to search.
 
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(0, dtype=int32)
@@ -241,7 +310,13 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sums along `axis`, or of the flattened array, in which nan counts as 0 (as ``numpy.nancumsum``).
+    """Running sums in which nan counts as 0 (as ``numpy.nancumsum``).
+
+    Args:
+      a, axis, dtype, out: as for `cumsum`.
+
+    Returns:
+      An array of the shape and dtype that `cumsum` gives.
 
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
@@ -252,7 +327,13 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running products along `axis`, or of the flattened array, in which nan counts as 1 (as ``numpy.nancumprod``).
+    """Running products in which nan counts as 1 (as ``numpy.nancumprod``).
+
+    Args:
+      a, axis, dtype, out: as for `cumprod`.
+
+    Returns:
+      An array of the shape and dtype that `cumprod` gives.
 
     >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
     Array([3., 3., 6.], dtype=float32)

@@ -191,13 +191,25 @@ def quantile(
     """The values below which the shares `q` of the elements of `a` lie, over `axis` (as ``numpy.quantile``).
 
     Args:
+      a: array of a real dtype; integers become floats.
       q: a float between 0 and 1, or a vector of them, whose axis is the first one of the result.
+      axis: axis or axes to reduce; None is all.
+      out: only None is accepted: arrays cannot be changed in place.
+      overwrite_input: only False is accepted.
       method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
         'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
-      keepdims: keep reduced axes with length one.
-      weights: how much each element counts, of the shape of `a` or one for each along `axis`; for 'inverted_cdf'.
+      keepdims: whether reduced axes are kept with length one.
+      weights: how much each element counts, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' alone.
 
-    The result is a float; it is nan where an element is. Raises `DtypeError` for complex `a` and integer `q`.
+    Returns:
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.
+
+    Raises:
+      DtypeError: `a` or `q` is complex, or `q` is not a float.
+      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
+      OptionError: `method` is another word, or `overwrite_input` is true.
+      UnsupportedError: there are `weights` for another method.
+      IndexingError: there are no elements.
 
     >>> jnp.quantile(jnp.array([4.0, 1.0, 3.0]), jnp.array([0.5, 0.75]))
     Array([3. , 3.5], dtype=float32)
@@ -217,7 +229,20 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` of the elements that are not nan, with its arguments (as ``numpy.nanquantile``).
+    """`quantile` of the elements that are not nan (as ``numpy.nanquantile``).
+
+    Args:
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+
+    Returns:
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are.
+
+    Raises:
+      DtypeError: `a` or `q` is complex, or `q` is not a float.
+      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
+      OptionError: `method` is another word, or `overwrite_input` is true.
+      UnsupportedError: there are `weights` for another method.
+      IndexingError: there are no elements.
 
     >>> jnp.nanquantile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 0.5)
     Array(3., dtype=float32)
@@ -238,7 +263,21 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """`quantile` with shares from 0 to 100, which may be integers (as ``numpy.percentile``).
+    """`quantile` with shares from 0 to 100 (as ``numpy.percentile``).
+
+    Args:
+      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+      q: an integer or float between 0 and 100, or a vector of them, whose axis is the first one of the result.
+
+    Returns:
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.
+
+    Raises:
+      DtypeError: `a` or `q` is complex.
+      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
+      OptionError: `method` is another word, or `overwrite_input` is true.
+      UnsupportedError: there are `weights` for another method.
+      IndexingError: there are no elements.
 
     >>> jnp.percentile(jnp.array([4.0, 1.0, 3.0]), 75)
     Array(3.5, dtype=float32)
@@ -260,6 +299,20 @@ def nanpercentile(
 ) -> Array:
     """`percentile` of the elements that are not nan (as ``numpy.nanpercentile``).
 
+    Args:
+      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+      q: an integer or float between 0 and 100, or a vector of them, whose axis is the first one of the result.
+
+    Returns:
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are.
+
+    Raises:
+      DtypeError: `a` or `q` is complex.
+      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
+      OptionError: `method` is another word, or `overwrite_input` is true.
+      UnsupportedError: there are `weights` for another method.
+      IndexingError: there are no elements.
+
     >>> jnp.nanpercentile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 75)
     Array(3.5, dtype=float32)
     """
@@ -272,7 +325,20 @@ def median(
 ) -> Array:
     """The element in the middle of the sorted `a` over `axis`, or the mean of the two there (as ``numpy.median``).
 
-    The result is a float, nan where an element is.
+    Args:
+      a: array of a real dtype; integers become floats.
+      axis: axis or axes to reduce; None is all.
+      out: only None is accepted: arrays cannot be changed in place.
+      overwrite_input: only False is accepted.
+      keepdims: whether reduced axes are kept with length one.
+
+    Returns:
+      An array of floats without the reduced axes; nan where an element is.
+
+    Raises:
+      DtypeError: `a` is complex.
+      OptionError: `overwrite_input` is true.
+      IndexingError: there are no elements.
 
     >>> jnp.median(jnp.array([4, 1, 3, 9]))
     Array(3.5, dtype=float32)
@@ -285,6 +351,17 @@ def nanmedian(
     a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """`median` of the elements that are not nan (as ``numpy.nanmedian``).
+
+    Args:
+      a, axis, out, overwrite_input, keepdims: as for `median`.
+
+    Returns:
+      An array of floats without the reduced axes; nan where all elements are.
+
+    Raises:
+      DtypeError: `a` is complex.
+      OptionError: `overwrite_input` is true.
+      IndexingError: there are no elements.
 
     >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))
     Array(3.5, dtype=float32)

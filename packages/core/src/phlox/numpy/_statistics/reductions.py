@@ -134,11 +134,23 @@ def sum(
     """The sum of the elements of `a` over `axis`, by default over all (as ``numpy.sum``).
 
     Args:
-      dtype: in which to sum; by default bools and small integers are summed as int32 (int64 in x64 mode), and floats
-        of 16 bits in float32.
-      keepdims: keep reduced axes with length one.
-      initial: a number to begin with.
-      where: a mask of the elements that take part.
+      a: array of any dtype and shape.
+      axis: axis or axes to sum over, counted from the end where negative; None is all.
+      dtype: the dtype to sum in and to return; None sums bools and small integers as int32 or uint32 (of 64 bits in x64
+        mode), and floats of 16 bits in float32.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether reduced axes are kept with length one.
+      initial: a number to begin with; None is 0.
+      where: bools that broadcast to `a`: which elements take part; None is all.
+      promote_integers: False keeps the dtype of small integers, where `dtype` is None.
+
+    Returns:
+      An array without the axes summed over, of `dtype`; by default of the dtype of `a`, but wider for bools and small
+      integers.
+
+    Raises:
+      DtypeError: `where` is not of bools.
+      ShapeError: `initial` has axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.sum(jnp.ones((2, 3)), axis=1)
@@ -157,7 +169,19 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The product of the elements of `a` over `axis`; arguments as for `sum` (as ``numpy.prod``).
+    """The product of the elements of `a` over `axis`, by default over all (as ``numpy.prod``).
+
+    Args:
+      a, axis, out, keepdims, where, promote_integers: as for `sum`.
+      dtype: the dtype to multiply in and to return; None is chosen as for `sum`.
+      initial: a number to begin with; None is 1.
+
+    Returns:
+      An array without the axes multiplied over, of the dtype that `sum` gives.
+
+    Raises:
+      DtypeError: `where` is not of bools.
+      ShapeError: `initial` has axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.prod(jnp.array([2.0, 3.0]))
@@ -199,7 +223,22 @@ def max(
 ) -> Array:
     """The largest element of `a` over `axis`; nan where there is one (as ``numpy.max``).
 
-    Elements that share the maximum share its derivative equally. Raises `ShapeError` for an empty array.
+    Elements that share the maximum share its derivative equally.
+
+    Args:
+      a: array of any dtype; complex numbers are ordered by their real, then their imaginary parts.
+      axis: axis or axes to reduce; None is all.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether reduced axes are kept with length one.
+      initial: a number that takes part everywhere; needed for axes of length 0 and with `where`.
+      where: bools that broadcast to `a`: which elements take part; None is all.
+
+    Returns:
+      An array without the reduced axes, of the dtype of `a`.
+
+    Raises:
+      ShapeError: there are no elements, or `where` is given, and `initial` is not; `initial` has axes.
+      DtypeError: `where` is not of bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.max(jnp.array([1, 3, 2]))
@@ -220,6 +259,18 @@ def min(
 ) -> Array:
     """The smallest element of `a` over `axis`; nan where there is one (as ``numpy.min``).
 
+    Elements that share the minimum share its derivative equally.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as for `max`.
+
+    Returns:
+      An array without the reduced axes, of the dtype of `a`.
+
+    Raises:
+      ShapeError: there are no elements, or `where` is given, and `initial` is not; `initial` has axes.
+      DtypeError: `where` is not of bools.
+
     >>> import phlox.numpy as jnp
     >>> jnp.min(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
@@ -234,6 +285,19 @@ amax, amin = max, min
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``).
+
+    Args:
+      a: array of numbers, not bools.
+      axis: axis or axes to reduce; None is all.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether reduced axes are kept with length one.
+
+    Returns:
+      An array without the reduced axes, of the dtype of `a`.
+
+    Raises:
+      ShapeError: there are no elements.
+      DtypeError: `a` has bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ptp(jnp.array([1, 3, 2]))
@@ -261,6 +325,19 @@ def all(
 ) -> Array:
     """Whether all elements of `a` over `axis` are true (as ``numpy.all``).
 
+    Args:
+      a: array of any dtype; all numbers but 0 are true.
+      axis: axis or axes to reduce; None is all.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether reduced axes are kept with length one.
+      where: bools that broadcast to `a`: which elements take part; None is all.
+
+    Returns:
+      An array of bools without the reduced axes; True where there are no elements.
+
+    Raises:
+      DtypeError: `where` is not of bools.
+
     >>> import phlox.numpy as jnp
     >>> jnp.all(jnp.array([True, False]))
     Array(False, dtype=bool)
@@ -283,6 +360,19 @@ def any(
 ) -> Array:
     """Whether any element of `a` over `axis` is true (as ``numpy.any``).
 
+    Args:
+      a: array of any dtype; all numbers but 0 are true.
+      axis: axis or axes to reduce; None is all.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether reduced axes are kept with length one.
+      where: bools that broadcast to `a`: which elements take part; None is all.
+
+    Returns:
+      An array of bools without the reduced axes; False where there are no elements.
+
+    Raises:
+      DtypeError: `where` is not of bools.
+
     >>> import phlox.numpy as jnp
     >>> jnp.any(jnp.array([True, False]))
     Array(True, dtype=bool)
@@ -294,6 +384,14 @@ def any(
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements of `a` over `axis` are not zero (as ``numpy.count_nonzero``).
+
+    Args:
+      a: array of any dtype and shape.
+      axis: axis or axes to reduce; None is all.
+      keepdims: whether reduced axes are kept with length one.
+
+    Returns:
+      An array of int32 (int64 in x64 mode) without the reduced axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.count_nonzero(jnp.array([0, 1, 2]))
@@ -333,9 +431,22 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean of `a` over `axis`, a float (as ``numpy.mean``).
+    """The arithmetic mean of `a` over `axis` (as ``numpy.mean``).
 
-    Floats of 16 bits are summed in float32, unless `dtype` is given.
+    Args:
+      a: array of any dtype and shape.
+      axis: axis or axes to reduce; None is all.
+      dtype: the dtype to sum in and to return; None is that of `a`, or a float for integers and bools, and sums
+        floats of 16 bits in float32.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether reduced axes are kept with length one.
+      where: bools that broadcast to `a`: which elements take part; None is all.
+
+    Returns:
+      An array without the reduced axes; nan where there are no elements.
+
+    Raises:
+      DtypeError: `where` is not of bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.mean(jnp.array([1, 2, 3, 4]))
@@ -389,8 +500,22 @@ def var(
 ) -> Array:
     """The variance of `a` over `axis`: the mean square distance from the mean (as ``numpy.var``).
 
-    The sum of squares is divided by the number of elements less `ddof` (or `correction`). A `mean` that is known
-    already, of a shape that broadcasts with `a`, is taken.
+    The sum of the squares is divided by the number of elements less `ddof`.
+
+    Args:
+      a, axis, out, keepdims, where: as for `mean`.
+      dtype: the dtype to compute in and to return; None is that of `a`, or a float for integers and bools, and computes
+        floats of 16 bits in float32.
+      ddof: the number that the divisor is less than the number of elements (delta degrees of freedom).
+      mean: the mean, if it is known already, of a shape that broadcasts with `a`; None computes it.
+      correction: another name for `ddof`, from the array API standard.
+
+    Returns:
+      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not above 0.
+
+    Raises:
+      OptionError: both `ddof` and `correction` are given.
+      DtypeError: `a` is complex and `dtype` is not; `where` is not of bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.var(jnp.array([1.0, 3.0]))
@@ -436,6 +561,17 @@ def std(
 ) -> Array:
     """The standard deviation of `a` over `axis`: the square root of `var` (as ``numpy.std``).
 
+    Args:
+      a, axis, out, ddof, keepdims, where, mean, correction: as for `var`.
+      dtype: a float or complex dtype to compute in and to return; None is chosen as for `var`.
+
+    Returns:
+      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not above 0.
+
+    Raises:
+      DtypeError: `dtype` is neither a float nor complex; `a` is complex and `dtype` is not; `where` is not of bools.
+      OptionError: both `ddof` and `correction` are given.
+
     >>> import phlox.numpy as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
@@ -450,7 +586,21 @@ def std(
 def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
 ) -> Array | tuple[Array, Array]:
-    """The weighted mean of `a` over `axis` (as ``numpy.average``); with `returned`, also the sum of weights.
+    """The weighted mean of `a` over `axis` (as ``numpy.average``).
+
+    Args:
+      a: array of any dtype; integers and bools become floats.
+      axis: axis or axes to reduce; None is all.
+      weights: how much each element counts: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
+        counts all alike.
+      returned: whether to return the sum of the weights as well.
+      keepdims: whether reduced axes are kept with length one.
+
+    Returns:
+      An array of floats without the reduced axes, or with `returned` a pair of it and the sums of weights.
+
+    Raises:
+      ShapeError: `weights` fit neither `a` nor the axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
@@ -508,7 +658,20 @@ def _position(a: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first largest element (of the first nan, if any), as ``numpy.argmax``.
+    """The position of the first largest element, or of the first nan if there is one (as ``numpy.argmax``).
+
+    Args:
+      a: array of a real dtype or of bools.
+      axis: the axis to search; None flattens `a`.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether the axis, or with None all axes, are kept with length one.
+
+    Returns:
+      An array of int32 (int64 in x64 mode) without the axis.
+
+    Raises:
+      ShapeError: there are no elements.
+      DtypeError: `a` is complex.
 
     >>> import phlox.numpy as jnp
     >>> jnp.argmax(jnp.array([1, 3, 2]))
@@ -519,7 +682,20 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first smallest element (of the first nan, if any), as ``numpy.argmin``.
+    """The position of the first smallest element, or of the first nan if there is one (as ``numpy.argmin``).
+
+    Args:
+      a: array of a real dtype or of bools.
+      axis: the axis to search; None flattens `a`.
+      out: only None is accepted: arrays cannot be changed in place.
+      keepdims: whether the axis, or with None all axes, are kept with length one.
+
+    Returns:
+      An array of int32 (int64 in x64 mode) without the axis.
+
+    Raises:
+      ShapeError: there are no elements.
+      DtypeError: `a` is complex.
 
     >>> import phlox.numpy as jnp
     >>> jnp.argmin(jnp.array([3, 1, 2]))
@@ -543,7 +719,16 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``). Integers keep their dtype.
+    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``).
+
+    Args:
+      a: array of any dtype.
+      axis: the axis to sum along; None flattens `a`.
+      dtype: the dtype to sum in and to return; None is that of `a`, but int32 (int64 in x64 mode) for bools.
+      out: only None is accepted: arrays cannot be changed in place.
+
+    Returns:
+      An array of the shape of `a`, or a vector where `axis` is None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
@@ -557,6 +742,15 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``).
+
+    Args:
+      a: array of any dtype.
+      axis: the axis to multiply along; None flattens `a`.
+      dtype: the dtype to multiply in and to return; None is that of `a`, but int32 (int64 in x64 mode) for bools.
+      out: only None is accepted: arrays cannot be changed in place.
+
+    Returns:
+      An array of the shape of `a`, or a vector where `axis` is None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
