@@ -13,7 +13,12 @@ import sys
 import pytest
 
 #: Modules whose every function is held to the form.
-MODULES: list[str] = []
+MODULES = [
+    "phlox." + name
+    for name in (
+        "numpy numpy.linalg numpy.fft ops image random nn nn.initializers scipy.special scipy.linalg scipy.stats.norm"
+    ).split()
+]
 
 SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):[ \t]*$", re.MULTILINE)
 #: One entry of a section: `name:`, or `one, two:`, or `*args:`.

@@ -17,7 +17,7 @@ from ._operands.promotion import promote_inexact
 from ._ops.linalg.dot import Precision
 
 if TYPE_CHECKING:
-    from ._ops.dot import PrecisionLike
+    from ._ops.linalg.dot import PrecisionLike
     from .typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

@@ -297,6 +297,13 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     Like `numpy.issubdtype`, with bfloat16 and float8 as floating, int4 as signed integer, and PRNG keys under
     ``dtypes.prng_key``.
 
+    Args:
+      arg1: a dtype, a scalar type or what names one.
+      arg2: the same, or an abstract type such as ``numpy.floating``.
+
+    Returns:
+      A Python bool.
+
     >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
     (True, False)
     """

@@ -168,7 +168,11 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     """The element type in which values of both `a` and `b` are computed, by JAX's promotion lattice (as
     ``numpy.promote_types``).
 
-    Python's `int`, `float` and `complex` stand for weak types.
+    Args:
+      a, b: dtypes or what names them; Python's `int`, `float` and `complex` stand for weak types.
+
+    Returns:
+      The dtype, whether or not 64-bit types are enabled.
 
     >>> promote_types("int32", "float16"), promote_types("bfloat16", float)
     (dtype('float16'), dtype(bfloat16))

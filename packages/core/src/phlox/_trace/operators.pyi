@@ -403,7 +403,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements at the index, with a choice of `mode` ('fill' gives `fill_value` outside of the array)."""
+        """The elements at the index, ``x[index]`` with a choice of `mode`."""
 
     def max(
         self,

@@ -28,7 +28,7 @@ from .._manipulation.shapes import broadcast_shapes, broadcast_to, concatenate, 
 from .choose import where as choose
 
 if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike, DTypeLike
+    from ...typing import Array, ArrayLike, DTypeLike
 
 _SIGNATURE = inspect.Signature(
     [

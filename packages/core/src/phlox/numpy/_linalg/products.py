@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._api.devices.out_sharding import lay_out
@@ -226,7 +227,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Array([[0, 0],
            [0, 1]], dtype=int32)
     """
-    from ._reductions import no_out
+    from .._statistics.reductions import no_out
 
     no_out("outer", out)
     a, b = promote_dtypes(*check("outer", a, b))
