@@ -15,9 +15,19 @@ import pytest
 #: Modules whose every function is held to the form.
 MODULES = [
     "phlox." + name
-    for name in (
-        "numpy numpy.linalg numpy.fft ops image random nn nn.initializers scipy.special scipy.linalg scipy.stats.norm"
-    ).split()
+    for name in [
+        "numpy",
+        "numpy.linalg",
+        "numpy.fft",
+        "ops",
+        "image",
+        "random",
+        "nn",
+        "nn.initializers",
+        "scipy.special",
+        "scipy.linalg",
+        "scipy.stats.norm",
+    ]
 ]
 
 SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):[ \t]*$", re.MULTILINE)

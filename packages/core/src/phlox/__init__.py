@@ -58,7 +58,7 @@ from ._api.devices.transfers import block_until_ready, copy_to_host_async, devic
 from ._api.jit.caches import clear_caches
 from ._api.jit.jit import jit
 from ._api.jit.programs import ShapeDtypeStruct, eval_shape, make_jaxpr
-from ._base.later import on_demand
+from ._base.lazy_imports import on_demand
 from ._ir.dtypes import float0
 from ._trace.refs import Ref
 from ._xla import disk as cache

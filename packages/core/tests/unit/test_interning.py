@@ -62,11 +62,11 @@ def test_equal_settings_have_one_mark_after_clearing():
     phlox.clear_caches()
     with config.scope(default_matmul_precision="high"):
         assert config.current().traced is inside
-    marks = len(config._marks)
+    marks = len(config._fingerprints)
     for _ in range(300):
         config.update("enable_x64", True)
         config.update("enable_x64", False)
-    assert len(config._marks) <= marks + 6
+    assert len(config._fingerprints) <= marks + 6
 
 
 def test_threads_get_one_object():

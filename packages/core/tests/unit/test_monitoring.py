@@ -8,7 +8,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import errors, monitoring
-from phlox._xla import permission
+from phlox._xla import transfer_guard as permission
 from phlox._xla.transfer import buffer_to_numpy
 
 STAGES = ["jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration"]

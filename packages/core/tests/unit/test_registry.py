@@ -20,8 +20,8 @@ from phlox._ir.jaxpr import jaxprs_in
 from phlox._ir.primitive import Primitive, primitive
 from phlox._ops import all_primitives
 from phlox._trace.trace import typeof
+from phlox._transform.array_operations import Zero, instantiate
 from phlox._transform.transpose import Linear
-from phlox._transform.words import Zero, instantiate
 from phlox._xla.array import physical
 from registry_examples import ELSEWHERE, WITH_KEYS, examples
 

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     title = f"1 device or {len(devices)}: the losses {'are the same' if same else 'DIFFER'}, to {difference:.0e}"
     figure = plots.compared_curves(curves, len(devices), TOLERANCE, title)
     written = results.write(options.out, "data-parallel", contents, figure)
-    report.say(f"Largest difference of any step: {difference:.1e}. Wrote {' and '.join(written)}.")
+    report.show(f"Largest difference of any step: {difference:.1e}. Wrote {' and '.join(written)}.")
     if not same:
         raise ProgramError(f"the losses differ by {difference:.1e}, which is more than {TOLERANCE:.0e}", status=1)
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 console = Console()
 
 
-def say(text: str) -> None:
+def show(text: str) -> None:
     """Prints a line as it stands: rich would colour numbers, look for markup, and break lines."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
@@ -27,7 +27,7 @@ class Report:
     def row(self, *cells: str) -> None:
         """Prints a line of the table, whose columns are as wide as the first line asks."""
         self._widths = self._widths or [len(cell) for cell in cells]
-        say("   ".join(cell.rjust(width) for cell, width in zip(cells, self._widths, strict=True)))
+        show("   ".join(cell.rjust(width) for cell, width in zip(cells, self._widths, strict=True)))
 
     def counted(self, steps: Iterable[Any]) -> Iterator[Any]:
         """`steps`, one by one; the bar moves on after each."""

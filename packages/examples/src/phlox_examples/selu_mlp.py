@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
             checkpoints = stack.enter_context(Checkpoints(options.checkpoint, agreed))
             state, history = checkpoints.resume(state, len(FIGURES))
             if history:
-                report.say(f"Epochs 1 to {len(history)} are in {options.checkpoint}.")
+                report.show(f"Epochs 1 to {len(history)} are in {options.checkpoint}.")
         bar = report.progress("Training", steps * settings.epochs, done=steps * len(history))
         shown = stack.enter_context(bar)
         shown.row("epoch", "loss", "test loss", "test accuracy")
@@ -58,4 +58,4 @@ def run(options: argparse.Namespace) -> None:
         "test_accuracy": accuracy,
     }
     written = results.write(options.out, "selu-mlp", contents, plots.learning_curves(history, title))
-    report.say(f"Test accuracy: {accuracy:.2%}. Wrote {' and '.join(written)}.")
+    report.show(f"Test accuracy: {accuracy:.2%}. Wrote {' and '.join(written)}.")

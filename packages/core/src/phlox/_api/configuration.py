@@ -194,7 +194,7 @@ class UserContext:
     def set_global(self, new_value: Any) -> None:
         """Sets the value outside of blocks."""
         self._process = new_value
-        outside = {**dict(settings.everywhere.user_contexts), self: new_value}
+        outside = {**dict(settings.global_settings.user_contexts), self: new_value}
         settings.update("user_contexts", tuple(outside.items()))
 
     def __call__(self, new_value: Any) -> AbstractContextManager[None]:

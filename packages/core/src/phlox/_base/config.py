@@ -203,7 +203,7 @@ _GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("tr
 _NAMES = tuple(FLAGS)
 
 
-class Mark:
+class Fingerprint:
     """Stands for the values of some flags. Equal values have one mark, which is hashed and compared by identity."""
 
     __slots__ = ("__weakref__", "values")
@@ -217,11 +217,11 @@ _KINDS = {
     "executed": tuple(name for name, flag in FLAGS.items() if flag.executed),
     "called": tuple(name for name, flag in FLAGS.items() if flag.traced or flag.executed),
 }
-_marks: Interned[Mark] = Interned()
+_fingerprints: Interned[Fingerprint] = Interned()
 
 
-def _mark(key: tuple[Any, ...]) -> Mark:
-    return _marks.get(key) or _marks.add(key, lambda: Mark(key))
+def _fingerprint(key: tuple[Any, ...]) -> Fingerprint:
+    return _fingerprints.get(key) or _fingerprints.add(key, lambda: Fingerprint(key))
 
 
 #: how many changes of some settings are remembered
@@ -242,7 +242,7 @@ class Settings:
         strict = values["numpy_rank_promotion"] != "allow" or values["numpy_dtype_promotion"] != "standard"
         object.__setattr__(self, "strict", strict)
         for kind, names in _KINDS.items():
-            object.__setattr__(self, kind, _mark((kind, *(values[name] for name in names))))
+            object.__setattr__(self, kind, _fingerprint((kind, *(values[name] for name in names))))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("Settings are immutable; use config.update or config.scope")
@@ -327,37 +327,37 @@ class _Scope:
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
         #: the process-wide values, and these with the overrides
-        self.known = everywhere, everywhere.replace(overrides)
+        self.known = global_settings, global_settings.replace(overrides)
 
     def settings(self) -> Settings:
         base, merged = self.known
-        if base is not everywhere:
-            base = everywhere
+        if base is not global_settings:
+            base = global_settings
             merged = base.replace(self.overrides)
             self.known = base, merged  # in one assignment: threads may share a scope
         return merged
 
 
 #: the settings outside of all scopes
-everywhere = _from_environment()
+global_settings = _from_environment()
 _updating = threading.Lock()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
-#: None where the settings in force are `everywhere`, which the hot path asks without a call of Python
+#: None where the settings in force are `global_settings`, which the hot path asks without a call of Python
 overridden = _scope.get
 
 
 def current() -> Settings:
     """The settings in force here and now."""
     scope = _scope.get()
-    return everywhere if scope is None else scope.settings()
+    return global_settings if scope is None else scope.settings()
 
 
 def update(name: str, value: Any) -> None:
     """Sets a flag for the whole process."""
-    global everywhere
+    global global_settings
     checked = _checked({name: value})
     with _updating:
-        everywhere = everywhere.replace(checked)
+        global_settings = global_settings.replace(checked)
 
 
 def read(name: str) -> Any:
@@ -392,7 +392,7 @@ def _scoped(checked: dict[str, Any]) -> Iterator[None]:
 
 def forget() -> None:
     """Lets go of settings, and of the values in them, that are in force nowhere."""
-    everywhere._replaced.clear()
+    global_settings._replaced.clear()
     scope = _scope.get()
     if scope is not None:
         scope.settings()._replaced.clear()

@@ -202,7 +202,7 @@ def warn(message: str, *values: Any) -> None:
     _logger().warning(message, *values)
 
 
-def say(message: str, *values: Any) -> None:
+def log_stage(message: str, *values: Any) -> None:
     """Logs what happens to programs: as a warning with the flag `log_compiles`, else for debugging."""
     log(config.current().log_compiles, lambda: (message, *values))
 
@@ -223,6 +223,6 @@ def timed(event: str, stage: str, name: str) -> Iterator[None]:
     start = time.time()
     yield
     end = time.time()
-    say(f"Finished {stage} in %.9f sec", name, end - start)
+    log_stage(f"Finished {stage} in %.9f sec", name, end - start)
     record_event_duration_secs(event, end - start, fun_name=name)
     record_event_time_span(event, start, end, fun_name=name)

@@ -15,7 +15,7 @@ from .._ir.avals import shaped
 from .._ir.primitive import Primitive, current_trace
 from .._trace.axes import AxisName, run_with_axis
 from .._trace.trace import Trace, Tracer, bind_under, typeof
-from .words import insert_axis, move_axis
+from .array_operations import insert_axis, move_axis
 
 Dim = int | None
 _T = TypeVar("_T")

@@ -12,11 +12,11 @@ from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
 from .._trace.staging import JaxprTracer, stage
 from .._trace.trace import typeof
+from .array_operations import Zero, instantiate
 from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import linearize
 from .transpose import Linear, backward_pass
-from .words import Zero, instantiate
 
 
 def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:

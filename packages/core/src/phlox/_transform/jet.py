@@ -21,7 +21,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive, current_trace, primitive
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Trace, Tracer, bind_under, typeof
-from .words import Zero, add, instantiate, weak_number, zero_tangent, zeros
+from .array_operations import Zero, add, instantiate, weak_number, zero_tangent, zeros
 
 #: Linear in all of their floating arguments together.
 LINEAR = {

@@ -15,7 +15,7 @@ from .._base.errors import RefError
 from .._base.source import Location
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
-from .words import Zero, zero_tangent
+from .array_operations import Zero, zero_tangent
 
 
 class JVPTracer(Tracer):

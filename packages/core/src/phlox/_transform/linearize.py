@@ -18,8 +18,8 @@ from .._ir.jaxpr import Jaxpr, prune
 from .._ir.primitive import Primitive
 from .._trace.staging import JaxprTrace, JaxprTracer
 from .._trace.trace import Trace, bind_under, typeof
+from .array_operations import Zero
 from .jvp import JVPTrace, push_forward
-from .words import Zero
 
 
 class TangentTrace(JaxprTrace):

@@ -14,7 +14,7 @@ from typing import Any
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, width
-from .words import Zero, add
+from .array_operations import Zero, add
 
 
 class Linear:

@@ -319,7 +319,7 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
         return array
     if here != sharding:
         if not transfer.is_whole(here, array.aval.physical.shape):
-            from .across import move_across  # which needs arrays
+            from .replication import move_across  # which needs arrays
 
             return move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)

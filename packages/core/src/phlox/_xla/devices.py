@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from .._base import config
 from .._base.errors import DeviceError
 from .._base.native import native
-from .distributed import party
+from .distributed import distributed_state
 
 Device: TypeAlias = native.Device
 Client = Any
@@ -24,7 +24,7 @@ _ALIASES = {"cpu": "cpu"}
 
 def _make_cpu_client() -> Client:
     count = config.current().num_cpu_devices
-    together = party()
+    together = distributed_state()
     others = together.cpu_options() if together is not None else {}
     return native.get_tfrt_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}), **others)
 

@@ -15,7 +15,7 @@ from .._base.errors import ArgumentError, DeviceError, OptionError
 from .._base.native import native
 
 
-class Party(NamedTuple):
+class DistributedState(NamedTuple):
     """This process among those that work together, and its connection to them."""
 
     process_id: int
@@ -36,10 +36,10 @@ class Party(NamedTuple):
         }
 
 
-_party: Party | None = None
+_party: DistributedState | None = None
 
 
-def party() -> Party | None:
+def distributed_state() -> DistributedState | None:
     """The processes that this one works with; None when it works alone."""
     return _party
 
@@ -115,7 +115,7 @@ def initialize(
         use_compression=True,
     )
     client.connect()
-    _party = Party(number, count, address, client, service)
+    _party = DistributedState(number, count, address, client, service)
     atexit.register(shutdown)
 
 

@@ -13,7 +13,7 @@ from .._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from .._ir.primitive import Primitive, execute_with
 from .array import Array, ArrayImpl, wrap
 from .compile import JaxRuntimeError
-from .hosts import operand
+from .host_values import operand
 from .program import Program, explain_failure, lower
 
 _CACHE_LIMIT = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .inspection import from_portable
+from .analysis import from_portable
 from .lapack import load_for
 from .text import Function
 

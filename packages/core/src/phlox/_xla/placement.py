@@ -1,4 +1,4 @@
-"""Keys of arrays: the type, and for arrays that were put somewhere, the place. Programs are filed by them."""
+"""Keys of arrays: the type, and for arrays that were put somewhere, the place. Compiled programs are found by them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import DeviceError
-from .._base.monitoring import COMPILE, LOWER, say, timed
+from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
@@ -23,7 +23,7 @@ from .array import Array, deleted, move, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
-from .hosts import operand
+from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import Mesh, PartitionSpec, axes_of
 from .pipeline import Overrides, pipeline
@@ -237,7 +237,7 @@ class Lowering(NamedTuple):
         if private:  # what the text refers to belongs to the module that it was written with
             text, module = self.located()
         types = ", ".join(aval_of(key).short for key in self.keys)
-        say("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
+        log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
         with timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             executable = compile_text(
                 text,

@@ -15,9 +15,9 @@ from .._base.errors import DeviceError
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from . import permission
+from . import transfer_guard as permission
 from .devices import Device
-from .guard import no_jax
+from .import_guard import no_jax
 from .sharding import Sharding, single_device
 
 _COPY = native.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -109,8 +109,8 @@ def is_local(device: Device) -> bool:
 @functools.lru_cache(4096)
 def is_whole(sharding: Sharding, shape: tuple[int, ...]) -> bool:
     """Whether the devices of this process hold all elements of arrays of this shape, be it as copies of others."""
-    everywhere = {str(index) for index in sharding.devices_indices_map(shape).values()}
-    return everywhere == {str(index) for index in _local_parts(sharding, shape)[1]}
+    all_parts = {str(index) for index in sharding.devices_indices_map(shape).values()}
+    return all_parts == {str(index) for index in _local_parts(sharding, shape)[1]}
 
 
 @functools.lru_cache(4096)

@@ -17,10 +17,10 @@ from .._api.jit.jit import jit
 from .._base import pytree
 from .._base.errors import OptionError
 from .._trace.trace import typeof
-from .._xla.across import everywhere
 from .._xla.array import Array, logical, move, physical, put
 from .._xla.devices import devices, local_devices, process_count, process_index
 from .._xla.mesh import Mesh, PartitionSpec
+from .._xla.replication import replicated
 from .._xla.sharding import NamedSharding, Sharding, single_device
 
 __all__ = [
@@ -59,14 +59,14 @@ def _gathered(x: Any, tiled: bool) -> np.ndarray:
                 f"process_allgather: parts of an array of type {x.aval.short} are in several processes already",
                 instead="tiled=True, which gives the whole array",
             )
-        return np.asarray(move(x, everywhere(x.sharding)))
+        return np.asarray(move(x, replicated(x.sharding)))
     mine = _host(x)
     if mine.ndim == 0 or not tiled:
         mine = mine[None]
     if process_count() == 1:
         return mine
     joined = _side_by_side(mine)
-    return np.asarray(move(joined, everywhere(joined.sharding)))
+    return np.asarray(move(joined, replicated(joined.sharding)))
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
@@ -89,7 +89,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         # Sums of bytes of which all but one are zero: any element type, nan and -0.0 among them.
         octets = np.ascontiguousarray(mine).reshape(-1).view(np.uint8)
         joined = _side_by_side((octets if is_source else np.zeros_like(octets))[None])
-        total = _total(move(joined, everywhere(joined.sharding)))
+        total = _total(move(joined, replicated(joined.sharding)))
         return np.asarray(total).view(mine.dtype).reshape(mine.shape)
 
     return pytree.tree_map(spread, in_tree)

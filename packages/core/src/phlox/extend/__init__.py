@@ -28,9 +28,9 @@ from .._ops.elementwise.families import (
     lowered_as,
     unary,
 )
+from .._transform.array_operations import Zero, insert_axis, instantiate, move_axis
 from .._transform.batch import BatchAxis
 from .._transform.transpose import Linear, is_linear
-from .._transform.words import Zero, insert_axis, instantiate, move_axis
 from .._xla.text import Function, Value
 from . import core, random
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
+from .._transform.array_operations import Zero, add as add_tangents, instantiate as instantiate_zeros
 from .._transform.transpose import Linear as UndefinedPrimal, is_linear as is_undefined_primal
-from .._transform.words import Zero, add as add_tangents, instantiate as instantiate_zeros
 from ._tables import RuleTable
 
 __all__ = [

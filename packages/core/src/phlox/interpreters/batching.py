@@ -6,8 +6,8 @@ from typing import Any
 
 from .._api.batching.mappable import register_vmappable, unregister_vmappable
 from .._ir.primitive import Primitive
+from .._transform.array_operations import move_axis as moveaxis
 from .._transform.batch import place_axis
-from .._transform.words import move_axis as moveaxis
 from ._tables import RuleTable
 
 __all__ = [

@@ -29,9 +29,9 @@ from .._ops.reductions import running
 from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
+from .._transform.array_operations import move_axis
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
-from .._transform.words import move_axis
 from ._structural import concatenate, reshape, rev
 
 Carry = Any

@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._operands.broadcasting import where
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
-from .._transform.words import insert_axis, move_axis
+from .._transform.array_operations import insert_axis, move_axis
 from ._structural import broadcasted_iota, cumsum, dot_general, reshape, transpose
 
 if TYPE_CHECKING:

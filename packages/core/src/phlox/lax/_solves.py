@@ -25,8 +25,8 @@ from .._ops.structure.shape import own
 from .._trace.interpret import eval_jaxpr
 from .._trace.staging import stage
 from .._trace.trace import typeof
+from .._transform.array_operations import Zero, instantiate, zero_tangent
 from .._transform.jvp import jvp
-from .._transform.words import Zero, instantiate, zero_tangent
 
 Solver = Callable[[Callable[..., Any], Any], Any]
 

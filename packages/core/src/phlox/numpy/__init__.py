@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np
 
-from .._base.later import on_demand as _on_demand
+from .._base.lazy_imports import on_demand as _on_demand
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from ._arrays import methods as _methods  # noqa: F401  (installs operators and methods)

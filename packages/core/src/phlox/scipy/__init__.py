@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._base.later import on_demand
+from .._base.lazy_imports import on_demand
 
 if TYPE_CHECKING:
     from . import linalg, special, stats

@@ -141,7 +141,7 @@ class CheckpointManager:
 
         Args:
           step: higher than every step in the folder.
-          tree: see the class. Containers that only phlox knows are filed as dicts.
+          tree: see the class. Containers that only phlox knows are saved as dicts.
 
         Raises:
           StepError: a step as high exists.

@@ -70,12 +70,12 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
     once over all processes. The `first` process files everything else.
     """
     notes: dict[str, Any] = {"format": 1, "keys": [], "written": [], "empty": [], "shares": [], "sums": []}
-    filed: dict[str, KeyPath] = {}
+    saved: dict[str, KeyPath] = {}
 
     def walk(path: KeyPath, node: Any) -> Any:
         children, structure = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
         if structure.num_nodes == structure.num_leaves == 1:
-            _claim(filed, path)
+            _claim(saved, path)
             if names_of(path) in spread:
                 return _share(path, node, notes)
             leaf = _leaf(path, node, notes)
@@ -83,7 +83,7 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
         return _container(node, [(key, walk((*path, key), child)) for (key,), child in children])
 
     packed = walk((), tree)
-    if not filed:
+    if not saved:
         raise CheckpointError("the tree to save has no leaves")
     if not first:
         notes |= {"keys": [], "written": [], "empty": []}  # the first process tells them
@@ -113,16 +113,16 @@ def by_name(tree: Any, names: Names = ()) -> dict[Names, Any]:
     return {found: leaf for key, child in items for found, leaf in by_name(child, (*names, key)).items()}
 
 
-def _claim(filed: dict[str, KeyPath], path: KeyPath) -> None:
+def _claim(saved: dict[str, KeyPath], path: KeyPath) -> None:
     """Two arrays of one name would overwrite each other's file."""
     name = ".".join(names_of(path))
-    if name in filed:
+    if name in saved:
         raise CheckpointError(
-            f"the leaves {keystr(filed[name])} and {keystr(path)} would both be filed as {name!r}",
+            f"the leaves {keystr(saved[name])} and {keystr(path)} would both be saved as {name!r}",
             instead="keys without dots, and no numbers beside their text",
             path=path,
         )
-    filed[name] = path
+    saved[name] = path
 
 
 def _container(node: Any, children: list[tuple[Any, Any]]) -> Any:

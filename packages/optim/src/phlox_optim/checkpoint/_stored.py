@@ -65,7 +65,7 @@ class Contents:
         self._empty = {tuple(names): np.empty(shape, dtype) for names, dtype, shape in notes.get("empty", ())}
         self.leaves |= {names: Stored(array.shape, array.dtype) for names, array in self._empty.items()}
         self._sums = notes.get("sums", ())
-        #: parts of arrays that several processes filed: name → (shape, dtype, where each part begins and ends)
+        #: parts of arrays that several processes saved: name → (shape, dtype, where each part begins and ends)
         self.shares = {tuple(names): (shape, dtype, places) for names, dtype, shape, places in notes.get("shares", ())}
         for names, (shape, dtype, places) in self.shares.items():
             for number in range(len(places)):
@@ -109,7 +109,7 @@ def value_of(kind: str, written: Any) -> Any:
 
 
 def join(parts: Sequence[tuple[Contents, dict[Names, Any]]]) -> dict[Names, Any]:
-    """The leaves by name, of what each process filed."""
+    """The leaves by name, of what each process saved."""
     found = dict(parts[0][1])
     for names, (shape, dtype, _) in parts[0][0].shares.items():
         whole = np.empty(shape, dtype)

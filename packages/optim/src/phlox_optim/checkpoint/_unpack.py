@@ -124,7 +124,7 @@ def _check_width(leaf: Any, dtype: Any) -> None:
 
 
 def restored_alone(target: Any, contents: Contents, values: dict[Names, Any]) -> Any:
-    """The tree as it was filed, without one to compare with: dicts, lists, and arrays on the default device."""
+    """The tree as it was saved, without one to compare with: dicts, lists, and arrays on the default device."""
 
     def build(names: Names, node: Any) -> Any:
         stored = contents.leaves.get(names)

@@ -10,7 +10,7 @@ from ..._base.errors import ShapeError, TreeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.primitive import current_trace
 from ..._ops.control.custom_vmap import BatchRule, custom_vmap_call
-from ..._trace.folding import runs_at_once
+from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.trace import typeof
 from ..derivatives.decorated import Decorated, no_rule, positional
 from ..jit import arguments

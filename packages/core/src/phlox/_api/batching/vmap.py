@@ -15,8 +15,8 @@ from ..._trace.axes import AxisName
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
+from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
-from ..._transform.words import sum_axes
 from ..jit import arguments
 from ..jit.reference_arguments import check_distinct, places
 from ..jit.user_functions import FlatFunction, user_call

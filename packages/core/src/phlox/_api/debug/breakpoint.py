@@ -48,7 +48,7 @@ class Debugger(cmd.Cmd):
         self.frames = frames
         self.at = 0
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self.stdout.write(text + "\n")
 
     def where(self, i: int) -> str:
@@ -62,11 +62,11 @@ class Debugger(cmd.Cmd):
         try:
             return True, eval(expression, frame.globals, frame.variables)
         except Exception as error:
-            self.say(f"{type(error).__name__}: {error}")
+            self.write(f"{type(error).__name__}: {error}")
             return False, None
 
     def preloop(self) -> None:
-        self.say(self.where(self.at))
+        self.write(self.where(self.at))
 
     def emptyline(self) -> bool:
         return False
@@ -81,18 +81,18 @@ class Debugger(cmd.Cmd):
         """p EXPRESSION: prints its value."""
         ok, value = self.value(expression)
         if ok:
-            self.say(repr(value))
+            self.write(repr(value))
 
     def do_pp(self, expression: str) -> None:
         """pp EXPRESSION: prints its value on several lines."""
         ok, value = self.value(expression)
         if ok:
-            self.say(pprint.pformat(value))
+            self.write(pprint.pformat(value))
 
     def do_where(self, _: str) -> None:
         """where (w, bt): the functions on the stack."""
         for i in reversed(range(len(self.frames))):
-            self.say(self.where(i))
+            self.write(self.where(i))
 
     def do_list(self, _: str) -> None:
         """list (l): the source around the current line."""
@@ -100,19 +100,19 @@ class Debugger(cmd.Cmd):
         for line in range(max(1, frame.line - 5), frame.line + 6):
             text = linecache.getline(frame.file, line)
             if text:
-                self.say(f"{line:4} {'->' if line == frame.line else '  '} {text.rstrip()}")
+                self.write(f"{line:4} {'->' if line == frame.line else '  '} {text.rstrip()}")
 
     def do_locals(self, _: str) -> None:
         """locals: the variables of this function."""
         for name, value in self.frames[self.at].variables.items():
-            self.say(f"{name} = {value!r}")
+            self.write(f"{name} = {value!r}")
 
     def _move(self, step: int, end: str) -> None:
         if 0 <= self.at + step < len(self.frames):
             self.at += step
-            self.say(self.where(self.at))
+            self.write(self.where(self.at))
         else:
-            self.say(f"this is the {end} function")
+            self.write(f"this is the {end} function")
 
     def do_up(self, _: str) -> None:
         """up (u): to the function that called this one."""

@@ -18,8 +18,8 @@ from ..._ops.control.linear_call import linear_call as linear_call_p
 from ..._ops.structure.shape import own
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
+from ..._transform.array_operations import instantiate
 from ..._transform.transpose import Linear, backward_pass
-from ..._transform.words import instantiate
 from ..jit.bodies import Staged, operands_of
 from ..jit.programs import as_struct
 from ..jit.user_functions import user_call

@@ -16,13 +16,13 @@ from ..._ir.primitive import Primitive, current_trace
 from ..._ops.control.custom import Rule, closes_over, custom_jvp_call, custom_vjp_call, custom_vjp_forward
 from ..._ops.control.remat_opt import remat_opt
 from ..._ops.elementwise.arithmetic import stop_gradient
-from ..._trace.folding import runs_at_once
+from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
+from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
-from ..._transform.words import Zero, instantiate
 from ..jit import arguments
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
@@ -89,7 +89,7 @@ class _Custom(Decorated[P, R]):
         """The result where nothing is traced."""
         args = positional(self.fun, args, kwargs, self.kind)
         _, given = self._split(args)
-        return arguments.owned(self.fun(*self._filled(args, arguments.owned(given))))
+        return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(given))))
 
     #: "custom_jvp" or "custom_vjp"
     kind: str

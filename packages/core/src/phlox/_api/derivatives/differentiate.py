@@ -20,10 +20,10 @@ from ..._ops.structure.shape import own
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.transpose import Linear, Unwanted, backward_pass
-from ..._transform.words import Zero, instantiate
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction
 

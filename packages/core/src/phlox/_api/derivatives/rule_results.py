@@ -11,7 +11,7 @@ from ..._base.pytree import PyTreeDef
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._trace.trace import typeof
-from ..._transform.words import Zero
+from ..._transform.array_operations import Zero
 from .symbolic import hidden
 
 

@@ -13,8 +13,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ops.structure.shape import own
 from ..._trace.trace import ArrayLike, typeof
-from ..._transform.words import Zero, zeros
-from ..._xla.hosts import as_array
+from ..._transform.array_operations import Zero, zeros
+from ..._xla.host_values import as_array
 
 
 class SymbolicZero:

@@ -20,7 +20,7 @@ from ..._ops.spmd.reshard import reshard_p
 from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl, move
 from ..._xla.devices import Device, devices as all_devices
-from ..._xla.hosts import as_array
+from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
 

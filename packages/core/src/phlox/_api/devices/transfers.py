@@ -14,8 +14,8 @@ from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
 from ..._xla.devices import Device
 from ..._xla.mesh import PartitionSpec
-from ..._xla.permission import asked
 from ..._xla.sharding import NamedSharding, Sharding, single_device
+from ..._xla.transfer_guard import asked
 from .memory import Space
 from .meshes import named, reshard as _reshard
 

@@ -21,11 +21,11 @@ from ..._ir.effects import Effects
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, prune, with_literals
 from ..._ops.control.exported import ExportedProgram, call_exported
 from ..._ops.host.ffi import FfiEffect
-from ..._xla import devices, inspection
+from ..._xla import analysis as inspection, devices
 from ..._xla.array import physical
 from ..._xla.bindings import parse
 from ..._xla.embed import targets
-from ..._xla.hosts import as_array
+from ..._xla.host_values import as_array
 from ..._xla.mesh import Mesh
 from ..._xla.program import lower
 from ..derivatives.custom import custom_vjp

@@ -20,7 +20,7 @@ from ..._trace.trace import ArrayLike, not_an_array
 Ints = tuple[int, ...]
 
 
-def owned(tree: Any) -> Any:
+def as_arrays(tree: Any) -> Any:
     """A tree with its numbers made arrays, as compiled functions take and return them."""
     if isinstance(tree, ArrayLike):
         return tree

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._base import config, interning, monitoring
-from .entry import LIMIT, Entry, Steps
+from .entry import LIMIT, Entry, FastPath
 from .options import Options
-from .reference_calls import Threaded
+from .reference_calls import ReferenceCall
 
 
 class Stats(NamedTuple):
@@ -44,22 +44,22 @@ class Caches:
       traces: Jaxprs, by types.
       entries: compiled programs, by types and places, however a call is written.
       calls: the same as calls are written; what is under (settings, key) is under the key too, for the last settings.
-      threads: functions that use references.
+      reference_calls: calls of functions that use references.
       account: what all this took.
     """
 
-    __slots__ = ("__weakref__", "account", "calls", "entries", "threads", "traces")
+    __slots__ = ("__weakref__", "account", "calls", "entries", "reference_calls", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
-        self.entries: dict[Any, Entry | Threaded] = {}
-        self.calls: dict[Any, Steps] = {}
-        self.threads: dict[Any, Threaded] = {}
+        self.entries: dict[Any, Entry | ReferenceCall] = {}
+        self.calls: dict[Any, FastPath] = {}
+        self.reference_calls: dict[Any, ReferenceCall] = {}
         self.account = monitoring.Account()
 
     def clear(self) -> None:
         self.traces.clear()
-        self.threads.clear()
+        self.reference_calls.clear()
         self.entries.clear()
         self.calls.clear()
 

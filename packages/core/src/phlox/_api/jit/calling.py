@@ -1,13 +1,13 @@
 """The functions that `jit` returns: the hot path.
 
 They are plain functions of Python, which are called sooner than objects of a class, and bind to objects as methods do.
-The `JitFunction` behind them does the work. A call is filed by the keys of the arguments (types and places, see
+The `JitFunction` behind them does the work. A call is found by the keys of the arguments (types and places, see
 `_xla.placement`), by the classes of Python numbers, and by static arguments; all that it needs has been worked out when
 its `Entry` was made.
 
 jaxlib leaves cold caches behind, and each step that Python takes after it costs ten times what it costs alone. So a
 function that is called again gets code of its own, `CALL`: it has the parameters of the function that is jitted, which
-Python fills in whether they are given by position or by name, and asks nothing that is known of them.
+Python fills in whether they are given by position or by name; nothing about them has to be looked up at a call.
 
 With the flag `generated_calls` off, no function gets such code from then on, and every call takes the general path,
 `JitFunction.call_flat`. To find out whether a fault lies here, set PHLOX_GENERATED_CALLS=0 before the start.
@@ -42,26 +42,26 @@ CALL = """\
 def call({parameters}):
     if tracing() is not None:
         return jitted.guarded(jitted.call_traced, {arguments})
-    {unless}mark = (config.everywhere if overridden() is None else config.current()).called
+    {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).called
     if {arrays}:
-        filed = {keys}
+        call_key = {keys}
         given = [{buffers}]
     else:  # trees, numbers, arguments that are seldom given
         kinds, given = [{names}], []
         try:
             gather(kinds, given, {values})
-            filed = {kinds}
+            call_key = {kinds}
         except Exception:  # no tree: the general path finds it, and says so
-            filed = None
+            call_key = None
     try:
-        steps = jitted.calls.get(filed)
+        fast_path = jitted.calls.get(call_key)
     except Exception:  # a static argument is not hashable: the same
-        steps = filed = None
-    if steps is None or steps[0] is not mark:
-        steps = jitted.calls.get((mark, filed))
-        if steps is None:
-            return jitted.guarded(jitted.call_flat, {arguments}, filed)
-    _, prepare, execute, handlers, finish, aval, key, entry = steps
+        fast_path = call_key = None
+    if fast_path is None or fast_path[0] is not fingerprint:
+        fast_path = jitted.calls.get((fingerprint, call_key))
+        if fast_path is None:
+            return jitted.guarded(jitted.call_flat, {arguments}, call_key)
+    _, prepare, execute, handlers, finish, aval, key, entry = fast_path
     try:
         entry.calls += 1
         if prepare is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..._ir.primitive import current_trace
-from ..._trace.folding import FoldingTrace
+from ..._trace.partial_evaluation import FoldingTrace
 
 
 @contextmanager

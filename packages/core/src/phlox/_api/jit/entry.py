@@ -1,4 +1,4 @@
-"""A compiled call with all that running it needs, and the keys that calls are filed under; see `calling`."""
+"""A compiled call with all that running it needs, and the keys by which calls are found; see `calling`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..._ir.dtypes import float0
 from ..._ops.structure.shape import copy
 from ..._xla.array import Array, ArrayImpl, wrap, wrap_all
 from ..._xla.compile import JaxRuntimeError
-from ..._xla.hosts import scalar
+from ..._xla.host_values import scalar
 from ..._xla.placement import aval_of
 from ..._xla.program import Program, explain_failure
 from ..._xla.sharding import default_sharding
@@ -31,11 +31,11 @@ _Buffer = native.ArrayImpl
 LIMIT = 4096
 _Prepare = Callable[[list[Any]], Sequence[Any]]
 #: of an `Entry`: the settings that it is for, and what a call takes of it
-Steps = tuple[Any, Any, Any, Any, Any, Any, Any, "Entry"]
+FastPath = tuple[Any, Any, Any, Any, Any, Any, Any, "Entry"]
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
-    """The type of leaves that are filed under this key."""
+    """The type of leaves with this key."""
     return scalar_aval(key) if key in NUMBERS else aval_of(key)
 
 
@@ -211,7 +211,7 @@ class Entry:
         if any(aval.dtype == float0 for aval in program.out_avals):
             self.finish = _without_float0(program, out_tree, self.arranges)
 
-    def filed(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
+    def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""
         kinds = [None if type(x) is ArrayImpl else x.dtype if type(x) is np.ndarray else type(x) for x in leaves]
         if list(order) == list(range(len(leaves))) and not any(kinds):
@@ -224,18 +224,19 @@ class Entry:
             found = Entry(self.program, self.hidden, kept, [self.keys[i] for i in order], self.out_tree, donated)
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
-                found.prepare = _leading_in([(place, found._way(place, kind)) for place, kind in read], found.prepare)
+                converters = [(place, found._converter(place, kind)) for place, kind in read]
+                found.prepare = _converting(converters, found.prepare)
             if len(self.others) >= LIMIT:
                 self.calls = self.runs()
                 self.others.clear()
             self.others[where] = found
         return found
 
-    def steps(self, mark: Any) -> Steps:
+    def fast_path(self, fingerprint: Any) -> FastPath:
         """What calls take, in settings with this mark."""
-        return mark, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, self
+        return fingerprint, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, self
 
-    def _way(self, place: int, kind: Any) -> Callable[[Any], Any]:
+    def _converter(self, place: int, kind: Any) -> Callable[[Any], Any]:
         """What makes a buffer of a leaf of this kind; numbers share theirs, unless it may be given away."""
         if kind in NUMBERS and not self.donated:
             return _buffer_of_number
@@ -250,7 +251,7 @@ class Entry:
         given = [x._buf if type(x) is ArrayImpl else x for x in leaves]
         for i in () if self.arranges else self.kept:
             if type(given[i]) is not _Buffer:
-                given[i] = self._way(i, type(given[i]))(given[i])
+                given[i] = self._converter(i, type(given[i]))(given[i])
         self.calls += 1
         try:
             arguments = given if self.prepare is None else self.prepare(given)
@@ -289,15 +290,15 @@ def _arranging(
     return execute
 
 
-def _leading_in(ways: list[tuple[int, Callable[[Any], Any]]], prepare: _Prepare | None) -> _Prepare | None:
+def _converting(converters: list[tuple[int, Callable[[Any], Any]]], prepare: _Prepare | None) -> _Prepare | None:
     """Makes buffers of leaves that are none, before anything else."""
 
-    def lead_in(given: list[Any]) -> Sequence[Any]:
-        for place, way in ways:
+    def convert(given: list[Any]) -> Sequence[Any]:
+        for place, way in converters:
             given[place] = way(given[place])
         return given if prepare is None else prepare(given)
 
-    return lead_in if ways else prepare
+    return convert if converters else prepare
 
 
 def _buffer_of_number(x: Any) -> Any:

@@ -26,7 +26,7 @@ from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
-from ..._xla.hosts import as_array, as_literal
+from ..._xla.host_values import as_array, as_literal
 from ..._xla.placement import aval_of
 from ..._xla.program import Lowering, Program, explain_failure, lower
 from . import arguments, donation, reference_arguments as references
@@ -37,7 +37,7 @@ from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
-from .reference_calls import Threaded
+from .reference_calls import ReferenceCall
 
 if TYPE_CHECKING:
     from typing import Never, Unpack, overload
@@ -94,7 +94,7 @@ class JitFunction:
 
     Attributes:
       fun: the function of the user.
-      calls: where calls are filed, see `Caches`.
+      calls: the fast paths of calls by their keys, see `Caches`.
       chooses: whether arguments are static.
       fresh: the function that the user calls, until it has code of its own.
     """
@@ -165,7 +165,7 @@ class JitFunction:
         """How many programs are compiled, under the name that JAX's users know."""
         return len(self._store.entries)
 
-    def explain_failure(self, entry: Entry | Threaded, args: Any, kwargs: Any) -> None:
+    def explain_failure(self, entry: Entry | ReferenceCall, args: Any, kwargs: Any) -> None:
         """Names the array whose buffer is gone, or the number that is too large, if that is why a run failed."""
         entry.hidden.explain_failure()
         args, kwargs, statics = self._split(args, kwargs)
@@ -176,11 +176,11 @@ class JitFunction:
 
     # -- the general path
 
-    def call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], filed: Any = None) -> Any:
-        """Calls, compiles if need be, and files what was called under `filed` for the next time."""
+    def call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], call_key: Any = None) -> Any:
+        """Calls, compiles if need be, and files what was called under `call_key` for the next time."""
         settings = config.current()
         if settings.disable_jit:
-            return arguments.owned(self.fun(*args, **kwargs))
+            return arguments.as_arrays(self.fun(*args, **kwargs))
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         given = args, kwargs
@@ -202,11 +202,12 @@ class JitFunction:
             if self._met and settings.generated_calls:
                 self._specialize(*given)
             self._met = True
-        if filed is not None and type(entry) is Entry:
+        if call_key is not None and type(entry) is Entry:
             order = call_order((args, kwargs), iter(range(in_tree.num_leaves)))
-            mark = settings.called
-            # Under `filed` alone for the settings that were met last, as most programs have the same all the time.
-            bounded(self.calls)[filed] = self.calls[mark, filed] = entry.filed(leaves, order).steps(mark)
+            fingerprint = settings.called
+            # Under `call_key` alone for the settings that were met last, as most programs have the same all the time.
+            fast_path = entry.for_leaves(leaves, order).fast_path(fingerprint)
+            bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
         try:
             return entry.run(leaves)
         except FAILURES:
@@ -316,10 +317,10 @@ class JitFunction:
 
     def _compile(
         self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
-    ) -> Entry | Threaded:
+    ) -> Entry | ReferenceCall:
         mine = tuple(i for i, key in enumerate(keys) if key is Ref)
         if mine:
-            return self._thread(in_tree, statics, mine)
+            return self._reference_call(in_tree, statics, mine)
         try:
             with on(self._store.account):
                 lowered = self._lower(args, kwargs, statics, in_tree, keys)
@@ -327,15 +328,17 @@ class JitFunction:
         except CapturedRefsError:
             if not self._threads:
                 raise
-            return self._thread(in_tree, statics, mine)
+            return self._reference_call(in_tree, statics, mine)
         return lowered.entry(program)
 
-    def _thread(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> Threaded:
+    def _reference_call(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> ReferenceCall:
         key = (in_tree, statics, mine)
-        found = self._store.threads.get(key)
+        found = self._store.reference_calls.get(key)
         if found is None:
             partial = functools.partial(self._rebuild, statics)
-            found = bounded(self._store.threads)[key] = Threaded(self.fun, self._pure, partial, in_tree, mine)
+            found = bounded(self._store.reference_calls)[key] = ReferenceCall(
+                self.fun, self._pure, partial, in_tree, mine
+            )
         return found
 
     def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -391,15 +394,15 @@ class JitFunction:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
         mine = references.places(leaves)
-        if mine or (in_tree, statics, mine) in self._store.threads:
-            return self._thread(in_tree, statics, mine).run(leaves)
+        if mine or (in_tree, statics, mine) in self._store.reference_calls:
+            return self._reference_call(in_tree, statics, mine).run(leaves)
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefsError:
             if not self._threads:
                 raise
-            return self._thread(in_tree, statics, mine).run(leaves)
+            return self._reference_call(in_tree, statics, mine).run(leaves)
         outs = jit_p.bind(
             *traced.consts, *described(leaves), jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False
         )
@@ -410,9 +413,9 @@ class JitFunction:
         ours = self._is_ours
         if self._options.inline and not ours:  # functions of users get arrays, as in every jitted function
             args, kwargs, statics = self._split(args, kwargs)
-            positional, kwargs = self._rebuild(statics, *arguments.owned((args, kwargs)))
+            positional, kwargs = self._rebuild(statics, *arguments.as_arrays((args, kwargs)))
             args = tuple(positional)
-        return arguments.owned(strictness.run(ours, self.fun, args, kwargs))
+        return arguments.as_arrays(strictness.run(ours, self.fun, args, kwargs))
 
     # -- looking at the stages
 
@@ -444,7 +447,7 @@ class JitFunction:
         except CapturedRefsError:
             if not self._threads:
                 raise
-        return self._thread(in_tree, statics, mine).stage(stage, leaves)
+        return self._reference_call(in_tree, statics, mine).stage(stage, leaves)
 
     def _traced(self, made: Prepared) -> stages.Traced:
         avals = made.avals

@@ -19,7 +19,7 @@ from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, lifted, threading, values
 from ..._trace.staging import stage
 from ..._trace.trace import recorder
-from ..._transform.words import zeros
+from ..._transform.array_operations import zeros
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import Key, key_for
 from . import arguments

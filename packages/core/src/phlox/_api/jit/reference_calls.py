@@ -21,7 +21,7 @@ class _Pure(NamedTuple):
     function: Callable[..., Any]
 
 
-class Threaded:
+class ReferenceCall:
     """A function for one structure of arguments; stands where a compiled call stands otherwise.
 
     Threads may share it: what a call reads of it is read once, and replaced as a whole.

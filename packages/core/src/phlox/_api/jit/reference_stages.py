@@ -7,26 +7,28 @@ from typing import Any
 
 from ..._base.pytree import treedef_children
 from ..._trace.refs import Ref
-from .reference_calls import Threaded
+from .reference_calls import ReferenceCall
 from .stages import Call, Lowered, Traced
 
 
 def of_users(
-    threaded: Threaded, captured: tuple[Ref, ...], made: Traced | Lowered, in_avals: Sequence[Any]
+    reference_call: ReferenceCall, captured: tuple[Ref, ...], made: Traced | Lowered, in_avals: Sequence[Any]
 ) -> Traced | Lowered:
     """`made`, a stage of the pure function, as one of the function of the user with arguments of these types."""
-    call = _call(threaded, captured, made._call, in_avals)
+    call = _call(reference_call, captured, made._call, in_avals)
     if isinstance(made, Traced):
-        return _Traced(call, made, lambda: _lowered(threaded, captured, made.lower(), in_avals))
-    return _lowered(threaded, captured, made, in_avals)
+        return _Traced(call, made, lambda: _lowered(reference_call, captured, made.lower(), in_avals))
+    return _lowered(reference_call, captured, made, in_avals)
 
 
-def _lowered(threaded: Threaded, captured: tuple[Ref, ...], pure: Lowered, in_avals: Sequence[Any]) -> Lowered:
+def _lowered(
+    reference_call: ReferenceCall, captured: tuple[Ref, ...], pure: Lowered, in_avals: Sequence[Any]
+) -> Lowered:
     def run(program: Any) -> Callable[..., Any]:
         compiled = pure._run(program)
-        return lambda leaves: threaded.call_with(captured, compiled, leaves)
+        return lambda leaves: reference_call.call_with(captured, compiled, leaves)
 
-    return Lowered(_call(threaded, captured, pure._call, in_avals), pure._lowering, run, pure._overrides)
+    return Lowered(_call(reference_call, captured, pure._call, in_avals), pure._lowering, run, pure._overrides)
 
 
 class _Traced(Traced):
@@ -40,15 +42,15 @@ class _Traced(Traced):
         return self.lower().compile()(*args, **kwargs)
 
 
-def _call(threaded: Threaded, captured: tuple[Ref, ...], pure: Call, in_avals: Sequence[Any]) -> Call:
+def _call(reference_call: ReferenceCall, captured: tuple[Ref, ...], pure: Call, in_avals: Sequence[Any]) -> Call:
     # The pure function takes what is closed over, then the arguments that are no references, then those that are.
-    rest = [i for i in range(len(in_avals)) if i not in threaded.mine]
-    numbers = [*[None] * len(captured), *rest, *threaded.mine]
+    rest = [i for i in range(len(in_avals)) if i not in reference_call.mine]
+    numbers = [*[None] * len(captured), *rest, *reference_call.mine]
     kept = [numbers[i] for i in pure.kept]
     results, _ = treedef_children(pure.out_tree)  # what the function returns and the arguments' new values; the others'
     out_tree, _ = treedef_children(results)
     return Call(
-        threaded.in_tree,
+        reference_call.in_tree,
         in_avals,
         frozenset(),
         out_tree,

@@ -14,7 +14,7 @@ from ..._ir.jaxpr import ClosedJaxpr
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, not_an_array
-from ..._xla import inspection
+from ..._xla import analysis as inspection
 from ..._xla.bindings import parse
 from ..._xla.compile import JaxRuntimeError
 from ..._xla.devices import Device

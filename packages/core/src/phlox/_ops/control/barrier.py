@@ -12,9 +12,9 @@ from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._ir.effects import Effect
 from ..._ir.primitive import Primitive
+from ..._transform.array_operations import instantiate
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import instantiate
 from ..._xla.devices import default_backend
 from ..._xla.text import Function, Value
 from ..structure.shape import structural
@@ -22,7 +22,7 @@ from ..structure.shape import structural
 # --- optimization_barrier: nothing behind it begins before all in front of it is done --------------------
 
 
-def _barrier_text(f: Function, *xs: Value) -> list[Value]:
+def _barrier_lower(f: Function, *xs: Value) -> list[Value]:
     return f.barrier(xs) if xs else []
 
 
@@ -39,7 +39,7 @@ optimization_barrier = Primitive(
     "optimization_barrier",
     multiple_results=True,
     types=lambda *avals: list(avals),
-    lower=_barrier_text,
+    lower=_barrier_lower,
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
@@ -71,7 +71,7 @@ def _sink_batch(
     return dce_sink.bind(*args, **params), []
 
 
-def _sink_text(f: Function, x: Value, prevent_mlir_dce: bool) -> list[Value]:
+def _sink_lower(f: Function, x: Value, prevent_mlir_dce: bool) -> list[Value]:
     if prevent_mlir_dce:
         how = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
         f.op("stablehlo.custom_call", [x], [], how)
@@ -82,7 +82,7 @@ dce_sink = Primitive(
     "dce_sink",
     multiple_results=True,
     types=lambda x, prevent_mlir_dce: [],
-    lower=_sink_text,
+    lower=_sink_lower,
     jvp=lambda primals, tangents, **params: (dce_sink.bind(*primals, **params), []),
     batch=_sink_batch,
     extend=lambda params, trailing, x: params,
@@ -101,7 +101,7 @@ def platform_of(f: Function) -> str:
     return "cuda" if name == "gpu" else name
 
 
-def _platform_text(f: Function, platforms: tuple[tuple[str, ...] | None, ...]) -> Value:
+def _platform_lower(f: Function, platforms: tuple[tuple[str, ...] | None, ...]) -> Value:
     here = platform_of(f)
     for i, names in enumerate(platforms):
         if names is None or here in names:
@@ -117,6 +117,6 @@ def _platform_text(f: Function, platforms: tuple[tuple[str, ...] | None, ...]) -
 platform_index = Primitive(
     "platform_index",
     types=lambda platforms: shaped((), dtypes.int32),
-    lower=_platform_text,
+    lower=_platform_lower,
     nan_checked=False,
 )

@@ -17,10 +17,10 @@ from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, fill, instantiate, zeros
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import TOKEN, Function, Number, Value
 from ..elementwise.arithmetic import stop_gradient
@@ -47,7 +47,7 @@ def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
     return call(chosen, operands, name=chosen.jaxpr.name or "branch")
 
 
-def _text(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
+def _lower(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
     if isinstance(index, Number):  # known while lowering, as the platform is: the others need not even be possible
         return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
     outs = [aval.physical for aval in branches[0].out_avals]
@@ -311,7 +311,7 @@ cond = Primitive(
     "cond",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,

@@ -15,12 +15,12 @@ from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, hoisted, me
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from ..._transform.residuals import is_light
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, fill
-from ..._xla.hosts import operand
+from ..._xla.host_values import operand
 from ..._xla.lower import call_function, lower_jaxpr
 from ..._xla.program import lower
 from ..._xla.text import Function, Value
@@ -53,7 +53,7 @@ def _jit_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, inline: bool)
     return jaxpr.out_avals
 
 
-def _jit_text(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Value]:
+def _jit_lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Value]:
     if inline or not jaxpr.eqns:
         return lower_jaxpr(f, jaxpr.jaxpr, args)
     return call_function(f, jaxpr, args, name)
@@ -167,7 +167,7 @@ jit_p = Primitive(
     "jit",
     multiple_results=True,
     types=_jit_types,
-    lower=_jit_text,
+    lower=_jit_lower,
     jvp=_jit_jvp,
     linearize=_jit_linearize,
     transpose=_jit_transpose,

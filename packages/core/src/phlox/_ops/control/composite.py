@@ -42,7 +42,7 @@ def attribute(name: str, value: Any) -> str:
     raise ArgumentError(f"composite: the attribute {name}={value!r} of type {type(value).__name__} cannot be written")
 
 
-def _text(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int, attributes: str) -> list[Value]:
+def _lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int, attributes: str) -> list[Value]:
     known = f.module.known
     symbol = known.get(("composite", jaxpr.jaxpr))
     if symbol is None:
@@ -78,7 +78,7 @@ composite = Primitive(
     "composite",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_as_call("jvp"),
     linearize=_as_call("linearize"),
     batch=_batch,

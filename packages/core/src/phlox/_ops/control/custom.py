@@ -17,10 +17,10 @@ from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
+from ..._transform.array_operations import Zero, instantiate, sum_axes
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import backward_pass
-from ..._transform.words import Zero, instantiate, sum_axes
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import Steps, axes_used
@@ -56,7 +56,7 @@ def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Shape
     return call_jaxpr.out_avals
 
 
-def _text(f: Function, *args: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
+def _lower(f: Function, *args: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
     return lower_jaxpr(f, call_jaxpr.jaxpr, args)
 
 
@@ -283,7 +283,7 @@ custom_jvp_call = Primitive(
     "custom_jvp_call",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_custom_jvp_jvp,
     transpose=_custom_jvp_transpose,
     batch=_custom_jvp_batch,
@@ -432,7 +432,7 @@ custom_vjp_call = Primitive(
     "custom_vjp_call",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_custom_vjp_jvp,
     batch=_custom_vjp_batch,
     extend=lambda params, trailing, *avals: params,

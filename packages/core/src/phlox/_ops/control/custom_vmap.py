@@ -16,10 +16,10 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
+from ..._transform.array_operations import Zero, fill, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import jvp
-from ..._transform.words import Zero, fill, instantiate, zero_tangent
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import axes_used
@@ -46,7 +46,7 @@ def _types(*avals: ShapedArray, call: ClosedJaxpr, **_: Any) -> list[ShapedArray
     return call.out_avals
 
 
-def _text(f: Function, *args: Value, call: ClosedJaxpr, **_: Any) -> list[Value]:
+def _lower(f: Function, *args: Value, call: ClosedJaxpr, **_: Any) -> list[Value]:
     return lower_jaxpr(f, call.jaxpr, args)
 
 
@@ -184,7 +184,7 @@ custom_vmap_call = Primitive(
     "custom_vmap_call",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,

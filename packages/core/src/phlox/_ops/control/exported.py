@@ -54,7 +54,7 @@ def _types(*avals: ShapedArray, exported: ExportedProgram) -> list[ShapedArray]:
     return list(exported.out_avals)
 
 
-def _text(f: Function, *args: Value, exported: ExportedProgram) -> list[Value]:
+def _lower(f: Function, *args: Value, exported: ExportedProgram) -> list[Value]:
     outs = list(f.outs)
     return f.call(embed(f, exported, exported.artifact, exported.name), [args[i] for i in exported.kept], outs)
 
@@ -63,7 +63,7 @@ call_exported = Primitive(
     "call_exported",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     extend=lambda params, trailing, *avals: params,
     effects=lambda params: params["exported"].effects,
     nan_checked=True,

@@ -13,10 +13,10 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
+from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, instantiate
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import axes_used
@@ -33,7 +33,7 @@ def _types(*avals: ShapedArray, callee: ClosedJaxpr, **_: Any) -> list[ShapedArr
     return callee.out_avals
 
 
-def _text(f: Function, *args: Value, callee: ClosedJaxpr, **_: Any) -> list[Value]:
+def _lower(f: Function, *args: Value, callee: ClosedJaxpr, **_: Any) -> list[Value]:
     return lower_jaxpr(f, callee.jaxpr, args)
 
 
@@ -87,12 +87,12 @@ def _batch(
     fixed = num_consts + num_res
     given = [place_axis(x, d, 0, axis.size) for x, d in zip(args[fixed:], dims[fixed:], strict=True)]
     in_dims: tuple[Dim, ...] = (*dims[:fixed], *(0 for _ in given))
-    everywhere = (True,) * len(callee.out_avals)
-    derived, out_dims = batch_jaxpr(callee, axis, in_dims, everywhere)
+    all_batched = (True,) * len(callee.out_avals)
+    derived, out_dims = batch_jaxpr(callee, axis, in_dims, all_batched)
 
     def batched() -> tuple[ClosedJaxpr, list[Any]]:
         program, consts = transposed()
-        transposed_dims: tuple[Dim, ...] = (*(None for _ in consts), *dims[num_consts:fixed], *(0 for _ in everywhere))
+        transposed_dims: tuple[Dim, ...] = (*(None for _ in consts), *dims[num_consts:fixed], *(0 for _ in all_batched))
         wide, _ = batch_jaxpr(program, axis, transposed_dims, (True,) * len(given))
         return hoisted(wide), [*wide.consts, *consts]
 
@@ -112,7 +112,7 @@ linear_call = Primitive(
     "linear_call",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

@@ -19,9 +19,9 @@ from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
-from ..._transform.words import Zero, fill, instantiate
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.logic import select_n
@@ -36,7 +36,7 @@ def _types(
     return body_jaxpr.out_avals
 
 
-def _text(
+def _lower(
     f: Function,
     *args: Value,
     cond_jaxpr: ClosedJaxpr,
@@ -309,7 +309,7 @@ while_p = Primitive(
     "while",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,

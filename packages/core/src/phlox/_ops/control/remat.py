@@ -31,10 +31,10 @@ from ..._ir.primitive import Primitive, primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, fill
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import Steps, axes_used, narrow_call
@@ -52,7 +52,7 @@ def _eager(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
-def _text(
+def _lower(
     f: Function, *args: Value, jaxpr: ClosedJaxpr, prevent_cse: Flags, differentiated: bool, policy: Any
 ) -> list[Value]:
     flags = (prevent_cse,) * len(args) if isinstance(prevent_cse, bool) else prevent_cse
@@ -231,7 +231,7 @@ checkpoint = Primitive(
     "remat2",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,

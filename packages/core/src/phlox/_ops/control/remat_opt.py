@@ -28,7 +28,7 @@ def _types(*avals: ShapedArray, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Shaped
     return fwd_jaxpr.out_avals
 
 
-def _text(f: Function, *args: Value, fwd_jaxpr: ClosedJaxpr, num_fun_consts: int, **_: Any) -> list[Value]:
+def _lower(f: Function, *args: Value, fwd_jaxpr: ClosedJaxpr, num_fun_consts: int, **_: Any) -> list[Value]:
     return lower_jaxpr(f, fwd_jaxpr.jaxpr, args[num_fun_consts:])
 
 
@@ -96,7 +96,7 @@ remat_opt = Primitive(
     "remat_opt",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,

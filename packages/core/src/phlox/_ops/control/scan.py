@@ -22,11 +22,11 @@ from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.residuals import recomputed
 from ..._transform.transpose import Linear, backward_pass, is_linear
-from ..._transform.words import Zero, add, fill, instantiate, zeros
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, sub
@@ -532,7 +532,7 @@ def _batch(
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
 
 
-def _text(f: Function, *args: Value, **params: Any) -> list[Value]:
+def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
     avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
     loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
@@ -568,7 +568,7 @@ scan = Primitive(
     "scan",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,

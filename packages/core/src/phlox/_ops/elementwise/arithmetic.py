@@ -13,7 +13,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
-from ..._xla.hosts import as_array
+from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
 from .families import (
     ANY,
@@ -113,7 +113,7 @@ def _share(x: Any, out: Any, y: Any) -> Any:
     return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
 
 
-def extremum_text(f: Function, direction: str, x: Value, y: Value) -> Value:
+def extremum_lower(f: Function, direction: str, x: Value, y: Value) -> Value:
     """The text of a maximum (direction GT) or minimum (LT)."""
     if dtypes.kind(x.aval.dtype) != "c":
         return f.same("stablehlo.maximum" if direction == "GT" else "stablehlo.minimum", x, y)
@@ -128,7 +128,7 @@ def extremum_text(f: Function, direction: str, x: Value, y: Value) -> Value:
 
 max_ = binary(
     "max",
-    lambda f, x, y: extremum_text(f, "GT", x, y),
+    lambda f, x, y: extremum_lower(f, "GT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
@@ -137,7 +137,7 @@ max_ = binary(
 
 min_ = binary(
     "min",
-    lambda f, x, y: extremum_text(f, "LT", x, y),
+    lambda f, x, y: extremum_lower(f, "LT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
@@ -149,14 +149,14 @@ nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=Fa
 # --- rounding and sign ----------------------------------------------------------------------------------
 
 
-def _sign_text(f: Function, x: Value) -> Value:
+def _sign_lower(f: Function, x: Value) -> Value:
     if dtypes.kind(x.aval.dtype) != "u":
         return f.same("stablehlo.sign", x)
     zero, one = f.constant(0, x.aval), f.constant(1, x.aval)
     return f.select(f.compare("EQ", x, zero), zero, one)
 
 
-def _round_text(f: Function, x: Value, rounding_method: Any) -> Value:
+def _round_lower(f: Function, x: Value, rounding_method: Any) -> Value:
     even = int(rounding_method) == 1
     return f.same("stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz", x)
 
@@ -169,10 +169,10 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     return real(mul(t, div(conj(x), safe)))
 
 
-sign = unary("sign", _sign_text, accepts=NUMBER, derivative=ZERO, light=True)
+sign = unary("sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True)
 floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
 ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
-round_ = unary("round", _round_text, accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+round_ = unary("round", _round_lower, accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
 abs_ = unary(
     "abs",
     "stablehlo.abs",
@@ -187,7 +187,7 @@ is_finite = unary(
 )
 
 
-def _precision_text(f: Function, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+def _precision_lower(f: Function, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
     if exponent_bits < 1 or mantissa_bits < 0:
         raise OptionError(
             f"reduce_precision: exponent_bits={exponent_bits} must be positive and mantissa_bits={mantissa_bits} not "
@@ -200,7 +200,7 @@ def _precision_text(f: Function, x: Value, exponent_bits: int, mantissa_bits: in
 #: its derivative is rounded likewise
 reduce_precision = unary(
     "reduce_precision",
-    _precision_text,
+    _precision_lower,
     accepts=FLOAT,
     derivative=LINEAR,
     transpose=lambda ct, x, **params: reduce_precision(ct, **params),
@@ -215,7 +215,7 @@ stop_gradient = unary(
 # --- powers and roots -----------------------------------------------------------------------------------
 
 
-def _integer_pow_text(f: Function, x: Value, y: int) -> Value:
+def _integer_pow_lower(f: Function, x: Value, y: int) -> Value:
     if y == 0:
         return f.constant(1, x.aval)
     result: Value | None = None
@@ -239,7 +239,7 @@ def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
     return mul(literal(x, y), x if y == 2 else integer_pow(x, y=y - 1))
 
 
-integer_pow = unary("integer_pow", _integer_pow_text, accepts=NUMBER, derivative=_integer_pow_derivative, light=True)
+integer_pow = unary("integer_pow", _integer_pow_lower, accepts=NUMBER, derivative=_integer_pow_derivative, light=True)
 square = unary(
     "square",
     lambda f, x: f.same("stablehlo.multiply", x, x),
@@ -291,13 +291,13 @@ pow_ = binary(
 # --- exponentials and logarithms ------------------------------------------------------------------------
 
 
-def _exp2_text(f: Function, x: Value) -> Value:
+def _exp2_lower(f: Function, x: Value) -> Value:
     factor = f.constant(np.log(2), x.aval)
     return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
 
 
 exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out)
-exp2 = unary("exp2", _exp2_text, accepts=INEXACT, tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)))
+exp2 = unary("exp2", _exp2_lower, accepts=INEXACT, tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)))
 expm1 = unary(
     "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, out: add(out, literal(x, 1))
 )
@@ -389,7 +389,7 @@ imag = unary(
 )
 
 
-def _conj_text(f: Function, x: Value) -> Value:
+def _conj_lower(f: Function, x: Value) -> Value:
     part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
     minus = f.same("stablehlo.negate", f.unlike("stablehlo.imag", x, part))
     return f.op("stablehlo.complex", [f.unlike("stablehlo.real", x, part), minus], x.aval)
@@ -402,7 +402,7 @@ def _complex_of(dtype: Any) -> Any:
 
 
 conj = unary(
-    "conj", _conj_text, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct), nan_checked=False
+    "conj", _conj_lower, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct), nan_checked=False
 )
 complex_ = binary(
     "complex",

@@ -18,9 +18,9 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, add, move_axis, sum_axes, weak_number
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 

@@ -28,7 +28,7 @@ class Formula:
         """A number as a constant of this type; a formula as it is."""
         return value if type(value) is Formula else Formula(literal(self.x, value))
 
-    def everywhere(self, value: Any) -> Formula:
+    def full(self, value: Any) -> Formula:
         """A number at each place of this shape."""
         return Formula(repeat_to(literal(self.x, value), typeof(self.x).shape))
 

@@ -16,8 +16,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import Zero
 from ..._xla.text import Function, Value
 from ..control.loop import repeat
 from ..reductions.reduce import reduce_or
@@ -81,7 +81,7 @@ def _gamma_series(ax: Formula, x: Formula, a: Formula, active: Formula, eps: flo
         far = c / total > eps if part is Part.VALUE else abs(dc / dtotal) > eps
         return [active & far, *_keep(active, [r, c, total, dc, dtotal], old)]
 
-    one, zero = a.everywhere(1), a.everywhere(0)
+    one, zero = a.full(1), a.full(0)
     _, _, _, total, _, dtotal = _loop(lambda active, *_: _any(active), turn, [active, a, one, one, zero, zero])
     if part is Part.VALUE:
         return (total * ax) / a
@@ -118,12 +118,12 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
 
     y = 1.0 - a
     z = x + y + 1.0
-    zero = x.everywhere(0)
+    zero = x.full(0)
     p1, q1 = x + 1.0, z * x
     start = p1 / q1
     dstart = (zero - start * -x) / q1
     count = Formula(literal(x.x, 0))
-    carry = [start, y, z, p1, q1, x.everywhere(1), x, zero, zero, zero, -x, dstart]
+    carry = [start, y, z, p1, q1, x.full(1), x, zero, zero, zero, -x, dstart]
     _, _, ans, *_, dans = _loop(go_on, turn, [active, count, *carry])
     if part is Part.VALUE:
         return ans * ax
@@ -260,8 +260,8 @@ def _fraction(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
         delta = c * d
         return [count + 1, Formula(_any(abs(delta - 1.0) >= small)), c, d, h * delta]
 
-    start = x.everywhere(small)
-    carry = [Formula(np.int32(1)), Formula(np.True_), start, x.everywhere(0), start]
+    start = x.full(small)
+    carry = [Formula(np.int32(1)), Formula(np.True_), start, x.full(0), start]
     return _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)[-1]
 
 
@@ -289,7 +289,7 @@ def _beta_types(*avals: ShapedArray) -> ShapedArray:
     return shaped(broadcast_shape(name, avals), same_dtype(name, avals), all(a.weak_type for a in avals))
 
 
-def _beta_text(f: Function, *args: Value) -> Value:
+def _beta_lower(f: Function, *args: Value) -> Value:
     shape = f.out.shape
     return lowered_as(_widened(_betainc))(f, *[fit(f, x, shape) for x in args])
 
@@ -317,7 +317,7 @@ def _beta_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tu
 regularized_incomplete_beta = Primitive(
     "regularized_incomplete_beta",
     types=_beta_types,
-    lower=_beta_text,
+    lower=_beta_lower,
     jvp=_beta_jvp,
     batch=_beta_batch,
     nan_checked=True,

@@ -10,9 +10,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, add, insert_axis, instantiate, move_axis, zeros
 from ..._xla.text import Function, Value
 from .families import (
     ANY,
@@ -101,7 +101,7 @@ def _select_types(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     return shaped(cases[0].shape, cases[0].dtype, all(c.weak_type for c in cases))
 
 
-def _select_text(f: Function, which: Value, *cases: Value) -> Value:
+def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
     shape = cases[0].aval.shape
     if which.aval.ndim < len(shape) and which.aval.ndim:
         which = f.broadcast(which, shape, range(which.aval.ndim))  # trailing axes of extended elements
@@ -160,7 +160,7 @@ def _select_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
 select_n = Primitive(
     "select_n",
     types=_select_types,
-    lower=_select_text,
+    lower=_select_lower,
     jvp=_select_jvp,
     transpose=_select_transpose,
     batch=_select_batch,

@@ -84,7 +84,7 @@ _FAR_64 = (
 
 def _chebyshev(x: Formula, coefficients: tuple[float, ...]) -> Formula:
     """A sum of Chebyshev polynomials, by Clenshaw's recurrence."""
-    b0 = b1 = b2 = x.everywhere(0)
+    b0 = b1 = b2 = x.full(0)
     for c in coefficients:
         b0, b1, b2 = x * b0 - b1 + c, b0, b1
     return 0.5 * (b0 - b2)

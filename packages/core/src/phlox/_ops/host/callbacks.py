@@ -21,11 +21,11 @@ from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform.array_operations import insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import insert_axis, move_axis
 from ..._xla.array import logical
 from ..._xla.callbacks import call_host, checked, on_host
-from ..._xla.hosts import as_array
+from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
 from ..control.scan import row_of, scan
 
@@ -104,7 +104,7 @@ def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArr
     return [as_array(x) for x in outs]
 
 
-def _pure_text(
+def _pure_lower(
     f: Function, *args: Value, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any
 ) -> list[Value]:
     fun = on_host(callback, f"the callback {callback}", result_avals)
@@ -146,7 +146,7 @@ pure_callback = Primitive(
     "pure_callback",
     multiple_results=True,
     types=lambda *avals, result_avals, **_: list(result_avals),
-    lower=_pure_text,
+    lower=_pure_lower,
     eager=_pure_eager,
     jvp=_no_derivative("pure_callback"),
     batch=lambda axis, args, dims, vmap_method, result_avals, **params: vectorized(
@@ -161,7 +161,7 @@ def _io_effects(params: dict[str, Any]) -> Effects:
     return frozenset([OrderedIOEffect() if params["ordered"] else IOEffect()])
 
 
-def _io_text(f: Function, *args: Value, callback: Callback, result_avals: Any, ordered: bool) -> list[Value]:
+def _io_lower(f: Function, *args: Value, callback: Callback, result_avals: Any, ordered: bool) -> list[Value]:
     fun = on_host(callback, f"the callback {callback}", result_avals)
     return call_host(f, args, fun, result_avals, effects=_io_effects({"ordered": ordered}))
 
@@ -180,7 +180,7 @@ io_callback = Primitive(
     "io_callback",
     multiple_results=True,
     types=lambda *avals, result_avals, **_: list(result_avals),
-    lower=_io_text,
+    lower=_io_lower,
     eager=_pure_eager,
     jvp=_no_derivative("io_callback"),
     batch=_io_batch,

@@ -22,8 +22,8 @@ from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effect
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.words import zeros
 from ..elementwise.logic import or_, select_n
 from ..reductions.reduce import argmax, reduce_or
 from ..structure.shape import broadcast_in_dim, convert, reshape
@@ -239,7 +239,7 @@ def _eager(*leaves: Any, tree: PyTreeDef, debug: bool) -> list[Any]:
     return []
 
 
-def _text(_f: Any, *_: Any, tree: PyTreeDef, debug: bool) -> list[Any]:
+def _lower(_f: Any, *_: Any, tree: PyTreeDef, debug: bool) -> list[Any]:
     if not debug:
         raise UncheckedError(
             "a checkify.check is in a compiled program, which cannot raise an error",
@@ -270,7 +270,7 @@ check_p = Primitive(
     "check",
     multiple_results=True,
     types=lambda *avals, **_: [],
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     batch=_batch,
     effects=lambda params: frozenset([CheckEffect()]),

@@ -175,7 +175,7 @@ def _layouts(avals: Sequence[ShapedArray], layouts: Sequence[Sequence[int] | Non
 # --- the primitive
 
 
-def _text(
+def _lower(
     f: Function,
     *args: Value,
     target_name: str,
@@ -238,7 +238,7 @@ ffi_call = Primitive(
     "ffi_call",
     multiple_results=True,
     types=lambda *avals, result_avals, **params: list(result_avals),
-    lower=_text,
+    lower=_lower,
     jvp=_no_derivative,
     batch=_batch,
     effects=_effects,

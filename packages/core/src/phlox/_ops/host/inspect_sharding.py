@@ -7,8 +7,8 @@ from typing import Any
 
 from ..._ir.effects import DebugEffect
 from ..._ir.primitive import Primitive
-from ..._xla.hosts import as_array
-from ..._xla.inspect import inspect_text
+from ..._xla.host_values import as_array
+from ..._xla.partitioner import inspect_lower
 
 
 def _eager(x: Any, callback: Callable[[Any], None]) -> list[Any]:
@@ -20,7 +20,7 @@ inspect_sharding = Primitive(
     "inspect_sharding",
     multiple_results=True,
     types=lambda x, callback: [],
-    lower=inspect_text,
+    lower=inspect_lower,
     eager=_eager,
     jvp=lambda primals, tangents, **params: (inspect_sharding.bind(*primals, **params), []),
     transpose=lambda cotangents, x, **params: [None],

@@ -8,7 +8,7 @@ from typing import Any
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
-from ..._transform.words import move_axis
+from ..._transform.array_operations import move_axis
 from ..._xla.lapack import lapack, nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import abs_, add, div, max_, mul, neg, rsqrt, square, sub
@@ -36,7 +36,7 @@ def _square(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
     return [(shape, dtype)]
 
 
-def _text(f: Function, x: Value) -> Value:
+def _lower(f: Function, x: Value) -> Value:
     factor, info = lapack(f, "potrf", [x], [x.aval, status(x.aval.shape[:-2])], aliases={0: 0}, uplo="L")
     # What was above the diagonal is still there.
     return lowered_as(lower_triangle)(f, nan_unless(f, succeeded(f, info), factor))
@@ -52,7 +52,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     return factor, lower_triangle(product(factor, div(inner, plus_identity(filled(inner, 1)))))
 
 
-cholesky = linalg("cholesky", ranks=(2,), result=_square, lower=_text, jvp=_jvp)
+cholesky = linalg("cholesky", ranks=(2,), result=_square, lower=_lower, jvp=_jvp)
 
 
 # --- updates --------------------------------------------------------------------------------------------

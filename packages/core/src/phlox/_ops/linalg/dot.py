@@ -11,9 +11,9 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, add
 from ..._xla.text import Function, Value, ints
 from ..structure.shape import convert, transpose
 
@@ -117,7 +117,7 @@ def _dot_types(
     return shaped(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
-def _dot_text(
+def _dot_lower(
     f: Function,
     lhs: Value,
     rhs: Value,
@@ -265,7 +265,7 @@ dot_general = Primitive(
     "dot_general",
     remembers=True,
     types=_dot_types,
-    lower=_dot_text,
+    lower=_dot_lower,
     jvp=_dot_jvp,
     transpose=_dot_transpose,
     batch=_dot_batch,

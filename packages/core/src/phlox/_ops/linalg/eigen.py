@@ -70,7 +70,7 @@ def _eigh_result(dtype: Any, shape: Shape, *, subset_by_index: Any, **_: Any) ->
     return [((n, count), dtype), ((count,), real_of(dtype))]
 
 
-def _eigh_text(
+def _eigh_lower(
     f: Function, x: Value, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
 ) -> list[Value]:
     if _partial(subset_by_index, x.aval.shape[-1]):
@@ -102,7 +102,7 @@ def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
     return [v, w], [product(v, mul(inverse, inner)), diagonal_of(real_part(inner))]
 
 
-eigh = linalg("eigh", ranks=(2,), result=_eigh_result, lower=_eigh_text, many=True, jvp=_eigh_jvp)
+eigh = linalg("eigh", ranks=(2,), result=_eigh_result, lower=_eigh_lower, many=True, jvp=_eigh_jvp)
 
 
 # --- general matrices -----------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def _eig_result(
     return [((n,), dtype), *[(shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)]
 
 
-def _eig_text(
+def _eig_lower(
     f: Function,
     x: Value,
     *,
@@ -206,4 +206,4 @@ def _vectors_tangent(w: Any, v: Any, da: Any) -> tuple[Any, Any]:
     return diagonal_of(inner), add(u, mul(v, over_rows(complex_(along, turn), n)))
 
 
-eig = linalg("eig", ranks=(2,), result=_eig_result, lower=_eig_text, many=True, jvp=_eig_jvp)
+eig = linalg("eig", ranks=(2,), result=_eig_result, lower=_eig_lower, many=True, jvp=_eig_jvp)

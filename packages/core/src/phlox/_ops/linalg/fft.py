@@ -12,7 +12,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._trace.trace import typeof
-from ..._transform.words import move_axis
+from ..._transform.array_operations import move_axis
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import conj, mul
 from ..structure.shape import broadcast_in_dim, structural
@@ -71,7 +71,7 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     return shaped((*front, *(half if real else fft_lengths)), dtype, x.weak_type)
 
 
-def _text(f: Function, x: Value, fft_type: FftType, fft_lengths: Ints) -> Value:
+def _lower(f: Function, x: Value, fft_type: FftType, fft_lengths: Ints) -> Value:
     if fft_type is not FftType.IRFFT or len(fft_lengths) == 1:
         return _plain(f, x, fft_type, fft_lengths, f.out)
     # XLA on GPUs does not know this one: all axes but the last go first, as complex numbers.
@@ -123,4 +123,4 @@ def _batch(x: Any, dim: int, **params: Any) -> tuple[Any, int]:
     return fft(move_axis(x, dim, 0), **params), 0
 
 
-fft = structural("fft", types=_types, lower=_text, transpose=_transpose, batch=_batch, nan_checked=True)
+fft = structural("fft", types=_types, lower=_lower, transpose=_transpose, batch=_batch, nan_checked=True)

@@ -15,7 +15,7 @@ from ..elementwise.families import INEXACT
 from .matrices import Shape, linalg
 
 
-def _reflections_text(f: Function, a: Value) -> list[Value]:
+def _reflections_lower(f: Function, a: Value) -> list[Value]:
     return lapack(f, "geqrf", [a], f.outs, aliases={0: 0})
 
 
@@ -23,7 +23,7 @@ geqrf = linalg(
     "geqrf",
     ranks=(2,),
     result=lambda dtype, a: [(a, dtype), ((min(a),), dtype)],
-    lower=_reflections_text,
+    lower=_reflections_lower,
     many=True,
 )
 
@@ -34,7 +34,7 @@ def _pivoted_result(dtype: Any, a: Shape, order: Shape, *, use_magma: bool | Non
     return [(a, dtype), (order, dtypes.int32), ((min(a),), dtype)]
 
 
-def _pivoted_text(f: Function, a: Value, order: Value, *, use_magma: bool | None) -> list[Value]:
+def _pivoted_lower(f: Function, a: Value, order: Value, *, use_magma: bool | None) -> list[Value]:
     if order.aval.dtype != dtypes.int32:
         raise DtypeError(f"geqp3: the order of columns must be int32, got {order.aval.short}")
     return lapack(f, "geqp3", [a, order], f.outs, aliases={0: 0, 1: 1})
@@ -45,7 +45,7 @@ geqp3 = linalg(
     "geqp3",
     ranks=(2, 1),
     result=_pivoted_result,
-    lower=_pivoted_text,
+    lower=_pivoted_lower,
     many=True,
     kinds=(INEXACT, "i"),
 )
@@ -59,11 +59,11 @@ def _product_result(dtype: Any, a: Shape, taus: Shape) -> list[tuple[Shape, Any]
     return [(a, dtype)]
 
 
-def _product_text(f: Function, a: Value, taus: Value) -> Value:
+def _product_lower(f: Function, a: Value, taus: Value) -> Value:
     return lapack(f, orthogonal(a.aval) + "gqr", [a, taus], [f.out], aliases={0: 0})[0]
 
 
-householder_product = linalg("householder_product", ranks=(2, 1), result=_product_result, lower=_product_text)
+householder_product = linalg("householder_product", ranks=(2, 1), result=_product_result, lower=_product_lower)
 
 
 def _multiply_result(dtype: Any, a: Shape, taus: Shape, c: Shape, *, left: bool, **_: Any) -> list[tuple[Shape, Any]]:
@@ -75,9 +75,9 @@ def _multiply_result(dtype: Any, a: Shape, taus: Shape, c: Shape, *, left: bool,
     return [(c, dtype)]
 
 
-def _multiply_text(f: Function, a: Value, taus: Value, c: Value, *, left: bool, transpose: bool) -> Value:
+def _multiply_lower(f: Function, a: Value, taus: Value, c: Value, *, left: bool, transpose: bool) -> Value:
     routine = orthogonal(a.aval) + "mqr"
     return lapack(f, routine, [a, taus, c], [f.out], aliases={2: 0}, left=left, transpose=transpose)[0]
 
 
-ormqr = linalg("ormqr", ranks=(2, 1, 2), result=_multiply_result, lower=_multiply_text)
+ormqr = linalg("ormqr", ranks=(2, 1, 2), result=_multiply_result, lower=_multiply_lower)

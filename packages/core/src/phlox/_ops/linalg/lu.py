@@ -10,7 +10,7 @@ import numpy as np
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
-from ..._transform.words import move_axis, zero_tangent
+from ..._transform.array_operations import move_axis, zero_tangent
 from ..._xla.lapack import lapack, nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..control.loop import repeat as loop
@@ -89,7 +89,7 @@ def _result(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
     return [(shape, dtype), ((min(shape),), dtypes.int32), ((shape[0],), dtypes.int32)]
 
 
-def _text(f: Function, x: Value) -> list[Value]:
+def _lower(f: Function, x: Value) -> list[Value]:
     factors, pivots, _ = f.outs
     rows = x.aval.shape[-2]
     out, pivot, info = lapack(f, "getrf", [x], [factors, pivots, status(x.aval.shape[:-2])], aliases={0: 0})
@@ -122,7 +122,7 @@ def _wider(x: Any, more: tuple[int, int]) -> Any:
     return pad(x, literal(x, 0), padding_config=(*none, (0, more[0], 0), (0, more[1], 0)))
 
 
-lu = linalg("lu", ranks=(2,), result=_result, lower=_text, many=True, jvp=_jvp)
+lu = linalg("lu", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)
 
 
 def lu_solve(factors: Any, order: Any, b: Any, trans: int = 0) -> Any:

@@ -15,8 +15,8 @@ from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.words import Zero, zero_tangent
 from ..control.scan import row_of, scan
 from ..elementwise.arithmetic import add, conj, div, mul, real, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype

@@ -8,7 +8,7 @@ from typing import Any
 from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._trace.trace import typeof
-from ..._transform.words import zero_tangent, zeros
+from ..._transform.array_operations import zero_tangent, zeros
 from ..elementwise.arithmetic import add, sub
 from ..elementwise.families import literal, lowered_as
 from ..structure.shape import concatenate, convert, pad

@@ -19,14 +19,14 @@ def _hessenberg_result(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
     return [(shape, dtype), ((n - 1,), dtype)]
 
 
-def _hessenberg_text(f: Function, a: Value) -> list[Value]:
+def _hessenberg_lower(f: Function, a: Value) -> list[Value]:
     report = status(a.aval.shape[:-2])
     *outs, info = lapack(f, "gehrd", [a], [*f.outs, report], aliases={0: 0}, low=1, high=a.aval.shape[-1])
     ok = succeeded(f, info)
     return [nan_unless(f, ok, x) for x in outs]
 
 
-hessenberg = linalg("hessenberg", ranks=(2,), result=_hessenberg_result, lower=_hessenberg_text, many=True)
+hessenberg = linalg("hessenberg", ranks=(2,), result=_hessenberg_result, lower=_hessenberg_lower, many=True)
 
 
 def _schur_result(dtype: Any, shape: Shape, *, compute_schur_vectors: bool, **_: Any) -> list[tuple[Shape, Any]]:
@@ -34,7 +34,7 @@ def _schur_result(dtype: Any, shape: Shape, *, compute_schur_vectors: bool, **_:
     return [(shape, dtype)] * (2 if compute_schur_vectors else 1)
 
 
-def _schur_text(
+def _schur_lower(
     f: Function, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
 ) -> list[Value]:
     if sort_eig_vals:
@@ -54,4 +54,4 @@ def _schur_text(
     return [nan_unless(f, ok, y) for y in ((form, vectors) if compute_schur_vectors else (form,))]
 
 
-schur = linalg("schur", ranks=(2,), result=_schur_result, lower=_schur_text, many=True)
+schur = linalg("schur", ranks=(2,), result=_schur_result, lower=_schur_lower, many=True)

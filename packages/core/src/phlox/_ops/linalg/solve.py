@@ -16,11 +16,11 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
+from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.jvp import jvp
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, add, instantiate, zero_tangent
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..control.call import axes_used
@@ -69,7 +69,7 @@ def _types(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve)
     return [*b, *jaxprs.solve.out_avals[len(b) :]]
 
 
-def _text(f: Function, *args: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
+def _lower(f: Function, *args: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
     consts, b = _split(args, const_lengths)
     return lower_jaxpr(f, jaxprs.solve.jaxpr, [*consts.solve, *b])
 
@@ -143,7 +143,7 @@ linear_solve = Primitive(
     "custom_linear_solve",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

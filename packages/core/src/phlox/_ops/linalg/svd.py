@@ -9,7 +9,7 @@ from typing import Any
 from ..._base.errors import OptionError, UnsupportedError
 from ..._ir.avals import shaped
 from ..._trace.trace import typeof
-from ..._transform.words import zeros
+from ..._transform.array_operations import zeros
 from ..._xla.lapack import lapack, nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, mul, sub
@@ -72,7 +72,7 @@ def _result(
     return [((rank,), real_of(dtype)), *vectors]
 
 
-def _text(
+def _lower(
     f: Function, x: Value, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
 ) -> list[Value]:
     *stack, m, n = x.aval.shape
@@ -153,4 +153,4 @@ def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any, dtype: Any) -> Any:
     return div(rest, convert(over_rows(s, typeof(x).shape[-2]), dtype))
 
 
-svd = linalg("svd", ranks=(2,), result=_result, lower=_text, many=True, jvp=_jvp)
+svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)

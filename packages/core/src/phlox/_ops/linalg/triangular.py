@@ -7,8 +7,8 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, move_axis, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.words import Zero, add, move_axis, zero_tangent
 from ..._xla.lapack import has_routines, lapack
 from ..._xla.text import Function, Value, flag
 from ..elementwise.arithmetic import neg
@@ -24,7 +24,7 @@ def _result(dtype: Any, a: Shape, b: Shape, *, left_side: bool, **_: Any) -> lis
     return [(b, dtype)]
 
 
-def _text(
+def _lower(
     f: Function,
     a: Value,
     b: Value,
@@ -110,7 +110,7 @@ def _batch(
 
 
 triangular_solve = linalg(
-    "triangular_solve", ranks=(2, 2), result=_result, lower=_text, jvp=_jvp, transpose=_transpose, batch=_batch
+    "triangular_solve", ranks=(2, 2), result=_result, lower=_lower, jvp=_jvp, transpose=_transpose, batch=_batch
 )
 
 

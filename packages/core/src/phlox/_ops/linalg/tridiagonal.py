@@ -7,8 +7,8 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, instantiate, move_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.words import Zero, add, instantiate, move_axis
 from ..._xla.lapack import lapack, nan_unless, perturbed_tridiagonal_solve, status, succeeded, symmetric
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, mul, neg
@@ -25,7 +25,7 @@ def _result(dtype: Any, shape: Shape, *, lower: bool) -> list[tuple[Shape, Any]]
     return [(shape, dtype), ((n,), real), ((n - 1,), real), ((n - 1,), dtype)]
 
 
-def _text(f: Function, a: Value, *, lower: bool) -> list[Value]:
+def _lower(f: Function, a: Value, *, lower: bool) -> list[Value]:
     report = status(a.aval.shape[:-2])
     uplo = "L" if lower else "U"
     *outs, info = lapack(f, symmetric(a.aval) + "trd", [a], [*f.outs, report], aliases={0: 0}, uplo=uplo)
@@ -33,7 +33,7 @@ def _text(f: Function, a: Value, *, lower: bool) -> list[Value]:
     return [nan_unless(f, ok, x) for x in outs]
 
 
-tridiagonal = linalg("tridiagonal", ranks=(2,), result=_result, lower=_text, many=True)
+tridiagonal = linalg("tridiagonal", ranks=(2,), result=_result, lower=_lower, many=True)
 
 
 # --- solving --------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def _solve_result(dtype: Any, dl: Shape, d: Shape, du: Shape, b: Shape, **_: Any
     return [(b, dtype)]
 
 
-def _solve_text(f: Function, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool) -> Value:
+def _solve_lower(f: Function, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool) -> Value:
     operands = [dl, d, du, b]
     if perturb_singular:
         return perturbed_tridiagonal_solve(f, operands)
@@ -110,7 +110,7 @@ tridiagonal_solve = linalg(
     "tridiagonal_solve",
     ranks=(1, 1, 1, 2),
     result=_solve_result,
-    lower=_solve_text,
+    lower=_solve_lower,
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=_solve_batch,

@@ -17,8 +17,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
-from ..._transform.words import Zero, zeros
 from ..control.loop import repeat
 from ..elementwise import arithmetic as e
 from ..elementwise.families import lowered_as
@@ -113,7 +113,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], log_space: bool) -> tu
     if not log_space:
         return out, e.mul(t, sample_derivative(alphas, out))
     sample = exp(Formula(out))
-    sample = sample.equals(0).where(sample.everywhere(dtypes.finfo(typeof(out).dtype).tiny), sample)
+    sample = sample.equals(0).where(sample.full(dtypes.finfo(typeof(out).dtype).tiny), sample)
     return out, e.mul(t, e.div(sample_derivative(alphas, sample.x), sample.x))
 
 

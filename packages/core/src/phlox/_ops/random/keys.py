@@ -19,8 +19,8 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import ExtendedDtype
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import move_axis
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import move_axis
 from ..elementwise.families import batch_elementwise, broadcast_shape, lowered_as
 from .generators import KNOWN, Impl, named
 

@@ -11,8 +11,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import insert_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.words import insert_axis
 from ..._xla.text import Function, Value
 from ..structure.shape import concatenate, reshape
 from ..structure.slicing import along
@@ -42,7 +42,7 @@ def _bits_types(
     return [key, shaped(shape, dtype)]
 
 
-def _bits_text(
+def _bits_lower(
     f: Function, key: Value, *, shape: tuple[int, ...], dtype: Any, algorithm: RandomAlgorithm
 ) -> list[Value]:
     # XLA's key is u64[2]; without 64 bits in the language it is written as u32[4].
@@ -75,7 +75,7 @@ rng_bit_generator = Primitive(
     "rng_bit_generator",
     multiple_results=True,
     types=_bits_types,
-    lower=_bits_text,
+    lower=_bits_lower,
     batch=_bits_batch,
     nan_checked=False,
 )
@@ -89,9 +89,9 @@ def _uniform_types(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) ->
     return shaped(shape, a.dtype, a.weak_type and b.weak_type)
 
 
-def _uniform_text(f: Function, a: Value, b: Value, *, shape: Sequence[int]) -> Value:
+def _uniform_lower(f: Function, a: Value, b: Value, *, shape: Sequence[int]) -> Value:
     lengths = f.constant(list(shape), shaped((len(shape),), dtypes.int64))
     return f.op("stablehlo.rng", [a, b, lengths], f.out, "rng_distribution = #stablehlo<rng_distribution UNIFORM>")
 
 
-rng_uniform = Primitive("rng_uniform", types=_uniform_types, lower=_uniform_text, nan_checked=True)
+rng_uniform = Primitive("rng_uniform", types=_uniform_types, lower=_uniform_lower, nan_checked=True)

@@ -40,7 +40,7 @@ def _types(*avals: ShapedArray) -> list[ShapedArray]:
     return [shaped(shape, u32)] * 2
 
 
-def _text(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value]:
+def _lower(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value]:
     shape = f.out.shape
     k0, k1, x0, x1 = (fit(f, v, shape) for v in (k0, k1, x0, x1))
     aval = f.out
@@ -70,7 +70,7 @@ def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[A
 
 
 threefry2x32 = Primitive(
-    "threefry2x32", multiple_results=True, types=_types, lower=_text, batch=_batch, nan_checked=False
+    "threefry2x32", multiple_results=True, types=_types, lower=_lower, batch=_batch, nan_checked=False
 )
 
 # --- keys and counters ----------------------------------------------------------------------------------

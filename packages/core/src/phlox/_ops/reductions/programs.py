@@ -18,11 +18,11 @@ from ..._ir.jaxpr import ClosedJaxpr, effects_inside
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
+from ..._transform.array_operations import Zero, broadcast_to, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import JVPTrace, push_forward
 from ..._transform.linearize import LinearizeTrace
-from ..._transform.words import Zero, broadcast_to, instantiate
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, i64_array
 from ..structure.shape import pad, reshape, squeeze, transpose
@@ -97,7 +97,7 @@ def _reduce_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Ints) -> 
     return [shaped(shape, x.dtype, x.weak_type) for x in operands]
 
 
-def _reduce_text(f: Function, *values: Value, jaxpr: ClosedJaxpr, dimensions: Ints) -> list[Value]:
+def _reduce_lower(f: Function, *values: Value, jaxpr: ClosedJaxpr, dimensions: Ints) -> list[Value]:
     region = _region(f, jaxpr, [x.aval for x in _halves(values)[1]])
     return f.op("stablehlo.reduce", values, list(f.outs), f"dimensions = {i64_array(dimensions)}", [region])
 
@@ -171,7 +171,7 @@ reduce = Primitive(
     multiple_results=True,
     types=_reduce_types,
     effects=effects_inside,
-    lower=_reduce_text,
+    lower=_reduce_lower,
     jvp=_reduce_derivative(JVPTrace),
     linearize=_reduce_derivative(LinearizeTrace),
     batch=_reduce_batch,
@@ -188,7 +188,7 @@ def _window_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **window: Any) -> lis
     return [shaped(shape, x.dtype) for x in operands]
 
 
-def _window_text(f: Function, *values: Value, jaxpr: ClosedJaxpr, **window: Any) -> list[Value]:
+def _window_lower(f: Function, *values: Value, jaxpr: ClosedJaxpr, **window: Any) -> list[Value]:
     region = _region(f, jaxpr, [x.aval for x in _halves(values)[1]])
     return f.op("stablehlo.reduce_window", values, list(f.outs), window_attributes(window), [region])
 
@@ -230,7 +230,7 @@ reduce_window = Primitive(
     multiple_results=True,
     types=_window_types,
     effects=effects_inside,
-    lower=_window_text,
+    lower=_window_lower,
     jvp=_window_jvp,
     batch=_window_batch,
     nan_checked=True,
@@ -256,7 +256,7 @@ def _select_types(
     return shaped(operand.shape, operand.dtype)
 
 
-def _select_text(
+def _select_lower(
     f: Function,
     operand: Value,
     source: Value,
@@ -274,6 +274,6 @@ select_and_scatter = Primitive(
     "select_and_scatter",
     types=_select_types,
     effects=effects_inside,
-    lower=_select_text,
+    lower=_select_lower,
     nan_checked=True,
 )

@@ -14,10 +14,10 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import Zero
 from ..._xla.text import Function, Value, i64_array, ints
-from ..elementwise.arithmetic import add, div, extremum_text, mul
+from ..elementwise.arithmetic import add, div, extremum_lower, mul
 from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
@@ -89,7 +89,7 @@ def reducer(
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
 
     def lower(f: Function, x: Value, axes: Axes) -> Value:
-        return reduce_text(f, op, x, start(x.aval.dtype), axes, f.out)
+        return reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -117,7 +117,7 @@ def reducer(
     return made
 
 
-def reduce_text(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
+def reduce_lower(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
     """The text of a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
     if isinstance(op, str) and op.startswith("stablehlo."):
@@ -174,12 +174,12 @@ def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, A
 
 def larger(g: Function, a: Value, b: Value) -> Value:
     """The text of the larger of two elements."""
-    return extremum_text(g, "GT", a, b)
+    return extremum_lower(g, "GT", a, b)
 
 
 def smaller(g: Function, a: Value, b: Value) -> Value:
     """The text of the smaller of two elements."""
-    return extremum_text(g, "LT", a, b)
+    return extremum_lower(g, "LT", a, b)
 
 
 reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)

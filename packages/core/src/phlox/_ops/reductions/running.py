@@ -13,9 +13,9 @@ from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
-from ..._transform.words import Zero
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, max_, min_, mul
 from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as

@@ -17,9 +17,9 @@ from ..._ir.avals import shaped
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_size
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, instantiate
 from ..._xla.text import Function, Value, ints, quoted
 from ..elementwise.arithmetic import div, mul
 from ..elementwise.families import literal
@@ -167,7 +167,7 @@ pmin = _reduction("pmin", smaller, reduce_min, jvp=_extremum_jvp(lambda: pmin))
 # --- axis_index -----------------------------------------------------------------------------------------
 
 
-def _index_text(f: Function, axis_name: Any) -> Value:
+def _index_lower(f: Function, axis_name: Any) -> Value:
     mesh = f.axes or ()
     names = [name for name, _ in mesh]
     if axis_name not in names:
@@ -186,7 +186,7 @@ def _index_text(f: Function, axis_name: Any) -> Value:
 def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
     """The index where the compiler may split along some axes: it knows its place only where all are mapped."""
     inner = Function(f.module, f.axes, f.counter, f.indent + "  ")
-    index = _index_text(inner, axis_name)
+    index = _index_lower(inner, axis_name)
     name = f.fresh()
     symbol = f.module.mesh(tuple((str(axis), size) for axis, size in f.axes))
     rest = ", ".join(quoted(str(axis)) for axis in f.free)
@@ -206,7 +206,7 @@ def _index_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis
 axis_index = Primitive(
     "axis_index",
     types=lambda axis_name: shaped((), dtypes.int32),
-    lower=_index_text,
+    lower=_index_lower,
     batch=_index_batch,
     axes=lambda params: (params["axis_name"],),
     eager=lambda axis_name: unbound((axis_name,)),

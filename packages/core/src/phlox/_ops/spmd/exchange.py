@@ -16,8 +16,8 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_size as length_of
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, insert_axis, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim, run_batched
-from ..._transform.words import Zero, insert_axis, move_axis, zeros
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import mul
 from ..elementwise.families import NUMBER, check_kind, literal
@@ -129,7 +129,7 @@ def _gather_types(
     return shaped((*shape[:at], *new), x.dtype, x.weak_type)
 
 
-def _gather_text(
+def _gather_lower(
     f: Function,
     x: Value,
     all_gather_dimension: int,
@@ -172,7 +172,7 @@ def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, ti
 all_gather = _exchange(
     "all_gather",
     types=_gather_types,
-    lower=_gather_text,
+    lower=_gather_lower,
     transpose=lambda ct, all_gather_dimension, **params: reduce_scatter.bind(
         ct, scatter_dimension=all_gather_dimension, **params
     ),
@@ -203,7 +203,7 @@ def _scatter_types(
     return shaped((*x.shape[:at], *kept, *x.shape[at + 1 :]), x.dtype, x.weak_type)
 
 
-def _scatter_text(
+def _scatter_lower(
     f: Function,
     x: Value,
     scatter_dimension: int,
@@ -250,7 +250,7 @@ def _scatter_apart(x: Any, lengths: dict[Any, int], scatter_dimension: int, tile
 reduce_scatter = _exchange(
     "reduce_scatter",
     types=_scatter_types,
-    lower=_scatter_text,
+    lower=_scatter_lower,
     transpose=lambda ct, scatter_dimension, **params: all_gather.bind(
         ct, all_gather_dimension=scatter_dimension, **params
     ),
@@ -276,7 +276,7 @@ def _all_to_all_types(
     return shaped(tuple(shape), x.dtype)
 
 
-def _all_to_all_text(
+def _all_to_all_lower(
     f: Function,
     x: Value,
     axis_name: Axes,
@@ -325,7 +325,7 @@ def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_a
 all_to_all = _exchange(
     "all_to_all",
     types=_all_to_all_types,
-    lower=_all_to_all_text,
+    lower=_all_to_all_lower,
     transpose=lambda ct, split_axis, concat_axis, **params: all_to_all.bind(
         ct, split_axis=concat_axis, concat_axis=split_axis, **params
     ),
@@ -349,7 +349,7 @@ def check_pairs(perm: Pairs, size: int) -> None:
         raise OptionError(f"ppermute: perm={perm} has an index that is not below the axis' length of {size}")
 
 
-def _permute_text(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value:
+def _permute_lower(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value:
     rows = groups(f, axis_name)
     check_pairs(perm, rows.shape[1])
     pairs = [[int(row[s]), int(row[t])] for row in rows for s, t in perm]
@@ -379,7 +379,7 @@ def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple
 ppermute = _exchange(
     "ppermute",
     types=lambda x, axis_name, perm: x,
-    lower=_permute_text,
+    lower=_permute_lower,
     transpose=lambda ct, axis_name, perm: ppermute.bind(ct, axis_name=axis_name, perm=tuple((t, s) for s, t in perm)),
     over_batch=_permute_over_batch,
     beside_batch=lambda x, dim, **params: (ppermute.bind(x, **params), dim),

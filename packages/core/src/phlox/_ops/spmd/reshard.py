@@ -7,8 +7,8 @@ from typing import Any
 
 from ..._ir.avals import ShapedArray
 from ..._ir.primitive import Primitive
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import Zero
 from ..._xla.mesh import Mesh, PartitionSpec
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value
@@ -22,7 +22,7 @@ def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> 
     return PartitionSpec(*before, names or None, *spec[dim:])
 
 
-def _text(f: Function, x: Value, mesh: Mesh, spec: PartitionSpec) -> Value:
+def _lower(f: Function, x: Value, mesh: Mesh, spec: PartitionSpec) -> Value:
     if mesh.size == 1:
         return x
     where = spec_text(f.module, mesh, spec, x.aval.ndim)
@@ -49,7 +49,7 @@ def _batch(
 reshard_p = Primitive(
     "reshard",
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     transpose=lambda ct, x, **where: [reshard_p.bind(ct, **where)],
     batch=_batch,

@@ -20,10 +20,10 @@ from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill, insert_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, fill, insert_axis
 from ..._xla.lower import lower_jaxpr
 from ..._xla.mesh import Mesh, PartitionSpec, axes_of, tiles
 from ..._xla.program import spec_text
@@ -83,7 +83,7 @@ def _types(
     ]
 
 
-def _text(
+def _lower(
     f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
 ) -> list[Value]:
     def shardings(specs: Specs, ranks: Sequence[int]) -> str:
@@ -287,7 +287,7 @@ shard_map = Primitive(
     "shard_map",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,

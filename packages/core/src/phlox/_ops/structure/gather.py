@@ -17,8 +17,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import Zero, move_axis, zeros
 from ..._xla.text import Function, Value, flag, i64_array, ints
 
 Ints = tuple[int, ...]
@@ -233,7 +233,7 @@ def _gather_types(
     return shaped(shape, operand.dtype, operand.weak_type)
 
 
-def _gather_text(
+def _gather_lower(
     f: Function,
     operand: Value,
     indices: Value,
@@ -389,7 +389,7 @@ gather = Primitive(
     "gather",
     remembers=True,
     types=_gather_types,
-    lower=_gather_text,
+    lower=_gather_lower,
     jvp=_gather_jvp,
     transpose=_gather_transpose,
     batch=_gather_batch,

@@ -13,9 +13,9 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import effects_inside
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, flag, ints
 from ..elementwise.arithmetic import add, div, mul
@@ -91,7 +91,7 @@ _COMBINE: dict[str, Any] = {
 }
 
 
-def _scatter_text(name: str) -> Any:
+def _scatter_lower(name: str) -> Any:
     combine = _COMBINE[name]
 
     def lower(
@@ -244,7 +244,7 @@ scatter_add = Primitive(
     "scatter-add",
     remembers=True,
     types=_scatter_types,
-    lower=_scatter_text("scatter-add"),
+    lower=_scatter_lower("scatter-add"),
     jvp=_add_jvp,
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
         ct, operand, indices, updates, True, params
@@ -282,7 +282,7 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
 scatter = Primitive(
     "scatter",
     types=_scatter_types,
-    lower=_scatter_text("scatter"),
+    lower=_scatter_lower("scatter"),
     jvp=_set_jvp,
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
         ct, operand, indices, updates, False, params
@@ -324,7 +324,7 @@ def _mul_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: 
 scatter_mul = Primitive(
     "scatter-mul",
     types=_scatter_types,
-    lower=_scatter_text("scatter-mul"),
+    lower=_scatter_lower("scatter-mul"),
     jvp=_mul_jvp,
     transpose=_mul_transpose,
     batch=_scatter_batch(lambda: scatter_mul),
@@ -356,7 +356,7 @@ def _extremum_jvp(make: Any) -> Any:
 scatter_min = Primitive(
     "scatter-min",
     types=_scatter_types,
-    lower=_scatter_text("scatter-min"),
+    lower=_scatter_lower("scatter-min"),
     jvp=_extremum_jvp(lambda: scatter_min),
     batch=_scatter_batch(lambda: scatter_min),
     requires=_scatter_requires,
@@ -365,7 +365,7 @@ scatter_min = Primitive(
 scatter_max = Primitive(
     "scatter-max",
     types=_scatter_types,
-    lower=_scatter_text("scatter-max"),
+    lower=_scatter_lower("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
     batch=_scatter_batch(lambda: scatter_max),
     requires=_scatter_requires,
@@ -377,7 +377,7 @@ scatter_apply = Primitive(
     "scatter-apply",
     types=_scatter_types,
     effects=effects_inside,
-    lower=_scatter_text("scatter-apply"),
+    lower=_scatter_lower("scatter-apply"),
     batch=_scatter_batch(lambda: scatter_apply),
     requires=_scatter_requires,
     nan_checked=True,

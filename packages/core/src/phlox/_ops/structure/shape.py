@@ -19,10 +19,10 @@ from ..._ir.jaxpr import Literal
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
+from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
-from ..._xla.hosts import as_array
+from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
@@ -88,7 +88,7 @@ def _convert_types(x: ShapedArray, new_dtype: Any, weak_type: bool) -> ShapedArr
     return shaped(x.shape, new_dtype, bool(weak_type))
 
 
-def _convert_text(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Value:
+def _convert_lower(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Value:
     if dtypes.kind(x.aval.dtype) == "c" and dtypes.kind(new_dtype) != "c":
         if dtypes.kind(new_dtype) == "b":
             return f.compare("NE", x, f.constant(0, x.aval))
@@ -116,7 +116,7 @@ convert_element_type = Primitive(
     "convert_element_type",
     remembers=True,
     types=_convert_types,
-    lower=_convert_text,
+    lower=_convert_lower,
     jvp=_convert_jvp,
     transpose=_convert_transpose,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
@@ -192,7 +192,7 @@ def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
     return shaped(x.shape[:-1], new_dtype)
 
 
-def _bitcast_text(f: Function, x: Value, new_dtype: Any) -> Value:
+def _bitcast_lower(f: Function, x: Value, new_dtype: Any) -> Value:
     return x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out)
 
 
@@ -204,7 +204,7 @@ def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
-    lower=_bitcast_text,
+    lower=_bitcast_lower,
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
         Zero(typeof(out).tangent()),
@@ -488,7 +488,7 @@ def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig
     return shaped(shape, x.dtype, x.weak_type and value.weak_type)
 
 
-def _pad_text(f: Function, x: Value, value: Value, padding_config: PaddingConfig) -> Value:
+def _pad_lower(f: Function, x: Value, value: Value, padding_config: PaddingConfig) -> Value:
     low, high, inner = zip(*padding_config, strict=True) if padding_config else ((), (), ())
     attributes = (
         f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
@@ -537,7 +537,13 @@ def _pad_batch(
 
 
 pad = Primitive(
-    "pad", types=_pad_types, lower=_pad_text, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch, nan_checked=True
+    "pad",
+    types=_pad_types,
+    lower=_pad_lower,
+    jvp=_pad_jvp,
+    transpose=_pad_transpose,
+    batch=_pad_batch,
+    nan_checked=True,
 )
 
 # --- iota -----------------------------------------------------------------------------------------------
@@ -550,7 +556,7 @@ def _iota_types(dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArr
     return shaped(tuple(shape), dtype)
 
 
-def _iota_text(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
+def _iota_lower(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
     return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
 
 
@@ -558,7 +564,7 @@ iota = Primitive(
     "iota",
     remembers=True,
     types=_iota_types,
-    lower=_iota_text,
+    lower=_iota_lower,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
     nan_checked=False,
     light=True,

@@ -12,9 +12,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import literal
 from .shape import broadcast_in_dim, concatenate, convert, pad, reshape, structural
@@ -35,7 +35,7 @@ def _slice_types(x: ShapedArray, start_indices: Ints, limit_indices: Ints, strid
     return shaped(shape, x.dtype, x.weak_type)
 
 
-def _slice_text(f: Function, x: Value, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Value:
+def _slice_lower(f: Function, x: Value, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Value:
     steps = strides or (1,) * len(start_indices)
     attributes = (
         f"start_indices = {i64_array(start_indices)}, limit_indices = {i64_array(limit_indices)}, "
@@ -79,7 +79,7 @@ def _slice_extend(params: dict[str, Any], trailing: Ints, x: ShapedArray) -> dic
 slice_ = structural(
     "slice",
     types=_slice_types,
-    lower=_slice_text,
+    lower=_slice_lower,
     transpose=_slice_transpose,
     batch=_slice_batch,
     extend=_slice_extend,
@@ -112,7 +112,7 @@ def _split_types(x: ShapedArray, sizes: Ints, axis: int) -> list[ShapedArray]:
     return [shaped((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
 
 
-def _split_text(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
+def _split_lower(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
     found, start = [], 0
     for out in f.outs:
         lows, highs = [0] * out.ndim, list(out.shape)
@@ -149,7 +149,7 @@ split = Primitive(
     "split",
     multiple_results=True,
     types=_split_types,
-    lower=_split_text,
+    lower=_split_lower,
     jvp=_split_jvp,
     transpose=_split_transpose,
     batch=_split_batch,
@@ -187,7 +187,7 @@ def _dynamic_slice_types(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints
     return shaped(tuple(slice_sizes), x.dtype, x.weak_type)
 
 
-def _dynamic_slice_text(f: Function, x: Value, *starts: Value, slice_sizes: Ints) -> Value:
+def _dynamic_slice_lower(f: Function, x: Value, *starts: Value, slice_sizes: Ints) -> Value:
     starts = _all_starts(f, starts, len(slice_sizes))
     return f.op("stablehlo.dynamic_slice", [x, *starts], f.out, f"slice_sizes = {i64_array(slice_sizes)}")
 
@@ -266,7 +266,7 @@ dynamic_slice = Primitive(
     "dynamic_slice",
     remembers=True,
     types=_dynamic_slice_types,
-    lower=_dynamic_slice_text,
+    lower=_dynamic_slice_lower,
     jvp=_dynamic_slice_jvp,
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
@@ -287,7 +287,7 @@ def _update_types(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> 
     return shaped(x.shape, x.dtype, x.weak_type and update.weak_type)
 
 
-def _update_text(f: Function, x: Value, update: Value, *starts: Value) -> Value:
+def _update_lower(f: Function, x: Value, update: Value, *starts: Value) -> Value:
     return f.op("stablehlo.dynamic_update_slice", [x, update, *_all_starts(f, starts, x.aval.ndim)], f.out)
 
 
@@ -339,7 +339,7 @@ def _update_requires(checks: Any, x: Any, update: Any, *starts: Any) -> None:
 dynamic_update_slice = Primitive(
     "dynamic_update_slice",
     types=_update_types,
-    lower=_update_text,
+    lower=_update_lower,
     jvp=_update_jvp,
     transpose=_update_transpose,
     batch=_update_batch,

@@ -10,8 +10,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import Zero, insert_axis, move_axis
 from ..._xla.text import Function, Value, flag
 from .gather import GatherDimensionNumbers, GatherScatterMode, gather
 from .shape import iota, reshape
@@ -25,7 +25,7 @@ def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int
     return list(xs)
 
 
-def _sort_text(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+def _sort_lower(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
     scalars = [shaped((), x.aval.dtype) for x in xs for _ in range(2)]
 
     def body(g: Function, *pairs: Value) -> list[Value]:
@@ -109,7 +109,7 @@ sort = Primitive(
     "sort",
     multiple_results=True,
     types=_sort_types,
-    lower=_sort_text,
+    lower=_sort_lower,
     jvp=_sort_jvp,
     batch=_sort_batch,
     nan_checked=False,

@@ -13,8 +13,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.words import Zero
 from ..._xla.approximate import top_k_size
 from ..._xla.text import Function, Value, flag
 from ..reductions.reduce import highest, lowest
@@ -52,7 +52,7 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
     return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32)]
 
 
-def _text(f: Function, x: Value, k: int, axis: int) -> list[Value]:
+def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     """chlo.top_k, which knows the last axis only."""
     outs, last = f.outs, x.aval.ndim - 1
     order = list(range(x.aval.ndim))
@@ -80,7 +80,7 @@ top_k = Primitive(
     "top_k",
     multiple_results=True,
     types=_types,
-    lower=_text,
+    lower=_lower,
     jvp=lambda primals, tangents, **params: _follow(primals, tangents, top_k(*primals, **params), params["axis"]),
     batch=_batch,
     nan_checked=False,
@@ -115,7 +115,7 @@ def _approx_types(
     return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32, x.weak_type)]
 
 
-def _approx_text(
+def _approx_lower(
     f: Function,
     x: Value,
     k: int,
@@ -161,7 +161,7 @@ approx_top_k = Primitive(
     "approx_top_k",
     multiple_results=True,
     types=_approx_types,
-    lower=_approx_text,
+    lower=_approx_lower,
     jvp=lambda primals, tangents, **params: _follow(
         primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
     ),

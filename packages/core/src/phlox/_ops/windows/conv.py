@@ -15,9 +15,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add as add_tangents, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._transform.words import Zero, add as add_tangents, move_axis, zeros
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
 from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
@@ -148,7 +148,7 @@ def _axes_text(spec: Ints, first: str, second: str) -> str:
     return f"[{', '.join(words[i] for i in range(len(spec)))}]"
 
 
-def _conv_text(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
+def _conv_lower(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
     if dtypes.kind(lhs.aval.dtype) == "c":
         return lowered_as(_complex_conv)(f, lhs, rhs, **params)
     numbers, pads = params["dimension_numbers"], params["padding"]
@@ -351,7 +351,7 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
 conv_general_dilated = Primitive(
     "conv_general_dilated",
     types=_conv_types,
-    lower=_conv_text,
+    lower=_conv_lower,
     jvp=_conv_jvp,
     transpose=_conv_transpose,
     batch=_conv_batch,

@@ -14,8 +14,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.words import Zero
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import ANY, NUMBER, check_kind, literal
 from ..elementwise.logic import ge, le
@@ -204,7 +204,7 @@ def _gather_types(tangents: ShapedArray, operand: ShapedArray, select_prim: Prim
     return shaped(shape, tangents.dtype, tangents.weak_type and operand.weak_type)
 
 
-def _gather_text(f: Function, tangents: Value, operand: Value, select_prim: Primitive, **window: Any) -> Value:
+def _gather_lower(f: Function, tangents: Value, operand: Value, select_prim: Primitive, **window: Any) -> Value:
     direction, worst = _direction(select_prim)
     key, value = shaped((), operand.aval.dtype), shaped((), tangents.aval.dtype)
 
@@ -247,7 +247,7 @@ def _gather_transpose(
 select_and_gather_add = Primitive(
     "select_and_gather_add",
     types=_gather_types,
-    lower=_gather_text,
+    lower=_gather_lower,
     jvp=_follow_jvp(lambda: select_and_gather_add),
     transpose=_gather_transpose,
     batch=_follow_batch(lambda: select_and_gather_add),
@@ -260,7 +260,7 @@ def _scatter_types(source: ShapedArray, operand: ShapedArray, select_prim: Primi
     return shaped(operand.shape, source.dtype, source.weak_type and operand.weak_type)
 
 
-def _scatter_text(
+def _scatter_lower(
     f: Function, source: Value, operand: Value, select_prim: Primitive, padding: Pads, **window: Any
 ) -> Value:
     direction, worst = _direction(select_prim)
@@ -285,7 +285,7 @@ def _scatter_text(
 select_and_scatter_add = Primitive(
     "select_and_scatter_add",
     types=_scatter_types,
-    lower=_scatter_text,
+    lower=_scatter_lower,
     jvp=_follow_jvp(lambda: select_and_scatter_add),
     transpose=lambda ct, source, operand, **params: [
         Zero(source.aval)

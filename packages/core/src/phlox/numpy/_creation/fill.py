@@ -19,7 +19,7 @@ from ..._operands.checks import as_shape, canonical_axis, check, check_one, inte
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._trace.trace import Tracer, recorder
-from ..._xla import permission
+from ..._xla import transfer_guard as permission
 from ..._xla.array import put
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.unary import floor

@@ -19,7 +19,7 @@ from ..._operands.checks import array_like, check, check_one, refuse_complex, ty
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._trace.trace import Tracer, not_an_array, recorder
-from ..._transform.words import weak_number
+from ..._transform.array_operations import weak_number
 from ..._xla import transfer
 from ..._xla.array import Array, ArrayImpl, put, wrap
 from ..._xla.devices import Device, local_devices

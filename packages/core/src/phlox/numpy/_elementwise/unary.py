@@ -15,7 +15,7 @@ from ..._operands.promotion import promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
-from ..._transform.words import zeros
+from ..._transform.array_operations import zeros
 from .define import boolean, float_32, int_32, unary
 
 if TYPE_CHECKING:

@@ -36,12 +36,12 @@ def move_across(array: Array, sharding: Sharding) -> Array:
         return _program(array._key, sharding).run([array])[0]
     # Programs number the devices as the argument does. Where the new order is another, each process takes its parts
     # out of the whole array.
-    whole = _program(array._key, everywhere(here)).run([array])[0]
+    whole = _program(array._key, replicated(here)).run([array])[0]
     buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
     return wrap(buf, array.aval, key_for(array.aval, sharding, True))
 
 
-def everywhere(sharding: Sharding) -> Sharding:
+def replicated(sharding: Sharding) -> Sharding:
     """Of these devices, each holds all elements."""
     if isinstance(sharding, NamedSharding):
         return interned(NamedSharding(sharding.mesh, PartitionSpec()))

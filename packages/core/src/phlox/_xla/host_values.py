@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import Literal
 from .._trace.trace import Tracer, check_live, not_an_array
-from . import permission
+from . import transfer_guard as permission
 from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512

@@ -10,7 +10,7 @@ from .sharding import HloSharding, from_hlo, single_device
 from .text import Function, Value
 
 
-def inspect_text(f: Function, x: Value, callback: Callable[[Any], None]) -> list[Value]:
+def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> list[Value]:
     """Tells `callback` the sharding of `x` when the program is compiled."""
     module = f.module
     if module.partitions == 1:
