@@ -103,10 +103,12 @@ NAMED = {
     "glu": lambda: phlox.nn.glu(7),
     "dtype of text": lambda: jnp.astype(jnp.ones(2), np.array("s")),
     "unflatten": lambda: phlox.tree.unflatten([0], [1]),
+    "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_calls(name):
-    with pytest.raises(errors.PhloxError):
+    with pytest.raises(errors.PhloxError) as raised:
         NAMED[name]()
+    assert not isinstance(raised.value, errors.CompilationError)

@@ -12,6 +12,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._ops import elementwise as e, logic
 from .._ops.families import literal, same_dtype
+from .._ops.shape import convert
 from ..numpy._promote import check, check_one, integer, to_dtype, type_of
 
 if TYPE_CHECKING:
@@ -208,8 +209,9 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     x, y = check("mul", x, y)
     if out_dtype is not None:
         same_dtype("mul", (type_of(x), type_of(y)))
-        weak = type_of(x).weak_type and type_of(y).weak_type
-        x, y = (to_dtype(a, dtypes.user_dtype(out_dtype, "mul"), weak) for a in (x, y))
+        wanted, weak = dtypes.user_dtype(out_dtype, "mul"), type_of(x).weak_type and type_of(y).weak_type
+        # A number of this dtype first: a Python number would have the dtype of its kind.
+        x, y = (convert(to_dtype(a, wanted), wanted, weak) for a in (x, y))
     return e.mul(x, y)
 
 
