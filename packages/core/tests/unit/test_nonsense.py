@@ -91,6 +91,7 @@ def test_nonsense_is_told(where):
                 assert told and clear, f"{where}.{name} of {args}, {kwargs}: {error!r}"
 
 
+EYES = [jnp.eye(2), jnp.eye(2)]
 #: calls that were answered with an empty assertion, an index out of range, or a missing attribute
 NAMED = {
     "matrix_transpose": lambda: jnp.matrix_transpose([0]),
@@ -103,6 +104,8 @@ NAMED = {
     "glu": lambda: phlox.nn.glu(7),
     "dtype of text": lambda: jnp.astype(jnp.ones(2), np.array("s")),
     "unflatten": lambda: phlox.tree.unflatten([0], [1]),
+    "dot_general over an axis from the end": lambda: phlox.lax.dot_general(*EYES, (((-1,), (0,)), ((), ()))),
+    "dot_general over an axis twice": lambda: phlox.lax.dot_general(*EYES, (((1,), (0,)), ((1,), (0,)))),
     "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 
