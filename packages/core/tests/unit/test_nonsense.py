@@ -106,6 +106,8 @@ NAMED = {
     "unflatten": lambda: phlox.tree.unflatten([0], [1]),
     "dot_general over an axis from the end": lambda: phlox.lax.dot_general(*EYES, (((-1,), (0,)), ((), ()))),
     "dot_general over an axis twice": lambda: phlox.lax.dot_general(*EYES, (((1,), (0,)), ((1,), (0,)))),
+    "sort of nothing": lambda: phlox.lax.sort(()),
+    "cumlogsumexp along a part of an axis": lambda: phlox.lax.cumlogsumexp(jnp.ones(2), 0.5),
     "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 
