@@ -108,6 +108,9 @@ NAMED = {
     "dot_general over an axis twice": lambda: phlox.lax.dot_general(*EYES, (((1,), (0,)), ((1,), (0,)))),
     "sort of nothing": lambda: phlox.lax.sort(()),
     "cumlogsumexp along a part of an axis": lambda: phlox.lax.cumlogsumexp(jnp.ones(2), 0.5),
+    "approx_max_k of a part that is larger than the whole": lambda: phlox.lax.approx_max_k(
+        jnp.ones(3), 1, reduction_input_size_override=2
+    ),
     "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 

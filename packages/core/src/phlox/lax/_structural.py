@@ -37,7 +37,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     Args:
       operand: array of any shape and dtype, but no array of PRNG keys.
-      new_dtype: dtype to convert to, None for the default float. To bool, everything but 0 becomes True.
+      new_dtype: dtype to convert to. To bool, everything but 0 becomes True.
 
     Returns:
       An array of the shape of `operand`, of `new_dtype`, not weakly typed.
