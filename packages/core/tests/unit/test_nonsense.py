@@ -111,6 +111,8 @@ NAMED = {
     "approx_max_k of a part that is larger than the whole": lambda: phlox.lax.approx_max_k(
         jnp.ones(3), 1, reduction_input_size_override=2
     ),
+    "associative_scan of nothing": lambda: phlox.lax.associative_scan(lambda a, b: a, ()),
+    "map with a negative batch": lambda: phlox.lax.map(lambda x: x, jnp.ones(2), batch_size=-1),
     "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 
