@@ -113,6 +113,7 @@ NAMED = {
     ),
     "associative_scan of nothing": lambda: phlox.lax.associative_scan(lambda a, b: a, ()),
     "map with a negative batch": lambda: phlox.lax.map(lambda x: x, jnp.ones(2), batch_size=-1),
+    "fft over four axes": lambda: phlox.lax.fft(jnp.ones((2, 2, 2, 2)), "fft", (2, 2, 2, 2)),
     "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 

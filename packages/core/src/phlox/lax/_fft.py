@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .._api.jit import jit
 from .._base.errors import DtypeError
@@ -13,16 +13,27 @@ from .._ops import fft as _fft, shape as _shape
 from .._ops.fft import FftType as FftType
 from ..numpy._promote import check_one, type_of
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @functools.partial(jit, static_argnums=(1, 2))
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """The discrete Fourier transform over the last axes (StableHLO fft).
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
+    """The discrete Fourier transform over the last axes (StableHLO's ``fft``).
 
     Args:
-      fft_type: an `FftType`, or its name.
-      fft_lengths: lengths of the transformed axes (of the real side), as a tuple.
+      x: array of numbers; FFT, IFFT and IRFFT convert it to complex numbers, RFFT to floats.
+      fft_type: an `FftType`, or its name: "fft", "ifft", "rfft" or "irfft".
+      fft_lengths: a tuple, the lengths of up to three transformed axes; those of the real side for RFFT and IRFFT.
 
-    Raises `DtypeError` for an RFFT of complex numbers, and `ShapeError` when lengths do not fit.
+    Returns:
+      An array of complex numbers; of IRFFT floats. The last axis of what RFFT returns, and of what IRFFT takes, has
+      length ``fft_lengths[-1] // 2 + 1``.
+
+    Raises:
+      DtypeError: `x` is complex for RFFT.
+      OptionError: `fft_type` is another word.
+      ShapeError: the axes of `x` do not have these lengths, or there are more than three of them.
 
     >>> from phlox import lax
     >>> lax.fft(jnp.array([1.0, 0.0]), "fft", (2,))

@@ -128,17 +128,23 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """The polar decomposition ``x = u h``: ``(u, h, steps, converged)``, u with orthonormal columns, h positive (as
+    """The polar decomposition ``x = u h``, u with orthonormal columns, h positive semidefinite (as
     ``jax.lax.linalg.qdwh``).
 
     Args:
-      x: matrix of full rank, with no more columns than rows.
-      is_hermitian: without meaning, as in JAX.
-      max_iterations: at most so many steps, 10 by default.
-      eps: how near to zero the smallest singular value may be, relatively; also how exact the result is to be.
-      dynamic_shape: numbers of rows and columns, where `x` is a smaller matrix in the corner of a larger one.
+      x: matrix of floats or complex numbers, of full rank, with no more columns than rows.
+      is_hermitian: without effect, as in JAX.
+      max_iterations: the largest number of steps; None means 10.
+      eps: how near to zero the smallest singular value may be, relatively; also how exact the result is to be. None
+        means the machine precision of the dtype.
+      dynamic_shape: numbers of rows and columns, where `x` is a smaller matrix in the corner of a larger one; None
+        where it is all of it.
 
-    Raises `ShapeError` for matrices with more columns than rows.
+    Returns:
+      The tuple (u, h, steps, converged): u of the shape of `x`, h square with its columns, an int32 and a bool.
+
+    Raises:
+      ShapeError: `x` is not one matrix, or has more columns than rows.
 
     >>> import phlox.numpy as jnp
     >>> u, h, _, converged = qdwh(jnp.array([[2.0, 0.0], [0.0, -3.0]]))
