@@ -114,6 +114,8 @@ NAMED = {
     "associative_scan of nothing": lambda: phlox.lax.associative_scan(lambda a, b: a, ()),
     "map with a negative batch": lambda: phlox.lax.map(lambda x: x, jnp.ones(2), batch_size=-1),
     "fft over four axes": lambda: phlox.lax.fft(jnp.ones((2, 2, 2, 2)), "fft", (2, 2, 2, 2)),
+    "conv_general_permutations of two words": lambda: phlox.lax.conv_general_permutations(("NHWC", "HWIO")),
+    "padding for a window that stands still": lambda: phlox.lax.padtype_to_pads((5,), (2,), (0,), "SAME"),
     "rem of bools": lambda: phlox.lax.rem(True, True),
 }
 

@@ -151,7 +151,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
         raise DtypeError(f"switch: Index type must be an integer, got {aval.short}")
     last = len(branches) - 1
     if not isinstance(index, Tracer):
-        where: Any = np.int32(min(max(int(index), 0), last))
+        where: Any = np.int32(min(max(int(index), 0), last))  # type: ignore[arg-type]
     else:
         where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
     return choice("switch", branches, [f"branch {i}" for i in range(len(branches))], where, operands)

@@ -48,5 +48,5 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         wanted = dtypes.to_inexact(dtype)
     else:
         wanted = dtypes.to_complex(dtype)
-    x = _shape.own(_shape.convert(x, wanted))
-    return _fft.fft(x, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else x
+    array = _shape.own(_shape.convert(x, wanted))
+    return _fft.fft(array, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else array
