@@ -7,7 +7,7 @@ SIAM J. Matrix Anal. Appl. 31 (2010).
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
 from .._api.jit import jit
@@ -20,6 +20,9 @@ from .._ops.triangular import solve_triangular
 from ..numpy._promote import check_one, type_of
 from ._loops import fori_loop, while_loop
 from ._structural import dynamic_slice
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 Coefficients = tuple[float, float, float]
 
@@ -121,13 +124,13 @@ def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, 
 
 @functools.partial(jit, static_argnames=("is_hermitian", "max_iterations", "eps"))
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The polar decomposition ``x = u h``, u with orthonormal columns, h positive semidefinite (as
     ``jax.lax.linalg.qdwh``).
 
