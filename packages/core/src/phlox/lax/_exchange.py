@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as jnp
 from .._base import pytree
@@ -12,6 +12,9 @@ from .._ir import dtypes
 from .._ops import exchange as ops, logic, shape
 from ..numpy._promote import canonical_axis, check, type_of
 from ._parallel import AxisGroups, AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _each(function: str, x: Any, one: Callable[[Any], Any]) -> Any:
@@ -351,16 +354,16 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
     axis_name: AxisName,
     axis_index_groups: AxisGroups = None,
-) -> Any:
+) -> Array:
     """`all_to_all` of pieces of different lengths, cut from axis 0 of `operand` and written into axis 0 of `output` (as
     ``jax.lax.ragged_all_to_all``).
 
