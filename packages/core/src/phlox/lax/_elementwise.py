@@ -492,7 +492,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """`on_true` where `pred`, else `on_false`, elementwise (StableHLO's ``select``).
+    """The elements of `on_true` where `pred`, else those of `on_false` (StableHLO's ``select``).
 
     Args:
       pred: array of bools (or of integers, 0 for `on_false`), a scalar or of the shape of the other two.
@@ -513,7 +513,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """``cases[which]``, elementwise (StableHLO's ``select``).
+    """For each element, that of the case with the number `which` (StableHLO's ``select``).
 
     Args:
       which: array of bools (for at most two cases) or of integers; a scalar, or of the shape of the cases. A negative
