@@ -217,6 +217,8 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
 
 _SCATTER = """
 
+``x.at[i]`` is easier to use.
+
 Args:
   operand: array of any shape.
   scatter_indices: array of integers; its last axis holds index vectors.
@@ -264,7 +266,7 @@ def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[...,
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"`operand` with `updates` {what} at computed places (StableHLO's ``scatter``). ``x.at[i]`` is easier to use."
+        f"`operand` with `updates` {what} at computed places (StableHLO's ``scatter``)."
         f"{_SCATTER}"
         ">>> from phlox import lax\n"
         ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
