@@ -79,6 +79,7 @@ TABLE = [
         call(A(), A(), A()), call(S(0.0), S(2.0), S(1.0)), twice=True),
     row("lax.clamp", call(A(), A(2, 3), A()), call(S(-1.0), A(2, 3), S(1.0)), call(S(0), A(3), S(2)),
         call(A(), A(2), A(dtype="other")), call(0, Special(), 1), grad=False),
+    row("lax.clamp", call(A(2, 3), A(2, 3), A(2, 3)), dtypes=["bool"], grad=False),
     row("lax.clamp", call(A(3), A(2, 3), A()), grad=False, vmap=False),
     row("lax.select", call(B(2, 3), A(2, 3), A(2, 3)), call(B(), A(2), A(2)), call(B(3), A(3), A(3, dtype="other")),
         call(B(2), A(3), A(3)), call(B(), S(1), S(2.0)), call(True, A(2), A(2)),

@@ -14,7 +14,13 @@ from conformance.harness import A, I, S, agree, batches, call, gradients, outcom
 INTS = ["int8", "int32", "uint8", "uint32", "int16"]
 ROWS = [
     row("lax.mulhi", call(A(7), A(7, low=-100, high=100)), call(A(3, dtype="int32"), S(5)), dtypes=INTS),
-    row("lax.mul", call(A(3), A(3)), call(A(2, dtype="int8"), A(2, dtype="int8"), out_dtype="int16")),
+    row(
+        "lax.mul",
+        call(A(3), A(3)),
+        call(A(2, dtype="int8"), A(2, dtype="int8"), out_dtype="int16"),
+        call(S(2.0), S(3.0), out_dtype="bfloat16"),
+        call(S(2), A(3), out_dtype="bfloat16"),
+    ),
     row("lax.exp", call(A(3), accuracy=None), dtypes=["float32", "complex64"]),
     row("lax.stage", call(A(3)), call(S(2.0))),
     row("lax.optimization_barrier", call(A(3)), call((A(2), [A(3)]))),

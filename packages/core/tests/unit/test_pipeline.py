@@ -66,6 +66,11 @@ def test_others_take_the_slow_way(function):
     assert pipeline(phlox.make_jaxpr(jnp.log1p)(FLOATS.astype(np.float16)).jaxpr) == ()
 
 
+def test_bounds_of_bools_take_the_slow_way():
+    found = lax.clamp(np.array([False, True]), np.array([True, False]), np.array([True, True]))
+    assert found.tolist() == [True, True]
+
+
 def test_options_that_the_compiler_does_not_know_are_left_out(monkeypatch):
     monkeypatch.setattr(compiling, "_refused", set())
     monkeypatch.setattr(program, "pipeline", lambda jaxpr: (("xla_cpu_an_option_of_tomorrow", True),))

@@ -32,6 +32,7 @@ SINGLE = frozenset(
 #: What stands around an operation and costs nothing in its loop.
 AROUND = frozenset(("broadcast_in_dim", "convert_element_type", "reshape", "squeeze"))
 #: Of other types log1p and others differ, or run slower.
+_BOOL = np.dtype("bool")
 _DTYPES = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32")))
 
 
@@ -42,6 +43,8 @@ def pipeline(jaxpr: Jaxpr) -> Overrides:
         if eqn.primitive.name in SINGLE:
             single += 1
         elif eqn.primitive.name not in AROUND:
+            return ()
+        if eqn.primitive.name == "clamp" and eqn.outvars[0].aval.dtype == _BOOL:  # which the older way cannot compile
             return ()
         if any(v.aval.dtype not in _DTYPES for v in (*eqn.invars, *eqn.outvars)):
             return ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,24 +29,40 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.refs import Ref, lifted, threading, values, write_all
 from .._trace.trace import Tracer, typeof
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
+
 
 @user_call
 def cond(
-    pred: Any,
+    pred: ArrayLike,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
     operand: Any = missing,
 ) -> Any:
-    """``true_fun(*operands)`` if `pred`, else ``false_fun(*operands)`` (StableHLO case).
+    """``true_fun(*operands)`` if `pred`, else ``false_fun(*operands)`` (StableHLO's ``case``).
 
     Both functions are traced; one of them runs. Under `vmap` with a batched `pred` both run, and results are selected.
 
-    Args:
-      pred: a number or truth value without axes.
-      operands: arguments, trees of arrays.
+    JAX's older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, in which each function has an
+    operand of its own, is understood too.
 
-    Raises `TreeError` when results differ in structure, and `ShapeError` or `DtypeError` when they differ in types.
+    Args:
+      pred: a bool or a real number without axes; numbers are true unless they are 0.
+      true_fun, false_fun: functions of the operands, whose results have one structure, and leaves of one shape and
+        dtype.
+      *operands: arguments of both, pytrees of arrays.
+      operand: the only argument of both, as a keyword.
+
+    Returns:
+      What the function that runs returns: a pytree of arrays.
+
+    Raises:
+      ArgumentError: `pred` is None or not a number, a function is not callable, or `operand` comes with operands.
+      ShapeError: `pred` has axes, or the shapes of results differ.
+      DtypeError: `pred` is complex, or the dtypes of results differ.
+      TreeError: the structures of results differ.
 
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
     Array(4., dtype=float32, weak_type=True)
@@ -95,8 +111,27 @@ def _truth(pred: Any) -> Any:
 
 
 @user_call
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = missing) -> Any:
-    """``branches[index](*operands)``, with `index` moved into range (StableHLO case).
+def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = missing) -> Any:
+    """``branches[index](*operands)``, with `index` moved into range (StableHLO's ``case``).
+
+    All branches are traced; one of them runs. Under `vmap` with a batched `index` all run, and results are selected.
+
+    Args:
+      index: an integer without axes; below 0 it means the first branch, and beyond the last one the last.
+      branches: functions of the operands, at least one, whose results have one structure, and leaves of one shape and
+        dtype.
+      *operands: arguments of all, pytrees of arrays.
+      operand: one more argument of all, as a keyword.
+
+    Returns:
+      What the branch that runs returns: a pytree of arrays.
+
+    Raises:
+      ArgumentError: `index` is not a number, or a branch is not callable.
+      OptionError: there is no branch.
+      ShapeError: `index` has axes, or the shapes of results differ.
+      DtypeError: `index` is no integer, or the dtypes of results differ.
+      TreeError: the structures of results differ.
 
     >>> switch(1, [lambda x: x, lambda x: 10 * x], 2.0)
     Array(20., dtype=float32, weak_type=True)
@@ -117,7 +152,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise DtypeError(f"switch: Index type must be an integer, got {aval.short}")
     last = len(branches) - 1
     if not isinstance(index, Tracer):
-        where: Any = np.int32(min(max(int(index), 0), last))
+        where: Any = np.int32(min(max(int(index), 0), last))  # type: ignore[arg-type]
     else:
         where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
     return choice("switch", branches, [f"branch {i}" for i in range(len(branches))], where, operands)

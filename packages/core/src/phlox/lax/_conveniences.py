@@ -39,8 +39,21 @@ if TYPE_CHECKING:
 def full(
     shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None
 ) -> Array:
-    """An array of `shape` with one value everywhere; a Python number without `dtype` stays weakly typed (as
-    ``numpy.full``).
+    """An array of `shape` with one value everywhere (as ``numpy.full``).
+
+    Args:
+      shape: length of each axis; an integer for one axis.
+      fill_value: scalar.
+      dtype: dtype of the result; None takes that of `fill_value`, and of a Python number the default dtype, weakly
+        typed.
+      sharding: how the array lies over devices; None means the default device.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: `fill_value` has axes, or a length is negative.
+      ArgumentError: `fill_value` is a complex Python number and `dtype` is real.
 
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
@@ -65,6 +78,20 @@ def full_like(
 ) -> Array:
     """`full` with the shape and dtype of `x`, unless told otherwise (as ``numpy.full_like``).
 
+    Args:
+      x: array, or a list or tuple of numbers, of which only shape and dtype matter.
+      fill_value: scalar.
+      dtype: dtype of the result; None takes that of `x`.
+      shape: shape of the result; None takes that of `x`.
+      sharding: how the array lies over devices; None means the default device.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: `fill_value` has axes, or a length is negative.
+      ArgumentError: `fill_value` is a complex Python number and the dtype is real.
+
     >>> full_like(np.ones(2, np.float32), 3)
     Array([3., 3.], dtype=float32)
     """
@@ -79,17 +106,37 @@ def full_like(
 
 
 @takes_out_sharding
-def empty(shape: Shape, dtype: DTypeLike | None, *, out_sharding: OutSharding = None) -> Any:
+def empty(shape: Shape, dtype: DTypeLike | None, *, out_sharding: OutSharding = None) -> Array:
     """An array of `shape` whose values do not matter; they are zeros (as ``numpy.empty``).
 
-    >>> empty((2,), "int8").dtype
-    dtype('int8')
+    Args:
+      shape: length of each axis; an integer for one axis.
+      dtype: dtype of the result; None means the default float.
+
+    Returns:
+      An array of `shape` and `dtype`.
+
+    Raises:
+      ShapeError: a length is negative.
+
+    >>> empty((2,), "int8").dtype, empty((2,), None).dtype
+    (dtype('int8'), dtype('float32'))
     """
-    return full(shape, 0, dtype)
+    return full(shape, 0, dtypes.python_scalar_dtype(float) if dtype is None else dtype)
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
     """The element type of `x`, as an array; or the one that a type or its name stands for (as ``jax.lax.dtype``).
+
+    Args:
+      x: array or number; or a dtype, a scalar type such as ``float``, or a name such as ``"int8"``.
+
+    Returns:
+      A dtype; of 64-bit types the 32-bit one, as long as the flag ``enable_x64`` is off.
+
+    Raises:
+      ArgumentError: `x` can be no array.
+      DtypeError: `x` is a type or a name of no dtype.
 
     >>> dtype(1.0), dtype("int8")
     (dtype('float32'), dtype('int8'))
@@ -102,8 +149,17 @@ def dtype(x: Any) -> Any:
 # --- shapes ---------------------------------------------------------------------------------------------
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to, as in NumPy (as ``numpy.broadcast_shapes``).
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to together (as ``numpy.broadcast_shapes``).
+
+    Args:
+      *shapes: shapes, tuples of lengths; aligned at the last axis.
+
+    Returns:
+      A tuple: for each axis the length that is not 1, if there is one.
+
+    Raises:
+      ShapeError: lengths along an axis differ and are not 1, or one is negative.
 
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -113,6 +169,13 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with axes of length 1 in front until it has at least `rank` axes (as ``jax.lax.broadcast_to_rank``).
+
+    Args:
+      x: array of any shape and dtype.
+      rank: number of axes; an array that has more keeps them.
+
+    Returns:
+      An array of the dtype of `x`.
 
     >>> broadcast_to_rank(np.ones(3), 3).shape
     (1, 1, 3)
@@ -126,7 +189,19 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """`operand` with the axes from `start_dimension` to before `stop_dimension` made one (StableHLO's ``reshape``).
+    """`operand` with several neighbouring axes made one (StableHLO's ``reshape``).
+
+    Args:
+      operand: array of any shape and dtype.
+      start_dimension: the first of these axes; a negative one counts from the last.
+      stop_dimension: the axis to stop before, None for all that follow. If it is `start_dimension`, an axis of length 1
+        is inserted there.
+
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      ShapeError: `stop_dimension` lies before `start_dimension`.
 
     >>> collapse(np.ones((2, 3, 4)), 1).shape
     (2, 12)
@@ -143,7 +218,20 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of `operand` at `index`, a Python integer, along `axis` (StableHLO's ``slice``).
+    """The part of `operand` at `index` along `axis` (StableHLO's ``slice``).
+
+    Args:
+      operand: array of any dtype.
+      index: Python integer; a negative one counts from the end.
+      axis: the axis; a negative one counts from the last.
+      keepdims: whether `axis` stays, with length 1.
+
+    Returns:
+      An array of the other axes of `operand`, of its dtype.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      IndexingError: `index` lies outside of the axis.
 
     >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1)
     Array([[2],
@@ -163,8 +251,22 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
-    """The part of `operand` at a computed `index` along `axis`; indices outside are moved to the edge (StableHLO's
-    ``dynamic_slice``).
+    """The part of `operand` at a computed `index` along `axis` (StableHLO's ``dynamic_slice``).
+
+    Args:
+      operand: array of any dtype.
+      index: integer scalar; one outside of the axis is moved to the nearest place in it.
+      axis: the axis; a negative one counts from the last.
+      keepdims: whether `axis` stays, with length 1.
+      allow_negative_indices: whether a negative index counts from the end.
+
+    Returns:
+      An array of the other axes of `operand`, of its dtype.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      ShapeError: `index` has axes.
+      IndexingError: `index` is not an integer.
 
     >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
     Array(2, dtype=int32)
@@ -181,6 +283,21 @@ def dynamic_update_slice_in_dim(
 ) -> Array:
     """`operand` with `update` written from `start_index` on along `axis` (StableHLO's ``dynamic_update_slice``).
 
+    Args:
+      operand: array of any dtype.
+      update: array of the dtype of `operand`, with as many axes, none of them longer.
+      start_index: integer scalar; it is moved so that `update` fits.
+      axis: the axis; a negative one counts from the last.
+      allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      ShapeError: `update` has another dtype or number of axes than `operand`, or is larger.
+      IndexingError: `start_index` is not an integer.
+
     >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
     Array([0., 1., 1., 0.], dtype=float32)
     """
@@ -195,8 +312,22 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """`operand` with `update` (which lacks `axis`, or has it) written at `index` along `axis` (StableHLO's
-    ``dynamic_update_slice``).
+    """`operand` with `update` written at a computed `index` along `axis` (StableHLO's ``dynamic_update_slice``).
+
+    Args:
+      operand: array of any dtype.
+      update: array of the dtype of `operand`, without `axis` or with it.
+      index: integer scalar; it is moved so that `update` fits.
+      axis: the axis; a negative one counts from the last.
+      allow_negative_indices: whether a negative index counts from the end.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      ShapeError: `update` has another dtype than `operand`, or does not fit into it.
+      IndexingError: `index` is not an integer.
 
     >>> dynamic_update_index_in_dim(np.zeros(3), 5.0, 1, 0)
     Array([0., 5., 0.], dtype=float32)
@@ -214,7 +345,19 @@ def dynamic_update_index_in_dim(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
-    """Matrix products of the last two axes; the axes in front must be the same (StableHLO's ``dot_general``).
+    """Matrix products over the last two axes, for each index of the axes in front (StableHLO's ``dot_general``).
+
+    Args:
+      lhs: array of shape (..., m, k).
+      rhs: array of shape (..., k, n), with the same axes in front.
+      precision: as for `dot_general`.
+
+    Returns:
+      An array of shape (..., m, n).
+
+    Raises:
+      ShapeError: the numbers of axes differ or are below 2, or lengths do not fit.
+      OptionError: `precision` is unknown.
 
     >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
     (5, 2, 4)
@@ -227,9 +370,23 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     return dot_general(lhs, rhs, (((left.ndim - 1,), (right.ndim - 2,)), (front, front)), precision)
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
-    """The `k` largest elements along `axis`, largest first, and where they are; equal ones in order of their place
-    (CHLO's ``top_k``).
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
+    """The `k` largest elements along `axis` and their positions (CHLO's ``top_k``).
+
+    The largest comes first, nan before it; of equal elements the one at the lower position.
+
+    Args:
+      operand: array of real numbers or bools.
+      k: how many, from 0 to the length of the axis.
+      axis: the axis; a negative one counts from the last.
+
+    Returns:
+      The list [values, positions]: arrays of the dtype of `operand` and of int32, with length `k` along `axis`.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      DtypeError: `operand` is complex.
+      OptionError: `k` is out of range.
 
     >>> top_k(np.array([3, 1, 2]), 2)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
@@ -246,7 +403,7 @@ def _approximate(
     recall_target: float,
     reduction_input_size_override: int,
     aggregate_to_topk: bool,
-) -> list[Any]:
+) -> list[Array]:
     operand = check_one(function, operand)
     rank = type_of(operand).ndim
     return topk.approx_top_k(
@@ -267,15 +424,27 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> list[Any]:
-    """About the `k` largest elements along an axis, and where they are; on a TPU much faster than `top_k` (as
+) -> list[Array]:
+    """About the `k` largest elements along an axis and their positions; on a TPU much faster than `top_k` (as
     ``jax.lax.approx_max_k``).
 
     Args:
-      operand: floats.
-      recall_target: the share of the true ones that is to be found; CPUs and GPUs find all.
-      reduction_input_size_override: the length of the whole axis, where `operand` is a part of it.
+      operand: array of floats.
+      k: how many, from 1 to the length of the axis.
+      reduction_dimension: the axis; a negative one counts from the last.
+      recall_target: the share of the true ones that is to be found, above 0 and up to 1; CPUs and GPUs find all.
+      reduction_input_size_override: the length of the whole axis, where `operand` is a part of it; negative means that
+        `operand` is all.
       aggregate_to_topk: whether candidates are sorted and cut to `k`; else there may be more of them.
+
+    Returns:
+      The list [values, positions]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
+
+    Raises:
+      ShapeError: `operand` has no axes.
+      AxisError: `operand` has no such axis.
+      DtypeError: the elements are not floats.
+      OptionError: `k`, `recall_target` or `reduction_input_size_override` is out of range.
 
     >>> approx_max_k(np.array([3.0, 1.0, 2.0], np.float32), 2)
     [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
@@ -291,9 +460,23 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> list[Any]:
-    """About the `k` smallest elements along an axis, and where they are; options as for `approx_max_k` (as
-    ``jax.lax.approx_min_k``).
+) -> list[Array]:
+    """About the `k` smallest elements along an axis and their positions (as ``jax.lax.approx_min_k``).
+
+    Args:
+      operand: array of floats.
+      k: how many, from 1 to the length of the axis.
+      reduction_dimension: the axis; a negative one counts from the last.
+      recall_target, reduction_input_size_override, aggregate_to_topk: as for `approx_max_k`.
+
+    Returns:
+      The list [values, positions]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
+
+    Raises:
+      ShapeError: `operand` has no axes.
+      AxisError: `operand` has no such axis.
+      DtypeError: the elements are not floats.
+      OptionError: `k`, `recall_target` or `reduction_input_size_override` is out of range.
 
     >>> approx_min_k(np.array([3.0, 1.0, 2.0], np.float32), 2)
     [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]

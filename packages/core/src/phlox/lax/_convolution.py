@@ -27,21 +27,39 @@ if TYPE_CHECKING:
 
 Ints = Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
+#: what users give as `dimension_numbers`
+Numbers = ConvDimensionNumbers | Sequence[str] | None
 
 
 # --- which axes mean what -------------------------------------------------------------------------------
 
 
+def _three_words(words: Any) -> bool:
+    return isinstance(words, tuple | list) and len(words) == 3 and all(isinstance(word, str) for word in words)
+
+
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """What three words like ("NHWC", "HWIO", "NHWC") mean: the axes in the order of a `ConvDimensionNumbers` (as
+    """The axes that three words such as ("NHWC", "HWIO", "NHWC") mean, in the order of a `ConvDimensionNumbers` (as
     ``jax.lax.conv_general_permutations``).
+
+    Args:
+      dimension_numbers: words for lhs, rhs and out, a letter for each axis: N for examples and C for features of lhs
+        and out, O and I for features of the output and the input in rhs, the same other letters for spatial axes in
+        all.
+
+    Returns:
+      Three tuples of axes: (N, C, spatial) of lhs, (O, I, spatial) of rhs, (N, C, spatial) of out, spatial axes in the
+      order of the word for rhs.
+
+    Raises:
+      ArgumentError: the words are not three, lack a letter or have one twice, or differ in spatial axes.
 
     >>> from phlox import lax
     >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     pairs = ("NC", "OI", "NC")
-    if not isinstance(dimension_numbers, tuple | list) or not all(isinstance(word, str) for word in dimension_numbers):
+    if not _three_words(dimension_numbers):
         raise ArgumentError(
             f"dimension_numbers={dimension_numbers!r} must be three words", instead="('NHWC', 'HWIO', 'NHWC')"
         )
@@ -60,15 +78,21 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     )
 
 
-def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Any) -> ConvDimensionNumbers:
+def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Numbers) -> ConvDimensionNumbers:
     """The `ConvDimensionNumbers` that a user's `dimension_numbers` mean for arrays of these shapes (as
     ``jax.lax.conv_dimension_numbers``).
 
     Args:
+      lhs_shape, rhs_shape: shapes of the input and of the kernel.
       dimension_numbers: one of them, which is returned; three words, see `conv_general_permutations`; or None, which
         means examples (features of the output), features (of the input), then the spatial axes.
 
-    Raises `ArgumentError` or `ShapeError` when the words are not understood or do not fit.
+    Returns:
+      A `ConvDimensionNumbers`.
+
+    Raises:
+      ArgumentError: `dimension_numbers` are no such words.
+      ShapeError: the numbers of axes of the two shapes, or of letters of a word, differ.
 
     >>> from phlox import lax
     >>> lax.conv_dimension_numbers((1, 2, 5), (3, 2, 2), None)
@@ -85,7 +109,7 @@ def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: 
         in_order = tuple(range(rank))
         return ConvDimensionNumbers(in_order, in_order, in_order)
     words = dimension_numbers
-    if not isinstance(words, tuple | list) or len(words) != 3 or not all(isinstance(w, str) for w in words):
+    if not _three_words(words):
         raise ArgumentError(f"dimension_numbers={words!r}", instead="three words, such as ('NHWC', 'HWIO', 'NHWC')")
     for i, word in enumerate(words):
         if len(word) != rank:
@@ -113,31 +137,42 @@ def conv_general_dilated(
     padding: Padding,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: Numbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Convolution of any rank, in the sense of neural networks: the kernel is not reversed (StableHLO convolution).
+    """Convolution of any rank, in the sense of neural networks: the kernel is not reversed (StableHLO's
+    ``convolution``).
 
     Args:
       lhs: the input, with axes for examples, features and space.
-      rhs: the kernel, with axes for features of the output, of the input, and space.
+      rhs: the kernel, of the dtype of `lhs`, with axes for features of the output, of the input, and space.
       window_strides: how far the kernel moves along each spatial axis from one element of the output to the next.
       padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) for each spatial axis;
         negative numbers take elements away.
-      lhs_dilation, rhs_dilation: distances between elements of input and kernel; between them lie zeros.
+      lhs_dilation, rhs_dilation: distances between elements of input and kernel along each spatial axis, filled with
+        zeros; None means 1.
       dimension_numbers: which axes mean what, see `conv_dimension_numbers`.
-      feature_group_count: features are divided into so many groups, each with its part of the kernel; as many groups
-        as features make a depthwise convolution.
-      batch_group_count: the same for examples.
-      precision: as for `dot_general`.
-      preferred_element_type: the element type of sums and result, by default that of the operands.
-      out_sharding: how the result lies over a mesh.
+      feature_group_count: number of groups into which the features are divided, each with its part of the kernel; as
+        many groups as features make a depthwise convolution.
+      batch_group_count: number of groups into which the examples are divided, each with its part of the kernel. One of
+        the two must be 1.
+      precision: as for `dot_general`, but no algorithm.
+      preferred_element_type: dtype of sums and result; None means that of the operands.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
+        open.
 
-    Returns an array with the axes of ``out_spec``. Raises `ShapeError` or `DtypeError` when the arrays do not fit.
+    Returns:
+      An array with the axes of ``out_spec``, of `preferred_element_type` or the dtype of the operands.
+
+    Raises:
+      ShapeError: shapes, strides, dilations or groups do not fit.
+      DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
+      ArgumentError: `dimension_numbers` are not understood.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> x = jnp.arange(4.0).reshape(1, 1, 4)
@@ -188,12 +223,25 @@ def conv(
     lhs: ArrayLike,
     rhs: ArrayLike,
     window_strides: Ints,
-    padding: str,
+    padding: Padding,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` of arrays whose axes stand in the usual order, without dilation (StableHLO's
+    """`conv_general_dilated` of arrays whose axes are in the default order, without dilation (StableHLO's
     ``convolution``).
+
+    Args:
+      lhs: array of shape (examples, features, *space).
+      rhs: array of shape (features of the output, features, *window), of the dtype of `lhs`.
+      window_strides, padding, precision, preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array of shape (examples, features of the output, *space).
+
+    Raises:
+      ShapeError: shapes or strides do not fit.
+      DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
+      OptionError: `padding` or `precision` is unknown.
 
     >>> from phlox import lax
     >>> lax.conv(jnp.ones((1, 2, 5, 5)), jnp.ones((3, 2, 3, 3)), (1, 1), "SAME").shape
@@ -214,7 +262,21 @@ def conv_with_general_padding(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` of arrays whose axes stand in the usual order (StableHLO's ``convolution``).
+    """`conv_general_dilated` of arrays whose axes are in the default order (StableHLO's ``convolution``).
+
+    Args:
+      lhs: array of shape (examples, features, *space).
+      rhs: array of shape (features of the output, features, *window), of the dtype of `lhs`.
+      window_strides, padding, lhs_dilation, rhs_dilation, precision, preferred_element_type: as for
+        `conv_general_dilated`.
+
+    Returns:
+      An array of shape (examples, features of the output, *space).
+
+    Raises:
+      ShapeError: shapes, strides or dilations do not fit.
+      DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> x = jnp.ones((1, 1, 4))
@@ -259,7 +321,7 @@ def conv_transpose(
     strides: Ints,
     padding: Padding,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: Numbers = None,
     transpose_kernel: bool = False,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
@@ -269,13 +331,27 @@ def conv_transpose(
     ``convolution``).
 
     Args:
+      lhs: the input, with axes for examples, features and space.
+      rhs: the kernel, of the dtype of `lhs`, with axes for features of the output, of the input, and space.
+      strides: the factor for each spatial axis.
       padding: 'SAME' or 'VALID' as for the forward convolution; pairs (low, high) pad the dilated input, or with
         `use_consistent_padding` mean the padding of the forward convolution too.
-      dimension_numbers: features stand last by default: ("NHWC", "HWIO", "NHWC") and the like.
-      transpose_kernel: reverses the kernel's spatial axes and exchanges its features, so that the result is the
-        transpose of the forward convolution with the same kernel.
+      rhs_dilation: distances between elements of the kernel along each spatial axis; None means 1.
+      dimension_numbers: as for `conv_dimension_numbers`, but None means that features are the last axis: ("NHWC",
+        "HWIO", "NHWC") and the like.
+      transpose_kernel: whether to reverse the kernel's spatial axes and to exchange its features, so that the result is
+        the transpose of the forward convolution with the same kernel.
+      precision, preferred_element_type: as for `conv_general_dilated`.
+      use_consistent_padding: whether pairs in `padding` are those of the forward convolution.
 
-    The other arguments are those of `conv_general_dilated`.
+    Returns:
+      An array with the axes of ``out_spec``.
+
+    Raises:
+      ShapeError: shapes, strides or dilations do not fit.
+      DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
+      OptionError: `padding` or `precision` is unknown, or there are more than three spatial axes and no
+        `dimension_numbers`.
 
     >>> from phlox import lax
     >>> lax.conv_transpose(jnp.ones((1, 3, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").shape
@@ -322,14 +398,25 @@ def conv_general_dilated_patches(
     padding: Padding,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: Numbers = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """What a kernel of `filter_shape` would see at each of its places, as features: (features of `lhs`, its window)
-    (StableHLO's ``convolution``).
+    """What a kernel of `filter_shape` would see at each of its places, as features (StableHLO's ``convolution``).
 
-    The other arguments are those of `conv_general_dilated`.
+    Args:
+      lhs: the input, with axes for examples, features and space.
+      filter_shape: length of the window along each spatial axis.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as for
+        `conv_general_dilated`.
+
+    Returns:
+      An array with the axes of ``out_spec``; along that of the features, those of `lhs` vary slowest, then the elements
+      of the window.
+
+    Raises:
+      ShapeError: shapes, strides or dilations do not fit.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> lax.conv_general_dilated_patches(jnp.arange(3.0).reshape(1, 1, 3), (2,), (1,), "VALID")
@@ -366,18 +453,25 @@ def conv_general_dilated_local(
     filter_shape: Ints,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: Numbers = None,
     precision: PrecisionLike = None,
 ) -> Array:
-    """A convolution with a kernel of its own at each place of the output (a locally connected layer) (StableHLO's
+    """A convolution with a kernel of its own at each place of the output, a locally connected layer (StableHLO's
     ``dot_general``).
 
     Args:
+      lhs: the input, with axes for examples, features and space.
       rhs: the kernels: spatial axes are those of the output; what a kernel sees (see `conv_general_dilated_patches`)
         lies along the axis of the input's features.
-      filter_shape: the window of the kernels.
+      filter_shape: length of the kernels along each spatial axis.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for `conv_general_dilated`.
 
-    The other arguments are those of `conv_general_dilated`.
+    Returns:
+      An array with the axes of ``out_spec``.
+
+    Raises:
+      ShapeError: shapes, strides or dilations do not fit.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> kernels = jnp.array([[1.0, 0.0], [0.0, 1.0]]).reshape(1, 2, 2)
@@ -414,10 +508,24 @@ def conv_general_dilated_local(
 
 
 def conv_shape_tuple(
-    lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Any, batch_group_count: int = 1
+    lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Padding, batch_group_count: int = 1
 ) -> tuple[int, ...]:
-    """The shape of a convolution of arrays of these shapes, their axes in the usual order (as
+    """The shape of a convolution of arrays of these shapes, their axes in the default order (as
     ``jax.lax.conv_shape_tuple``).
+
+    Args:
+      lhs_shape: (examples, features, *space).
+      rhs_shape: (features of the output, features, *window).
+      strides: how far the kernel moves along each spatial axis.
+      pads: 'VALID', 'SAME', 'SAME_LOWER', or a pair (low, high) for each spatial axis.
+      batch_group_count: number of groups into which the examples are divided.
+
+    Returns:
+      The tuple (examples, features of the output, *space).
+
+    Raises:
+      ShapeError: `pads` are not one for each spatial axis, or take away more than there is.
+      PaddingError: `pads` is another word.
 
     >>> from phlox import lax
     >>> lax.conv_shape_tuple((8, 3, 10), (4, 3, 3), (2,), "VALID")
@@ -444,9 +552,23 @@ def _unpermuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
 
 
 def conv_general_shape_tuple(
-    lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Any, dimension_numbers: Sequence[str]
+    lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
     """`conv_shape_tuple` for axes in the order that three words say (as ``jax.lax.conv_general_shape_tuple``).
+
+    Args:
+      lhs_shape, rhs_shape: shapes of the input and of the kernel.
+      window_strides: how far the kernel moves along each spatial axis.
+      padding: 'VALID', 'SAME', 'SAME_LOWER', or a pair (low, high) for each spatial axis.
+      dimension_numbers: three words, see `conv_general_permutations`.
+
+    Returns:
+      The shape of the result, a tuple, with the axes of the third word.
+
+    Raises:
+      ArgumentError: the words are not understood.
+      ShapeError: `padding` does not fit.
+      PaddingError: `padding` is another word.
 
     >>> from phlox import lax
     >>> lax.conv_general_shape_tuple((8, 10, 3), (3, 3, 4), (1,), "SAME", ("NHC", "HIO", "NHC"))
@@ -458,10 +580,24 @@ def conv_general_shape_tuple(
 
 
 def conv_transpose_shape_tuple(
-    lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Any, dimension_numbers: Sequence[str]
+    lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
     """The shape of a `conv_transpose` for axes in the order that three words say (as
     ``jax.lax.conv_transpose_shape_tuple``).
+
+    Args:
+      lhs_shape, rhs_shape: shapes of the input and of the kernel.
+      window_strides: the factor for each spatial axis.
+      padding: 'VALID' or 'SAME' as for the forward convolution, or a pair (low, high) for each spatial axis of the
+        dilated input.
+      dimension_numbers: three words, see `conv_general_permutations`.
+
+    Returns:
+      The shape of the result, a tuple, with the axes of the third word.
+
+    Raises:
+      ArgumentError: the words are not understood.
+      OptionError: `padding` is another word.
 
     >>> from phlox import lax
     >>> lax.conv_transpose_shape_tuple((8, 10, 3), (3, 4, 3), (2,), "SAME", ("NHC", "HOI", "NHC"))

@@ -14,6 +14,7 @@ from .._operands.checks import check, check_one, integer, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.families import literal, same_dtype
+from .._ops.structure.shape import convert
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike
@@ -50,17 +51,42 @@ def _mirrored(name: str) -> str:
     return f"{'CHLO' if name in _CHLO else 'StableHLO'}'s ``{_OPERATIONS.get(name, name)}``"
 
 
-def _unary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+#: What elements a function takes, in the words of its docstring.
+_INEXACT, _FLOAT, _NUMBER, _INTEGER = "floats or complex numbers", "floats", "numbers", "integers"
+_BITS, _REAL, _ANY = "integers or bools", "real numbers or bools", "numbers or bools"
+_LIKE_X = "An array of the shape and dtype of `x`."
+_REAL_PART = "An array of the shape of `x`, of the dtype of its parts: float32 for complex64."
+_TRUTH = "A bool array of the broadcast shape."
+
+
+def _unary(
+    primitive: Primitive,
+    name: str,
+    what: str,
+    example: str,
+    result: str,
+    takes: str = _INEXACT,
+    returns: str = _LIKE_X,
+    note: str = "",
+) -> Callable[..., Any]:
     def function(x: ArrayLike) -> Array:
         return primitive.bind(*check(name, x))
 
-    return _named(function, name, f"{what}, elementwise ({_mirrored(name)}).", example, result)
+    args = f"x: array of {takes}, of any shape."
+    raises = f"DtypeError: the elements of `x` are not {takes}."
+    return _named(function, name, what, args, returns, raises, example, result, note)
 
 
 class Tolerance:
     """How far an elementwise function may be off: absolutely, relatively, in units of the last place.
 
-    Raises `OptionError` for negative numbers and for none at all.
+    Args:
+      atol: the largest absolute error, not negative.
+      rtol: the largest error relative to the exact result, not negative.
+      ulps: the largest error in units of the last place, not negative.
+
+    Raises:
+      OptionError: a number is negative, or all three are zero.
 
     >>> Tolerance(ulps=2).ulps
     2
@@ -85,7 +111,9 @@ class AccuracyMode(enum.Enum):
     DEFAULT = 2
 
 
-def _accurate(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+def _accurate(
+    primitive: Primitive, name: str, what: str, example: str, result: str, takes: str = _INEXACT
+) -> Callable[..., Any]:
     def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
         if accuracy is not None and not isinstance(accuracy, AccuracyMode):
             raise UnsupportedError(
@@ -94,22 +122,53 @@ def _accurate(primitive: Primitive, name: str, what: str, example: str, result: 
             )
         return primitive.bind(*check(name, x))
 
-    note = "`accuracy` may be None or an `AccuracyMode`"
-    return _named(function, name, f"{what}, elementwise ({_mirrored(name)}). {note}.", example, result)
+    args = (
+        f"x: array of {takes}, of any shape.\n"
+        "  accuracy: an `AccuracyMode`; None means its DEFAULT. The result is the same on CPUs and GPUs."
+    )
+    raises = (
+        f"DtypeError: the elements of `x` are not {takes}.\n"
+        "  UnsupportedError: `accuracy` is a `Tolerance`, which compilers for CPUs and GPUs ignore."
+    )
+    return _named(function, name, what, args, _LIKE_X, raises, example, result)
 
 
-def _binary(primitive: Primitive, name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+def _binary(
+    primitive: Primitive,
+    name: str,
+    what: str,
+    example: str,
+    result: str,
+    takes: str = _NUMBER,
+    returns: str = "An array of the broadcast shape, of the dtype of the operands.",
+    note: str = "",
+) -> Callable[..., Any]:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return primitive.bind(*check(name, x, y))
 
-    note = "Both must have one dtype; shapes must agree, or one of them have no axes"
-    return _named(function, name, f"{what}, elementwise ({_mirrored(name)}). {note}.", example, result)
+    args = f"x, y: arrays of {takes}, of one dtype. Axes of length 1 and scalars are repeated."
+    raises = f"DtypeError: the elements are not {takes}, or the dtypes differ.\n  ShapeError: the shapes do not agree."
+    return _named(function, name, what, args, returns, raises, example, result, note)
 
 
-def _named(function: Callable[..., Any], name: str, what: str, example: str, result: str) -> Callable[..., Any]:
+def _named(
+    function: Callable[..., Any],
+    name: str,
+    what: str,
+    args: str,
+    returns: str,
+    raises: str,
+    example: str,
+    result: str,
+    note: str = "",
+) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
-    function.__doc__ = f"{what}\n\n>>> from phlox import lax\n>>> lax.{name}({example})\n{result}\n"
+    first = f"{what}, elementwise ({_mirrored(name)})."
+    function.__doc__ = (f"{first}\n\n{note}\n\n" if note else f"{first}\n\n") + (
+        f"Args:\n  {args}\n\nReturns:\n  {returns}\n\n"
+        f"Raises:\n  {raises}\n\n>>> from phlox import lax\n>>> lax.{name}({example})\n{result}\n"
+    )
     return function
 
 
@@ -123,63 +182,130 @@ def _i(value: int) -> str:
 
 _T, _F = (f"Array({value}, dtype=bool, weak_type=True)" for value in (True, False))
 
-abs = _unary(e.abs_, "abs", "Absolute value", "-1.0", _f("1."))
-acos = _unary(e.acos, "acos", "Inverse cosine", "1.0", _f("0."))
+abs = _unary(
+    e.abs_,
+    "abs",
+    "Absolute value",
+    "-1.0",
+    _f("1."),
+    "signed integers, floats or complex numbers",
+    "An array of the shape of `x`, of its dtype; float32 for complex64.",
+)
+acos = _unary(e.acos, "acos", "Inverse cosine in radians, from 0 to pi", "1.0", _f("0."))
 acosh = _unary(e.acosh, "acosh", "Inverse hyperbolic cosine", "1.0", _f("0."))
-asin = _unary(e.asin, "asin", "Inverse sine", "0.0", _f("0."))
+asin = _unary(e.asin, "asin", "Inverse sine in radians, from -pi/2 to pi/2", "0.0", _f("0."))
 asinh = _unary(e.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
-atan = _unary(e.atan, "atan", "Inverse tangent", "0.0", _f("0."))
+atan = _unary(e.atan, "atan", "Inverse tangent in radians, from -pi/2 to pi/2", "0.0", _f("0."))
 atanh = _unary(e.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
-bitwise_not = _unary(logic.not_, "bitwise_not", "All bits flipped", "0", _i(-1))
-cbrt = _accurate(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."))
-ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."))
-clz = _unary(logic.clz, "clz", "Number of leading zero bits", "1", _i(31))
-cos = _accurate(e.cos, "cos", "Cosine", "0.0", _f("1."))
+bitwise_not = _unary(logic.not_, "bitwise_not", "All bits inverted", "0", _i(-1), _BITS)
+cbrt = _accurate(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."), _FLOAT)
+ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."), _FLOAT)
+clz = _unary(logic.clz, "clz", "The number of zero bits in front of the first one that is set", "1", _i(31), _INTEGER)
+cos = _accurate(e.cos, "cos", "Cosine of an angle in radians", "0.0", _f("1."))
 cosh = _unary(e.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
-erf = _unary(e.erf, "erf", "Error function", "0.0", _f("0."))
-erfc = _unary(e.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."))
-erf_inv = _unary(e.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."))
+erf = _unary(e.erf, "erf", "Error function", "0.0", _f("0."), _FLOAT)
+erfc = _unary(e.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
+erf_inv = _unary(e.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
 exp = _accurate(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
 exp2 = _accurate(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
 expm1 = _accurate(e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
-floor = _unary(e.floor, "floor", "The largest whole number not above x", "1.5", _f("1."))
-imag = _unary(e.imag, "imag", "Imaginary part of a complex array", "1 + 2j", _f("2."))
-is_finite = _unary(e.is_finite, "is_finite", "Where x is neither infinite nor nan", "1.0", _T)
+floor = _unary(e.floor, "floor", "The largest whole number not above x", "1.5", _f("1."), _FLOAT)
+imag = _unary(e.imag, "imag", "Imaginary part of a complex array", "1 + 2j", _f("2."), "complex numbers", _REAL_PART)
+is_finite = _unary(
+    e.is_finite,
+    "is_finite",
+    "Whether x is neither infinite nor nan",
+    "1.0",
+    _T,
+    _FLOAT,
+    "A bool array of the shape of `x`.",
+)
 log = _accurate(e.log, "log", "Natural logarithm", "1.0", _f("0."))
 log1p = _accurate(e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
 logistic = _accurate(e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
-neg = _unary(e.neg, "neg", "-x", "1.0", _f("-1."))
-population_count = _unary(logic.population_count, "population_count", "Number of bits that are set", "7", _i(3))
-real = _unary(e.real, "real", "Real part of a complex array", "1 + 2j", _f("1."))
+neg = _unary(e.neg, "neg", "-x", "1.0", _f("-1."), _NUMBER)
+population_count = _unary(
+    logic.population_count, "population_count", "The number of bits that are set", "7", _i(3), _INTEGER
+)
+real = _unary(e.real, "real", "Real part of a complex array", "1 + 2j", _f("1."), "complex numbers", _REAL_PART)
 rsqrt = _accurate(e.rsqrt, "rsqrt", "1 / sqrt(x)", "4.0", _f("0.5"))
-sign = _unary(e.sign, "sign", "-1, 0 or 1", "-2.0", _f("-1."))
-sin = _accurate(e.sin, "sin", "Sine", "0.0", _f("0."))
+sign = _unary(
+    e.sign,
+    "sign",
+    "-1, 0 or 1",
+    "-2.0",
+    _f("-1."),
+    _NUMBER,
+    note="Of complex numbers ``x / abs(x)``; 0 stays 0 and nan stays nan.",
+)
+sin = _accurate(e.sin, "sin", "Sine of an angle in radians", "0.0", _f("0."))
 sinh = _unary(e.sinh, "sinh", "Hyperbolic sine", "0.0", _f("0."))
 sqrt = _accurate(e.sqrt, "sqrt", "Square root", "4.0", _f("2."))
-square = _unary(e.square, "square", "x * x", "3.0", _f("9."))
-tan = _accurate(e.tan, "tan", "Tangent", "0.0", _f("0."))
+square = _unary(e.square, "square", "x * x", "3.0", _f("9."), _NUMBER)
+tan = _accurate(e.tan, "tan", "Tangent of an angle in radians", "0.0", _f("0."))
 tanh = _accurate(e.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
 
 add = _binary(e.add, "add", "x + y", "1.0, 2.0", _f("3."))
-atan2 = _binary(e.atan2, "atan2", "The angle of the point (y, x)", "0.0, 1.0", _f("0."))
-bitwise_and = _binary(logic.and_, "bitwise_and", "The bits that both have", "6, 3", _i(2))
-bitwise_or = _binary(logic.or_, "bitwise_or", "The bits that either has", "6, 3", _i(7))
-bitwise_xor = _binary(logic.xor, "bitwise_xor", "The bits that one of them has", "6, 3", _i(5))
-complex = _binary(e.complex_, "complex", "x + iy", "1.0, 2.0", "Array(1.+2.j, dtype=complex64, weak_type=True)")
-div = _binary(e.div, "div", "x / y; of integers the quotient rounded towards zero", "1.0, 2.0", _f("0.5"))
-eq = _binary(logic.eq, "eq", "Where x == y", "1.0, 1.0", _T)
-ge = _binary(logic.ge, "ge", "Where x >= y", "1.0, 1.0", _T)
-gt = _binary(logic.gt, "gt", "Where x > y", "1.0, 1.0", _F)
-le = _binary(logic.le, "le", "Where x <= y", "1.0, 1.0", _T)
-lt = _binary(logic.lt, "lt", "Where x < y", "1.0, 1.0", _F)
-max = _binary(e.max_, "max", "The larger one, or nan", "1.0, 2.0", _f("2."))
-min = _binary(e.min_, "min", "The smaller one, or nan", "1.0, 2.0", _f("1."))
-ne = _binary(logic.ne, "ne", "Where x != y", "1.0, 1.0", _F)
+atan2 = _binary(
+    e.atan2,
+    "atan2",
+    "The angle of the point (y, x)",
+    "0.0, 1.0",
+    _f("0."),
+    _INEXACT,
+    note="In radians, from -pi to pi: ``atan(x / y)`` in the quadrant of the point.",
+)
+bitwise_and = _binary(logic.and_, "bitwise_and", "The bits that are set in both", "6, 3", _i(2), _BITS)
+bitwise_or = _binary(logic.or_, "bitwise_or", "The bits that are set in one or both", "6, 3", _i(7), _BITS)
+bitwise_xor = _binary(logic.xor, "bitwise_xor", "The bits that are set in one of the two", "6, 3", _i(5), _BITS)
+complex = _binary(
+    e.complex_,
+    "complex",
+    "x + iy",
+    "1.0, 2.0",
+    "Array(1.+2.j, dtype=complex64, weak_type=True)",
+    "floats (float32 or float64)",
+    "A complex array of the broadcast shape: complex64 of float32.",
+)
+div = _binary(e.div, "div", "x / y", "1.0, 2.0", _f("0.5"), note="Of integers it is the quotient rounded towards zero.")
+eq = _binary(logic.eq, "eq", "Whether x == y", "1.0, 1.0", _T, _ANY, _TRUTH)
+ge = _binary(logic.ge, "ge", "Whether x >= y", "1.0, 1.0", _T, _REAL, _TRUTH)
+gt = _binary(logic.gt, "gt", "Whether x > y", "1.0, 1.0", _F, _REAL, _TRUTH)
+le = _binary(logic.le, "le", "Whether x <= y", "1.0, 1.0", _T, _REAL, _TRUTH)
+lt = _binary(logic.lt, "lt", "Whether x < y", "1.0, 1.0", _F, _REAL, _TRUTH)
+max = _binary(
+    e.max_,
+    "max",
+    "The larger of the two",
+    "1.0, 2.0",
+    _f("2."),
+    _ANY,
+    note="It is nan where one of them is. Complex numbers are compared by real part, then by imaginary part.",
+)
+min = _binary(
+    e.min_,
+    "min",
+    "The smaller of the two",
+    "1.0, 2.0",
+    _f("1."),
+    _ANY,
+    note="It is nan where one of them is. Complex numbers are compared by real part, then by imaginary part.",
+)
+ne = _binary(logic.ne, "ne", "Whether x != y", "1.0, 1.0", _F, _ANY, _TRUTH)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The next number after x1 towards x2, elementwise (as ``numpy.nextafter``). Both must have one dtype; shapes must
-    agree.
+    """The next number after x1 towards x2, elementwise (as ``numpy.nextafter``).
+
+    Args:
+      x1, x2: arrays of floats, of one dtype. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands; x2 where the two are equal.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> nextafter(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -187,21 +313,69 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     return e.nextafter.bind(*check("nextafter", x1, x2))
 
 
-pow = _binary(e.pow_, "pow", "x to the power of y", "2.0, 3.0", _f("8."))
-rem = _binary(e.rem, "rem", "The rest of x / y, with the sign of x", "5.0, 3.0", _f("2."))
-shift_left = _binary(logic.shift_left, "shift_left", "x with its bits moved y places up", "1, 3", _i(8))
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """x to the power of y, elementwise (StableHLO's ``power``).
+
+    Args:
+      x: array of floats or complex numbers.
+      y: array of the dtype of `x`, or of integers. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of `x`.
+
+    Raises:
+      DtypeError: `x` has neither floats nor complex numbers, or `y` has neither this dtype nor integers.
+      ShapeError: the shapes do not agree.
+
+    >>> from phlox import lax
+    >>> lax.pow(2.0, 3.0)
+    Array(8., dtype=float32, weak_type=True)
+    """
+    return e.pow_.bind(*check("pow", x, y))
+
+
+rem = _binary(e.rem, "rem", "The remainder of x / y, with the sign of x", "5.0, 3.0", _f("2."), "real numbers")
+shift_left = _binary(
+    logic.shift_left,
+    "shift_left",
+    "x shifted left by y bits",
+    "1, 3",
+    _i(8),
+    _INTEGER,
+    note="The result is 0 where y, read as an unsigned number, is at least the number of bits.",
+)
 shift_right_arithmetic = _binary(
-    logic.shift_right_arithmetic, "shift_right_arithmetic", "x moved y places down, keeping its sign", "-8, 1", _i(-4)
+    logic.shift_right_arithmetic,
+    "shift_right_arithmetic",
+    "x shifted right by y bits, filled with copies of the sign bit",
+    "-8, 1",
+    _i(-4),
+    _INTEGER,
 )
 shift_right_logical = _binary(
-    logic.shift_right_logical, "shift_right_logical", "x moved y places down, zeros coming in", "8, 1", _i(4)
+    logic.shift_right_logical,
+    "shift_right_logical",
+    "x shifted right by y bits, filled with zeros",
+    "8, 1",
+    _i(4),
+    _INTEGER,
 )
 sub = _binary(e.sub, "sub", "x - y", "3.0, 1.0", _f("2."))
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
-    """x * y, elementwise (StableHLO's ``multiply``). Both must have one dtype; with `out_dtype` they are converted to
-    that one first.
+    """x * y, elementwise (StableHLO's ``multiply``).
+
+    Args:
+      x, y: arrays of numbers, of one dtype. Axes of length 1 and scalars are repeated.
+      out_dtype: the dtype that both are converted to before they are multiplied; None leaves theirs.
+
+    Returns:
+      An array of the broadcast shape, of `out_dtype` or the dtype of the operands.
+
+    Raises:
+      DtypeError: the elements are not numbers, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> mul(2.0, 3.0)
     Array(6., dtype=float32, weak_type=True)
@@ -209,13 +383,24 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     x, y = check("mul", x, y)
     if out_dtype is not None:
         same_dtype("mul", (type_of(x), type_of(y)))
-        weak = type_of(x).weak_type and type_of(y).weak_type
-        x, y = (to_dtype(a, dtypes.user_dtype(out_dtype, "mul"), weak) for a in (x, y))
+        wanted, weak = dtypes.user_dtype(out_dtype, "mul"), type_of(x).weak_type and type_of(y).weak_type
+        # A number of this dtype first: a Python number would have the dtype of its kind.
+        x, y = (convert(to_dtype(a, wanted), wanted, weak) for a in (x, y))
     return e.mul(x, y)
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The upper half of the bits of x * y, elementwise, of integers of one dtype (as ``jax.lax.mulhi``).
+    """The upper half of the bits of x * y, elementwise (as ``jax.lax.mulhi``).
+
+    Args:
+      x, y: arrays of integers, of one dtype. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands.
+
+    Raises:
+      DtypeError: the elements are not integers, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> mulhi(np.int32(1 << 30), np.int32(8))
     Array(2, dtype=int32)
@@ -224,7 +409,18 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x to the power of the Python integer `y`, by repeated multiplication (as ``numpy.power``).
+    """x to the power of the Python integer `y`, elementwise, by repeated multiplication (as ``numpy.power``).
+
+    Args:
+      x: array of numbers, of any shape.
+      y: the exponent, one for all elements.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      ArgumentError: `y` is not an integer.
+      DtypeError: `x` is bool, or `x` has integers and `y` is negative.
 
     >>> integer_pow(2.0, 3)
     Array(8., dtype=float32, weak_type=True)
@@ -241,6 +437,15 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 def conj(x: ArrayLike) -> Array:
     """Complex conjugate, elementwise; real arrays become complex (as ``numpy.conj``).
 
+    Args:
+      x: array of complex numbers, of float32 or of float64, of any shape.
+
+    Returns:
+      A complex array of the shape of `x`: complex64 for float32.
+
+    Raises:
+      DtypeError: the elements of `x` are integers, bools or other floats.
+
     >>> conj(1j)
     Array(0.-1.j, dtype=complex64, weak_type=True)
     """
@@ -251,6 +456,15 @@ def conj(x: ArrayLike) -> Array:
 def reciprocal(x: ArrayLike) -> Array:
     """1 / x, elementwise (as ``numpy.reciprocal``).
 
+    Args:
+      x: array of floats or complex numbers, of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: the elements of `x` are integers or bools.
+
     >>> reciprocal(4.0)
     Array(0.25, dtype=float32, weak_type=True)
     """
@@ -258,9 +472,19 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """`x` with values below `min` raised to it and values above `max` lowered to it (StableHLO clamp).
+    """`x` with values below `min` raised to it and values above `max` lowered to it (StableHLO's ``clamp``).
 
-    The bounds have the shape of `x`, or no axes.
+    Args:
+      min, max: the bounds, of the dtype of `x`: scalars, or arrays of its shape.
+        Where `min` is larger, the result is `max`.
+      x: array of real numbers or bools.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: the dtypes differ, or are complex.
+      ShapeError: a bound has axes and another shape than `x`.
 
     >>> clamp(0.0, 2.0, 1.0)
     Array(1., dtype=float32, weak_type=True)
@@ -269,8 +493,18 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """`on_true` where `pred`, else `on_false`; the two have one shape and dtype, `pred` that shape or none (StableHLO's
-    ``select``).
+    """The elements of `on_true` where `pred`, else those of `on_false` (StableHLO's ``select``).
+
+    Args:
+      pred: array of bools (or of integers, 0 for `on_false`), a scalar or of the shape of the other two.
+      on_true, on_false: arrays of one shape and dtype, of any elements.
+
+    Returns:
+      An array of the shape and dtype of `on_true`.
+
+    Raises:
+      ShapeError: the shapes differ.
+      DtypeError: the dtypes of `on_true` and `on_false` differ, or `pred` has floats or complex numbers.
 
     >>> select(True, 1.0, 2.0)
     Array(1., dtype=float32, weak_type=True)
@@ -280,7 +514,19 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """Case number `which`, elementwise; `which` is bool (two cases) or an integer (StableHLO's ``select``).
+    """For each element, that of the case with the number `which` (StableHLO's ``select``).
+
+    Args:
+      which: array of bools (for at most two cases) or of integers; a scalar, or of the shape of the cases. A negative
+        number means the first case, one that is too large the last.
+      *cases: arrays of one shape and dtype, at least one.
+
+    Returns:
+      An array of the shape and dtype of the cases.
+
+    Raises:
+      ShapeError: there is no case, there are more than two for bools, or the shapes differ.
+      DtypeError: the dtypes of the cases differ, or `which` has floats or complex numbers.
 
     >>> select_n(False, 1.0, 2.0)
     Array(1., dtype=float32, weak_type=True)
@@ -289,7 +535,13 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def stop_gradient(x: Any) -> Any:
-    """A tree of arrays as it is, through which no derivative passes (as ``jax.lax.stop_gradient``).
+    """A pytree of arrays as it is, with zero derivative (as ``jax.lax.stop_gradient``).
+
+    Args:
+      x: pytree of arrays of any dtype.
+
+    Returns:
+      A pytree like `x`, of the same values.
 
     >>> import phlox
     >>> phlox.grad(lambda x: x * stop_gradient(x))(3.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from .._operands.checks import canonical_axis, check, type_of
 from .._operands.promotion import to_dtype
 from .._ops.spmd import exchange as ops
 from .._ops.structure import shape
-from ._parallel import AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
+from ._parallel import AxisGroups, AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 
 def _each(function: str, x: Any, one: Callable[[Any], Any]) -> Any:
@@ -26,20 +29,29 @@ def all_gather(
     x: Any,
     axis_name: AxisName,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: AxisGroups = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """The `x` of all along a mapped axis, which everybody gets (StableHLO's ``all_gather``).
+    """`x` of all positions along a mapped axis, for each of them (StableHLO's ``all_gather``).
 
     Args:
-      x: array or tree of them.
-      axis_name: the mapped axis; a tuple of names makes one axis of several, row by row.
-      axis_index_groups: lists of indices along the axis; only those in one list give to each other.
-      axis: where the mapped axis appears in the result.
-      tiled: join them along the existing `axis` instead.
-      to: "varying" or "invarying". It means nothing here, since phlox does not track what is the same on all devices.
+      x: pytree of arrays.
+      axis_name: name of the mapped axis; a tuple of names counts as one axis, in row-major order.
+      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
+      axis: where the mapped axis stands in the result; a negative one counts from the last.
+      tiled: whether the parts are concatenated along the existing `axis` instead.
+      to: "varying" or "invarying". It has no effect, since phlox does not track what is the same on all devices.
+
+    Returns:
+      A pytree like `x`, its arrays with one more axis, or with `tiled` as many times longer along `axis`.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      AxisError: an array has no such `axis`.
+      OptionError: `to` is another word, or `axis_index_groups` does not hold every index once.
+      UnsupportedError: `to` is "reduced", or `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(2))
@@ -69,19 +81,32 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+    x: Any,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: AxisGroups = None,
+    tiled: bool = False,
 ) -> Any:
-    """`psum`, of which each gets only its own part: that at its own index along `scatter_dimension` (StableHLO's
-    ``reduce_scatter``).
+    """`psum`, of which each position keeps only the part at its own index (StableHLO's ``reduce_scatter``).
 
     Args:
-      x: array or tree of them.
-      axis_name: the mapped axis, or a tuple of them.
-      scatter_dimension: the axis of `x` that is shared out, as long as the mapped axis; it is gone afterwards.
-      axis_index_groups: lists of indices along the axis; only those in one list are summed.
-      tiled: the axis stays, and may be a multiple as long.
+      x: pytree of arrays.
+      axis_name: name of the mapped axis, or a tuple of names.
+      scatter_dimension: the axis of `x` that is divided, as long as the mapped axis; a negative one counts from the
+        last.
+      axis_index_groups: lists of indices along the axis, of which only those in one list are summed; None means all.
+      tiled: whether `scatter_dimension` stays; its length is then a multiple of that of the mapped axis.
 
-    Raises `ShapeError` when the lengths do not fit.
+    Returns:
+      A pytree like `x`, its arrays without `scatter_dimension`, or with `tiled` shorter along it.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      AxisError: an array has no such axis.
+      ShapeError: the length of `scatter_dimension` does not fit the mapped axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(np.array([[1, 2], [10, 20]]))
@@ -111,21 +136,30 @@ def all_to_all(
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: AxisGroups = None,
     tiled: bool = False,
 ) -> Any:
-    """Everybody cuts `x` into parts along `split_axis`, one for each; what it gets lies along `concat_axis`
-    (StableHLO's ``all_to_all``).
+    """Each position cuts `x` along `split_axis` into one part for each position, and joins those it gets along
+    `concat_axis` (StableHLO's ``all_to_all``).
 
     Args:
-      x: array or tree of them. `split_axis` has the length of the mapped axis.
-      axis_name: the mapped axis, or a tuple of them.
-      split_axis: the axis that is cut, and gone afterwards.
-      concat_axis: where the mapped axis appears in the result.
-      axis_index_groups: lists of indices along the axis; only those in one list give to each other.
-      tiled: both axes exist before and after; `split_axis` gets shorter and `concat_axis` longer.
+      x: pytree of arrays, along `split_axis` as long as the mapped axis.
+      axis_name: name of the mapped axis, or a tuple of names.
+      split_axis: the axis that is cut; a negative one counts from the last.
+      concat_axis: where the mapped axis stands in the result; a negative one counts from the last.
+      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
+      tiled: whether both axes exist before and after: `split_axis` gets shorter and `concat_axis` longer. Else
+        `split_axis` is removed and `concat_axis` is new.
 
-    Raises `ShapeError` when `split_axis` cannot be shared out.
+    Returns:
+      A pytree like `x`, its arrays of the new shape.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      AxisError: an array has no such axis.
+      ShapeError: the length of `split_axis` does not fit the mapped axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1, 2], [10, 20]]))
@@ -161,8 +195,24 @@ def all_to_all(
     return _each("all_to_all", x, one)
 
 
-def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """`all_to_all` that leaves the mapped axis where the other one was: it swaps the two (StableHLO's ``all_to_all``).
+def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: AxisGroups = None) -> Any:
+    """The mapped axis and an axis of `x` exchanged (StableHLO's ``all_to_all``).
+
+    Args:
+      x: pytree of arrays, along `axis` as long as the mapped axis.
+      axis_name: name of the mapped axis, or a tuple of names.
+      axis: the axis of `x`; a negative one counts from the last.
+      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
+
+    Returns:
+      A pytree like `x`, of the same shapes.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      AxisError: an array has no such axis.
+      ShapeError: `axis` has another length than the mapped axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(np.array([[1, 2], [10, 20]]))
@@ -173,10 +223,19 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any 
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """`x` sent along a mapped axis, by pairs of indices (from, to) (StableHLO's ``collective_permute``). Who is sent
-    nothing has zeros.
+    """`x` sent from position to position along a mapped axis (StableHLO's ``collective_permute``).
 
-    Raises `OptionError` when an index sends or receives twice.
+    Args:
+      x: pytree of arrays.
+      axis_name: name of the mapped axis, or a tuple of names.
+      perm: pairs (source, target) of indices along the axis, each at most once as source and once as target.
+
+    Returns:
+      A pytree like `x`; zeros at positions that are no target.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: an index is source or target twice, or is out of range.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(np.arange(3))
@@ -189,8 +248,19 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """`x` in another order along a mapped axis: at index i what was at ``perm[i]`` (StableHLO's
-    ``collective_permute``).
+    """`x` in another order along a mapped axis (StableHLO's ``collective_permute``).
+
+    Args:
+      x: pytree of arrays.
+      axis_name: name of the mapped axis, or a tuple of names.
+      perm: for each index along the axis, the index from which its new value comes: a permutation of 0, 1, ….
+
+    Returns:
+      A pytree like `x`; zeros at positions after the last one of `perm`.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: `perm` is no permutation, or longer than the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3))
@@ -204,7 +274,19 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
-    """The `x` of the one at index `source` along a mapped axis, for everybody (as ``jax.lax.pbroadcast``).
+    """`x` of one position along a mapped axis, for all of them (as ``jax.lax.pbroadcast``).
+
+    Args:
+      x: pytree of arrays.
+      axis_name: name of the mapped axis, or a tuple of names.
+      source: index along the axis, not negative.
+
+    Returns:
+      A pytree like `x`, the same for all positions.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: `source` is out of range.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(np.arange(3))
@@ -223,10 +305,22 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """`x`, said to differ along mapped axes ("varying") or not (as ``jax.lax.pcast``). phlox does not track that: it is
-    `x` as it is.
+    """`x`, declared to differ along mapped axes or not (as ``jax.lax.pcast``). phlox does not track that: it is `x` as
+    it is.
 
-    Raises `AxisNameError` for axes that nothing maps.
+    Args:
+      x: pytree of arrays.
+      axis_name: name of the mapped axis, or a tuple of names.
+      to: "varying".
+
+    Returns:
+      `x`.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      ArgumentError: `axis_name` is a set.
+      OptionError: `to` is another word than "varying", "reduced" and "unreduced".
+      UnsupportedError: `to` is "reduced" or "unreduced".
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pcast(x, "i", to="varying") + 1, axis_name="i")(np.arange(2))
@@ -245,6 +339,16 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
 def pvary(x: Any, axis_name: AxisName) -> Any:
     """The older name of ``pcast(x, axis_name, to="varying")`` (as ``jax.lax.pvary``).
 
+    Args:
+      x: pytree of arrays.
+      axis_name: name of the mapped axis, or a tuple of names.
+
+    Returns:
+      `x`.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+
     >>> import phlox
     >>> phlox.vmap(lambda x: pvary(x, "i") + 1, axis_name="i")(np.arange(2))
     Array([1, 2], dtype=int32)
@@ -253,30 +357,39 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
     axis_name: AxisName,
-    axis_index_groups: Any = None,
-) -> Any:
+    axis_index_groups: AxisGroups = None,
+) -> Array:
     """`all_to_all` of pieces of different lengths, cut from axis 0 of `operand` and written into axis 0 of `output` (as
     ``jax.lax.ragged_all_to_all``).
 
-    It is computed from `all_gather`: everybody sees all operands and picks its pieces out of them.
+    It is computed by `all_gather`: each position receives all operands and takes its pieces out of them.
 
     Args:
-      operand: what is sent.
-      output: what the result is where nothing arrives.
-      input_offsets, send_sizes: where the pieces begin in `operand`, and how long they are: the same number for each
-        receiver, those for the first one first.
-      output_offsets: where the receiver writes them.
-      recv_sizes: the lengths of the pieces that arrive here.
-      axis_name: the mapped axis.
-      axis_index_groups: lists of indices along the axis; only those in one list give to each other.
+      operand: array with the pieces that are sent.
+      output: array that the result is where nothing arrives; of the dtype of `operand`, with its axes after the first.
+      input_offsets, send_sizes: vectors of integers: where the pieces begin in `operand`, and how long they are. Each
+        receiver has as many pieces; those for the first one come first.
+      output_offsets: vector of integers: where the receivers write the pieces.
+      recv_sizes: vector of integers: the lengths of the pieces that arrive here.
+      axis_name: name of the mapped axis.
+      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
+
+    Returns:
+      An array of the shape of `output`.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      DtypeError: an offset or a size is no integer.
+      ShapeError: offsets or sizes are no vectors, or their length is no multiple of that of the axis.
+      OptionError: `axis_index_groups` does not hold every index once.
 
     >>> import phlox
     >>> send = lambda x, starts, sizes, places, got: ragged_all_to_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .._api.jit.jit import jit
 from .._base.errors import DtypeError
@@ -14,16 +14,27 @@ from .._ops.linalg import fft as _fft
 from .._ops.linalg.fft import FftType as FftType
 from .._ops.structure import shape as _shape
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
+
 
 @functools.partial(jit, static_argnums=(1, 2))
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """The discrete Fourier transform over the last axes (StableHLO fft).
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
+    """The discrete Fourier transform over the last axes (StableHLO's ``fft``).
 
     Args:
-      fft_type: an `FftType`, or its name.
-      fft_lengths: lengths of the transformed axes (of the real side), as a tuple.
+      x: array of numbers; FFT, IFFT and IRFFT convert it to complex numbers, RFFT to floats.
+      fft_type: an `FftType`, or its name: "fft", "ifft", "rfft" or "irfft".
+      fft_lengths: a tuple, the lengths of up to three transformed axes; those of the real side for RFFT and IRFFT.
 
-    Raises `DtypeError` for an RFFT of complex numbers, and `ShapeError` when lengths do not fit.
+    Returns:
+      An array of complex numbers; of IRFFT floats. The last axis of what RFFT returns, and of what IRFFT takes, has
+      length ``fft_lengths[-1] // 2 + 1``.
+
+    Raises:
+      DtypeError: `x` is complex for RFFT.
+      OptionError: `fft_type` is another word.
+      ShapeError: the axes of `x` do not have these lengths, or there are more than three of them.
 
     >>> from phlox import lax
     >>> lax.fft(jnp.array([1.0, 0.0]), "fft", (2,))
@@ -38,5 +49,5 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         wanted = dtypes.to_inexact(dtype)
     else:
         wanted = dtypes.to_complex(dtype)
-    x = _shape.own(_shape.convert(x, wanted))
-    return _fft.fft(x, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else x
+    array = _shape.own(_shape.convert(x, wanted))
+    return _fft.fft(array, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else array

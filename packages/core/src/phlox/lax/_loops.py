@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from .._transform.array_operations import move_axis
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from ._structural import concatenate, reshape, rev
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
 Carry = Any
 Tree = Any
@@ -105,12 +108,24 @@ def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
 
 @user_call
 def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
-    """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO while).
+    """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
-    The value keeps its structure, shapes and dtypes. Derivatives in forward mode alone: how often the loop turns is not
-    known beforehand; see `scan` and `fori_loop`.
+    The value keeps its structure, shapes and dtypes. It has derivatives in forward mode alone, because the number of
+    iterations is not known beforehand; `scan` and `fori_loop` have both.
 
-    Raises `TreeError`, `ShapeError` or `DtypeError` with the path of the part that does not keep its type.
+    Args:
+      cond_fun: function of the value that returns a bool without axes.
+      body_fun: function of the value that returns the next one.
+      init_val: the first value, a pytree of arrays.
+
+    Returns:
+      The last value, for which `cond_fun` is false.
+
+    Raises:
+      ArgumentError: a function is not callable.
+      TreeError: `body_fun` returns another structure than it takes.
+      ShapeError: `body_fun` changes a shape; the error's ``path`` says where.
+      DtypeError: `body_fun` changes a dtype, or `cond_fun` does not return one bool.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
@@ -215,8 +230,8 @@ def _as_type(x: Any, aval: ShapedArray) -> Any:
 
 @user_call
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[[Any, Carry], Carry],
     init_val: Carry,
     *,
@@ -226,6 +241,24 @@ def fori_loop(
 
     With bounds that are Python numbers (or arrays whose values are known) it is a `scan`, which has derivatives in both
     modes and can be unrolled; otherwise a `while_loop`.
+
+    Args:
+      lower: the first index, an integer without axes.
+      upper: the index to stop before; both have one dtype. If it is not above `lower`, `body_fun` does not run.
+      body_fun: function of the index, a scalar, and the value that returns the next value.
+      init_val: the first value, a pytree of arrays; it keeps its structure, shapes and dtypes.
+      unroll: how many iterations are written out in one turn of the loop; True or 0 for all, None for one. It needs
+        known bounds.
+
+    Returns:
+      The last value.
+
+    Raises:
+      ArgumentError: `body_fun` is not callable.
+      TreeError: `body_fun` returns another structure than it takes.
+      ShapeError: `body_fun` changes a shape.
+      DtypeError: the bounds are not real scalars of one dtype, or `body_fun` changes a dtype.
+      OptionError: `unroll` is negative, or is given with bounds that are not known.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -300,16 +333,29 @@ def scan(
 
         for x in xs: carry, y = f(carry, x)        ->   (carry, ys), the results stacked
 
+    The derivative in reverse keeps, for each step, what it needs of it: memory grows with the number of steps.
+
     Args:
-      f: ``f(carry, x) -> (carry, y)``; `x` and `y` are trees, or None.
+      f: ``f(carry, x) -> (carry, y)``; `x` and `y` are pytrees, or None.
       init: the first carry; it keeps its structure, shapes and dtypes.
-      xs: arrays to scan, a tree; None if there is nothing but the carry.
-      length: the number of steps, needed when `xs` has no arrays.
-      reverse: from the last slice to the first.
-      unroll: how many steps stand in one turn of the loop; True or 0 for all.
+      xs: arrays to scan, a pytree; None if there is nothing but the carry.
+      length: the number of steps, needed when `xs` has no arrays; None takes the length of their first axes.
+      reverse: whether to go from the last slice to the first; the results lie at the places of their slices all the
+        same.
+      unroll: how many steps are written out in one turn of the loop; True or 0 for all.
       _split_transpose: accepted as in JAX; the transposed loop is the same either way.
 
-    The derivative in reverse keeps, for each step, what it needs of it: memory grows with the number of steps.
+    Returns:
+      The pair (last carry, ys): `ys` is a pytree like `y`, its arrays with a first axis for the steps.
+
+    Raises:
+      ArgumentError: `f` is not callable, or does not return a pair.
+      AxisError: an array of `xs` has no axes.
+      TreeError: `f` returns a carry of another structure than it takes.
+      ShapeError: first axes and `length` differ, or `f` changes a shape of the carry.
+      DtypeError: `f` changes a dtype of the carry.
+      OptionError: the number of steps is unknown, or `unroll` is negative.
+      ConcretizationTypeError: `length` or `unroll` is traced.
 
     >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
@@ -449,7 +495,18 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     """``stack([f(x) for x in xs])``, one after the other: less memory than `vmap`, which does all at once (as
     ``jax.lax.map``).
 
-    With `batch_size`, so many at once; of 0, all.
+    Args:
+      f: function of a slice of `xs`, that returns a pytree of arrays.
+      xs: pytree of arrays, with first axes of one length.
+      batch_size: how many slices are done at once, by `vmap`; None means one, without `vmap`, and 0 all.
+
+    Returns:
+      A pytree like what `f` returns, its arrays with a first axis for the slices.
+
+    Raises:
+      AxisError: an array of `xs` has no axes.
+      ShapeError: the first axes differ in length.
+      OptionError: `xs` has no arrays, or `batch_size` is negative.
 
     >>> map(lambda x: x**2, jnp.arange(3))
     Array([0, 1, 4], dtype=int32)
@@ -461,6 +518,8 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
         step.__name__ = arguments.fun_name(f)
         return scan(step, (), xs)[1]
+    if batch_size < 0:
+        raise OptionError(f"map: batch_size={batch_size} is negative", instead="0, for all at once")
     leaves, tree = operands_of("map", f, (xs,))
     total = _length(leaves, pytree.treedef_children(tree)[0], None)
     batches = total // batch_size if batch_size else 0
@@ -478,10 +537,23 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
 @user_call
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Tree:
-    """All prefixes of `elems` along `axis` under an associative `fn`, in a logarithmic number of steps (as
+    """All prefixes of `elems` along `axis` combined by an associative `fn`, in a logarithmic number of steps (as
     ``jax.lax.associative_scan``).
 
-    `fn` takes two trees like `elems`, of equal length along `axis`, and combines them element by element.
+    Args:
+      fn: function of two pytrees like `elems`, of equal length along `axis`, that combines them element by element into
+        another one.
+      elems: pytree of arrays, of one length along `axis`.
+      reverse: whether the prefixes begin at the end of the axis.
+      axis: the axis; a negative one counts from the last.
+
+    Returns:
+      A pytree like `elems`: at each index the combination of all elements up to it.
+
+    Raises:
+      ArgumentError: `fn` is not callable, or `elems` has no arrays.
+      ShapeError: an array has no such axis, or lengths along it differ.
+      TreeError: `fn` returns another structure than it takes.
 
     >>> associative_scan(lambda a, b: a + b, jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
@@ -489,6 +561,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     arguments.check_callable("associative_scan", fn)
     leaves, tree = operands_of("associative_scan", fn, (elems,))
     elems_tree = pytree.treedef_children(tree)[0]
+    if not leaves:
+        raise ArgumentError("associative_scan: elems has no arrays", argument="elems", value=elems)
     lengths = set()
     for path, x in zip(paths(elems_tree), leaves, strict=True):
         aval = typeof(x)

@@ -27,7 +27,7 @@ from ._structural import broadcast_in_dim, concatenate, gather, reshape
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key
+    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 # --- rounding -------------------------------------------------------------------------------------------
 
@@ -44,7 +44,19 @@ class RoundingMethod(enum.IntEnum):
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number, elementwise (StableHLO round_nearest_afz, round_nearest_even).
+    """The nearest whole number, elementwise (StableHLO's ``round_nearest_afz``, ``round_nearest_even``).
+
+    Args:
+      x: array of floats, of any shape.
+      rounding_method: a `RoundingMethod`, where numbers in the middle between two go: AWAY_FROM_ZERO or
+        TO_NEAREST_EVEN.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: the elements of `x` are not floats.
+      ValueError: `rounding_method` is none of the two.
 
     >>> from phlox import lax
     >>> lax.round(np.float32([0.5, 1.5, -0.5])), lax.round(np.float32(0.5), lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -56,8 +68,20 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 # --- pieces and copies ----------------------------------------------------------------------------------
 
 
-def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """`operand` cut into pieces of these lengths along an axis (as ``numpy.split``).
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """`operand` cut into pieces of given lengths along an axis (as ``numpy.split``).
+
+    Args:
+      operand: array of any shape and dtype.
+      sizes: lengths of the pieces, not negative; together the length of the axis.
+      axis: the axis; a negative one counts from the last.
+
+    Returns:
+      A list of arrays of the dtype of `operand`.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      ShapeError: a length is negative, or their sum is not the length of the axis.
 
     >>> split(np.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
@@ -68,8 +92,20 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return slicing.split(operand, sizes=tuple(integer("split", "sizes", n) for n in sizes), axis=at)
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Arrays of one shape and dtype along a new axis (as ``numpy.stack``).
+
+    Args:
+      operands: sequence of at least one array.
+      axis: place of the new axis in the result; a negative one counts from the last.
+
+    Returns:
+      An array with one more axis, of the dtype of the operands.
+
+    Raises:
+      AxisError: the result has no such axis.
+      ShapeError: there is no array, or shapes differ.
+      DtypeError: dtypes differ.
 
     >>> stack([np.arange(2), np.arange(2)], 1).shape
     (2, 2)
@@ -92,8 +128,19 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 
 @jit(inline=True, static_argnames="axis")
-def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The parts of `x` along an axis, which they lack (as ``numpy.unstack``).
+
+    Args:
+      x: array of any dtype, with at least one axis.
+      axis: the axis; a negative one counts from the last.
+
+    Returns:
+      A tuple of arrays, one for each index of the axis, of the dtype of `x`.
+
+    Raises:
+      AxisError: `x` has no such axis.
+      ShapeError: `x` has no axes.
 
     >>> unstack(np.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
@@ -107,7 +154,17 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """`operand` repeated so often along each of its axes (as ``numpy.tile``).
+    """`operand` repeated along each of its axes (as ``numpy.tile``).
+
+    Args:
+      operand: array of any shape and dtype.
+      reps: for each axis how often, not negative.
+
+    Returns:
+      An array of the dtype of `operand`, along each axis as many times longer.
+
+    Raises:
+      ShapeError: `reps` is not one number for each axis, or one is negative.
 
     >>> tile(np.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
@@ -122,7 +179,17 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """`arr` repeated to the shape of another array, as in NumPy (as ``jax.lax.broadcast_like``).
+    """`arr` repeated to the shape of another array, by NumPy's rules (as ``jax.lax.broadcast_like``).
+
+    Args:
+      arr: array of any dtype; its shape broadcasts to that of `like_arr`.
+      like_arr: array of which only the shape matters.
+
+    Returns:
+      An array of the shape of `like_arr`, of the dtype of `arr`.
+
+    Raises:
+      ShapeError: `arr` does not broadcast to that shape.
 
     >>> broadcast_like(np.arange(2), np.zeros((2, 2))).shape
     (2, 2)
@@ -134,8 +201,14 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     return broadcast_in_dim(arr, shape, tuple(range(len(shape) - rank, len(shape))))
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
     """A shape as an array of integers (as ``jax.lax.shape_as_value``).
+
+    Args:
+      shape: lengths of axes.
+
+    Returns:
+      A vector with an element for each axis: int32, or int64 where a length needs it.
 
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)
@@ -145,6 +218,32 @@ def shape_as_value(shape: Sequence[int]) -> Any:
 
 
 # --- scatters -------------------------------------------------------------------------------------------
+
+
+_SCATTER = """
+
+``x.at[i]`` is easier to use.
+
+Args:
+  operand: array of any shape.
+  scatter_indices: array of integers; its last axis holds index vectors.
+  updates: array of the dtype of `operand`: the axes of `scatter_indices` but the last, and those of the slices.
+  dimension_numbers: a `ScatterDimensionNumbers`: which axis of `operand` each number of a vector is for, and where the
+    axes of the slices lie in `updates`.
+  indices_are_sorted: a promise that the index vectors are in ascending order.
+  unique_indices: a promise that no two slices overlap.
+  mode: a `GatherScatterMode` or its word: indices outside of the array are dropped ("drop", the same as None), moved to
+    its edge ("clip"), or there are none ("promise_in_bounds").
+
+Returns:
+  An array of the shape and dtype of `operand`.
+
+Raises:
+  DtypeError: `scatter_indices` are not integers, or `updates` have another dtype than `operand`.
+  ShapeError: `dimension_numbers` do not fit the arrays.
+  OptionError: `mode` is unknown.
+
+"""
 
 
 def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[..., Any]:
@@ -172,7 +271,8 @@ def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[...,
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"`operand` with `updates` {what} at computed places (StableHLO scatter). ``x.at[i]`` is easier to use.\n\n"
+        f"`operand` with `updates` {what} at computed places (StableHLO's ``scatter``)."
+        f"{_SCATTER}"
         ">>> from phlox import lax\n"
         ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
         f">>> lax.{name}(np.int32([1, 2, 3]), np.int32([[2]]), np.int32([4]), numbers)\n{result}\n"
@@ -215,9 +315,17 @@ def scatter_apply(
 
     Args:
       operand, scatter_indices, dimension_numbers: as for `scatter`.
-      func: function of a number.
+      func: function of a scalar of the dtype of `operand` that returns such a scalar.
       update_shape: the shape that updates at these places would have.
       indices_are_sorted, unique_indices, mode: as for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      DtypeError: `scatter_indices` are not integers.
+      ShapeError: `dimension_numbers` or `update_shape` do not fit.
+      OptionError: `mode` is unknown.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter_apply(np.int32([1, 2, 3]), np.int32([[2], [2]]), lambda x: x * 10, numbers, update_shape=(2,))
@@ -236,9 +344,20 @@ def scatter_apply(
     )
 
 
-def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """The parts of `src` at computed indices along `axes`: a vector of indices for each of them, which wrap around
-    (StableHLO's ``gather``).
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
+    """The parts of `src` at computed indices along `axes` (StableHLO's ``gather``).
+
+    Args:
+      src: array of any dtype.
+      idxs: vectors of integers, all of one length: one for each axis in `axes`. Indices wrap around.
+      axes: the axes that are indexed, not negative.
+
+    Returns:
+      An array of the dtype of `src`: its first axis is that of the vectors, then come the other axes of `src`.
+
+    Raises:
+      DtypeError: an index is no integer.
+      ShapeError: the vectors differ in length.
 
     >>> index_take(np.arange(6).reshape(2, 3), [np.array([0, -1]), np.array([1, 2])], (0, 1))
     Array([1, 5], dtype=int32)
@@ -262,19 +381,28 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
 
 def rng_bit_generator(
     key: Key,
-    shape: Sequence[int],
+    shape: Shape,
     dtype: DTypeLike | None = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: OutSharding = None,
-) -> tuple[Any, Any]:
-    """Random bits made by the compiler, and the key for the next ones (StableHLO rng_bit_generator).
+) -> tuple[Array, Array]:
+    """Random bits made by the compiler, and the key for the next ones (StableHLO's ``rng_bit_generator``).
 
     Args:
-      key: uint32[4].
+      key: uint32 array of shape (4,), or uint64 array of shape (2,).
+      shape: shape of the bits.
       dtype: uint8, uint16, uint32 or uint64.
       algorithm: a `RandomAlgorithm`; the default one differs from platform to platform.
-      out_sharding: how the bits lie over a mesh.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the bits; None leaves it
+        open.
+
+    Returns:
+      The pair (key, bits): an array like `key`, and one of `shape` and `dtype`.
+
+    Raises:
+      DtypeError: `dtype` is another one.
+      ShapeError: `key` has another shape or dtype.
 
     >>> from phlox import lax
     >>> key, bits = lax.rng_bit_generator(np.uint32([1, 2, 3, 4]), (2,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)
@@ -290,8 +418,21 @@ def rng_bit_generator(
     return new_key, lay_out("rng_bit_generator", bits, out_sharding)
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
-    """Random numbers between `a` and `b`, others each time (StableHLO rng). `phlox.random.uniform` can be repeated.
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
+    """Random numbers between `a` and `b`, others each time (StableHLO's ``rng``). `phlox.random.uniform` can be
+    repeated.
+
+    Args:
+      a: lower bound, a scalar that may occur.
+      b: upper bound, a scalar of the dtype of `a` that does not occur.
+      shape: shape of the result.
+
+    Returns:
+      An array of `shape`, of the dtype of the bounds.
+
+    Raises:
+      ShapeError: a bound has axes.
+      DtypeError: the bounds differ in dtype.
 
     >>> from phlox import lax
     >>> lax.rng_uniform(np.float32(0), np.float32(1), (2, 3)).shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ..typing import Array
 
 AxisName = Any
+#: lists of indices along a mapped axis, of which those in one list work together
+AxisGroups = Sequence[Sequence[int]] | None
 
 
 def names_of(axis_name: AxisName) -> tuple[Any, ...]:
@@ -28,7 +31,7 @@ def names_of(axis_name: AxisName) -> tuple[Any, ...]:
     return names
 
 
-def groups_of(axis_index_groups: Any) -> ops.Groups:
+def groups_of(axis_index_groups: AxisGroups) -> ops.Groups:
     """The groups as tuples. Raises `OptionError` unless they hold each of the first indices once."""
     if axis_index_groups is None:
         return None
@@ -49,7 +52,16 @@ def group_size(axis_name: AxisName, groups: ops.Groups) -> int:
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The length of a mapped axis, a Python int; of several axes the product (as ``jax.lax.axis_size``).
+    """The length of a mapped axis, a Python int (as ``jax.lax.axis_size``).
+
+    Args:
+      axis_name: name of the mapped axis; a tuple of names gives the product of their lengths.
+
+    Returns:
+      A Python int, known while the function is traced.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: x * axis_size("i"), axis_name="i")(jnp.ones(3))
@@ -59,8 +71,16 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def axis_index(axis_name: AxisName) -> Array:
-    """The position of this example (or device) along a mapped axis, an int32; along several, counted row by row (as
-    ``jax.lax.axis_index``).
+    """The position of this example, or device, along a mapped axis (as ``jax.lax.axis_index``).
+
+    Args:
+      axis_name: name of the mapped axis; positions along a tuple of axes are counted in row-major order.
+
+    Returns:
+      An int32 scalar, from 0 to the length of the axis.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: axis_index("i"), axis_name="i")(jnp.ones(3))
@@ -73,7 +93,7 @@ def axis_index(axis_name: AxisName) -> Array:
     return index
 
 
-def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis_index_groups: Any) -> Any:
+def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis_index_groups: AxisGroups) -> Any:
     groups = groups_of(axis_index_groups)
     names = names_of(axis_name)
     leaves, tree = pytree.flatten(x)
@@ -83,13 +103,24 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis
     return tree.unflatten(primitive.bind(*arrays, axes=names, axis_index_groups=groups) if arrays else [])
 
 
-def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The sum of `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
-
-    With `axis_index_groups`, lists of indices along the axis, only those in one list are summed; the other collectives
-    take them too. That is for devices: vmap does not know groups.
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
+    """The sum of `x` over a mapped axis, for each leaf of a pytree (StableHLO's ``all_reduce``).
 
     A Python number gives a Python number: ``psum(1, "i")`` is the length of the axis.
+
+    Args:
+      x: pytree of arrays; bools are summed as int32.
+      axis_name: name of the mapped axis, or a tuple of names.
+      axis_index_groups: lists of indices along the axis, of which only those in one list are summed; None means all.
+        Groups are for devices: under vmap there are none.
+
+    Returns:
+      A pytree like `x`, the same for all positions along the axis (or in a group).
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -102,8 +133,20 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     return _collective(ops.psum, "psum", x, axis_name, axis_index_groups)
 
 
-def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The mean of `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
+    """The mean of `x` over a mapped axis, for each leaf of a pytree (StableHLO's ``all_reduce``).
+
+    Args:
+      x: pytree of arrays; integers and bools give floats.
+      axis_name, axis_index_groups: as for `psum`.
+
+    Returns:
+      A pytree like `x`, the same for all positions along the axis (or in a group).
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -114,8 +157,20 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     return pytree.tree_map(lambda leaf: e.div(*promoted_inexact("pmean", leaf, size)), total)
 
 
-def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The largest `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
+    """The largest `x` along a mapped axis, elementwise, for each leaf of a pytree (StableHLO's ``all_reduce``).
+
+    Args:
+      x: pytree of arrays.
+      axis_name, axis_index_groups: as for `psum`.
+
+    Returns:
+      A pytree like `x`, the same for all positions along the axis (or in a group).
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -124,8 +179,20 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     return _collective(ops.pmax, "pmax", x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The smallest `x` over a mapped axis, for each leaf of a tree (StableHLO's ``all_reduce``).
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
+    """The smallest `x` along a mapped axis, elementwise, for each leaf of a pytree (StableHLO's ``all_reduce``).
+
+    Args:
+      x: pytree of arrays.
+      axis_name, axis_index_groups: as for `psum`.
+
+    Returns:
+      A pytree like `x`, the same for all positions along the axis (or in a group).
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      OptionError: `axis_index_groups` does not hold every index once.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))

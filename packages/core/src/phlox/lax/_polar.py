@@ -7,7 +7,7 @@ SIAM J. Matrix Anal. Appl. 31 (2010).
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .._ops.linalg.triangular import solve_triangular
 from ._conveniences import dynamic_index_in_dim, full
 from ._loops import fori_loop, while_loop
 from ._structural import broadcasted_iota, concatenate, dynamic_slice
+
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
 Coefficients = tuple[float, float, float]
 
@@ -135,24 +138,30 @@ def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, 
 
 @functools.partial(jit, static_argnames=("is_hermitian", "max_iterations", "eps"))
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
-    """The polar decomposition ``x = u h``: ``(u, h, steps, converged)``, u with orthonormal columns, h positive (as
+) -> tuple[Array, Array, Array, Array]:
+    """The polar decomposition ``x = u h``, u with orthonormal columns, h positive semidefinite (as
     ``jax.lax.linalg.qdwh``).
 
     Args:
-      x: matrix of full rank, with no more columns than rows.
-      is_hermitian: without meaning, as in JAX.
-      max_iterations: at most so many steps, 10 by default.
-      eps: how near to zero the smallest singular value may be, relatively; also how exact the result is to be.
-      dynamic_shape: numbers of rows and columns, where `x` is a smaller matrix in the corner of a larger one.
+      x: matrix of floats or complex numbers, of full rank, with no more columns than rows.
+      is_hermitian: without effect, as in JAX.
+      max_iterations: the largest number of steps; None means 10.
+      eps: how near to zero the smallest singular value may be, relatively; also how exact the result is to be. None
+        means the machine precision of the dtype.
+      dynamic_shape: numbers of rows and columns, where `x` is a smaller matrix in the corner of a larger one; None
+        where it is all of it.
 
-    Raises `ShapeError` for matrices with more columns than rows.
+    Returns:
+      The tuple (u, h, steps, converged): u of the shape of `x`, h square with its columns, an int32 and a bool.
+
+    Raises:
+      ShapeError: `x` is not one matrix, or has more columns than rows.
 
     >>> import phlox.numpy as jnp
     >>> u, h, _, converged = qdwh(jnp.array([[2.0, 0.0], [0.0, -3.0]]))

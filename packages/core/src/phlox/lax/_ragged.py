@@ -68,12 +68,21 @@ def ragged_dot(
     """Rows of `lhs`, in groups, times a matrix for each group (as ``jax.lax.ragged_dot``).
 
     Args:
-      lhs: of shape (m, k).
-      rhs: of shape (g, k, n).
+      lhs: array of shape (m, k).
+      rhs: array of shape (g, k, n).
       group_sizes: g integers: how many rows are in each group. Rows behind the last group give zeros.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset: not supported.
-      out_sharding: how the result lies over a mesh.
+      group_offset: not supported; None.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
+        open.
+
+    Returns:
+      An array of shape (m, n), of `preferred_element_type` or of the dtype of the operands.
+
+    Raises:
+      ShapeError: lengths do not fit.
+      DtypeError: `group_sizes` are not integers.
+      UnsupportedError: `group_offset` is not None.
 
     >>> ragged_dot(np.ones((3, 1), np.float32), np.float32([[[1]], [[5]]]), np.array([1, 2])).ravel()
     Array([1., 5., 5.], dtype=float32)
@@ -103,15 +112,23 @@ def ragged_dot_general(
     It is computed with a mask for each group, so it costs as many products as there are groups.
 
     Args:
-      lhs, rhs: arrays of one dtype.
+      lhs, rhs: arrays, converted as by `dot_general`.
       group_sizes: integers; the lengths of the groups along their last axis. Axes in front of it are those of `lhs`
         that come before the ragged one among the axes of its kind, or there are none.
       ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset: not supported.
-      out_sharding: how the result lies over a mesh.
+      group_offset: not supported; None.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
+        open.
 
-    Raises `ShapeError` when lengths do not fit, `DtypeError` when `group_sizes` are no integers.
+    Returns:
+      An array of the axes of a `dot_general`; if the ragged axis is contracted, with one for the groups in front.
+
+    Raises:
+      ShapeError: lengths or axes do not fit.
+      DtypeError: `group_sizes` are not integers.
+      ArgumentError: `ragged_dot_dimension_numbers` is another object.
+      UnsupportedError: `group_offset` is not None.
 
     >>> numbers = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
     >>> ragged_dot_general(np.ones((3, 1)), np.ones((3, 1)), np.array([1, 2]), numbers).ravel()
@@ -220,18 +237,22 @@ def scaled_dot(
     rhs_scale: ArrayLike | None = None,
     dimension_numbers: Any = None,
     preferred_element_type: DTypeLike | None = None,
-) -> Any:
+) -> Array:
     """The product of arrays that are stored with fewer bits, each with scales for its blocks, computed in bfloat16 (as
     ``jax.lax.scaled_dot``).
 
     Args:
       lhs, rhs: two matrices, or stacks of them.
-      lhs_scale, rhs_scale: what they are multiplied with. They have their shapes, but fewer elements along contracted
-        axes: each for a block of as many as fit, two at least. None: ones.
-      dimension_numbers: as for `dot_general`; by default those of a matrix product.
-      preferred_element_type: the dtype to sum in and return, bfloat16 by default.
+      lhs_scale, rhs_scale: factors of the elements. They have the axes of `lhs` and `rhs`, but fewer elements along
+        contracted axes: each for a block of as many as fit, two at least. None means 1.
+      dimension_numbers: as for `dot_general`; None means those of a matrix product.
+      preferred_element_type: the dtype to sum in and return; None means bfloat16.
 
-    Raises `ShapeError` when shapes do not fit.
+    Returns:
+      An array of the axes of a `dot_general`.
+
+    Raises:
+      ShapeError: shapes do not fit.
 
     >>> scaled_dot(np.ones((1, 4)), np.ones((4, 1)), lhs_scale=np.full((1, 2), 0.5))
     Array([[2]], dtype=bfloat16)

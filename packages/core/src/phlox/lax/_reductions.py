@@ -30,8 +30,20 @@ Ints = Sequence[int]
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """`operand` rounded to floats with so many bits of exponent and mantissa; its dtype stays (StableHLO's
+    """`operand` rounded to floats with fewer bits of exponent and mantissa; its dtype stays (StableHLO's
     ``reduce_precision``).
+
+    Args:
+      operand: array of floats, of any shape.
+      exponent_bits: bits of the exponent, at least 1.
+      mantissa_bits: bits of the mantissa, at least 0.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      DtypeError: the elements of `operand` are not floats.
+      OptionError: there are too few bits.
 
     >>> reduce_precision(np.float32(0.1), 5, 2)
     Array(0.09375, dtype=float32)
@@ -122,16 +134,27 @@ def reduce(
     dimensions: Ints,
     out_sharding: OutSharding = None,
 ) -> Any:
-    """Combines the elements along axes with a function of the user's (StableHLO reduce).
+    """Combines the elements along axes with a function of the user's (StableHLO's ``reduce``).
 
     Args:
-      operands: an array, or a tree of arrays of one shape, which are reduced together.
-      init_values: a number for each, where the reduction begins; it should be neutral, for it may come in repeatedly.
-      computation: combines two elements (two such trees); it must be associative. `lax.add`, `lax.max` and the like
-        are recognized and made the operation of their own.
-      dimensions: the axes.
+      operands: pytree of arrays of one shape, which are reduced together.
+      init_values: pytree like `operands` of scalars of the same dtypes, where the reduction begins; they should be
+        neutral, for they may come in repeatedly.
+      computation: combines two elements (two such pytrees) into one; it must be associative. `lax.add`, `lax.max` and
+        the like are recognized and made the operation of their own.
+      dimensions: the axes, not negative.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
+        open.
 
-    Raises `TreeError`, `ShapeError` or `DtypeError` when these do not fit together.
+    Returns:
+      A pytree like `operands`, its arrays without `dimensions`.
+
+    Raises:
+      ArgumentError: there is no operand.
+      TreeError: `init_values` or what `computation` returns has another structure than `operands`.
+      ShapeError: shapes of operands differ, an initial value has axes, or an axis is not there or named twice.
+      DtypeError: operands, initial values and what `computation` returns differ in dtype.
+      UnsupportedError: `computation` closes over a traced value.
 
     >>> from phlox import lax
     >>> lax.reduce(jnp.array([1.0, 2.0, 3.0]), 0.0, lambda x, y: x + y, (0,))
@@ -162,15 +185,31 @@ def reduce_window(
     base_dilation: Ints | None = None,
     window_dilation: Ints | None = None,
 ) -> Any:
-    """Combines the elements under a window that moves over an array, for each of its places (StableHLO reduce_window).
+    """Combines the elements under a window that moves over an array, for each of its places (StableHLO's
+    ``reduce_window``).
+
+    `lax.add`, `lax.max` and `lax.min` (sum, max and min pooling) have derivatives of both modes.
 
     Args:
       operand, init_value, computation: as for `reduce`.
-      window_dimensions, window_strides: the window, and how far it moves along each axis (1 by default).
-      padding: 'VALID', 'SAME', 'SAME_LOWER', or a pair (low, high) for each axis; `init_value` lies there.
-      base_dilation, window_dilation: distances between the elements of the array and of the window.
+      window_dimensions: length of the window along each axis.
+      window_strides: how far the window moves along each axis from one place to the next; None means 1.
+      padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) for each axis; `init_value`
+        lies there. Negative numbers take elements away.
+      base_dilation, window_dilation: distances between the elements of the array and of the window along each axis;
+        None means 1.
 
-    `lax.add`, `lax.max` and `lax.min` (sum, max and min pooling) have derivatives of both modes.
+    Returns:
+      A pytree like `operand`, its arrays with an element for each place of the window.
+
+    Raises:
+      ArgumentError: there is no operand.
+      TreeError: `init_value` or what `computation` returns has another structure than `operand`.
+      ShapeError: the options of the window are not one for each axis, or not positive; or shapes do not fit as in
+        `reduce`.
+      DtypeError: operands, initial values and what `computation` returns differ in dtype.
+      PaddingError: `padding` is another word.
+      UnsupportedError: `computation` closes over a traced value.
 
     >>> from phlox import lax
     >>> lax.reduce_window(jnp.array([1.0, 3.0, 2.0, 0.0]), -jnp.inf, lax.max, (2,), (2,))
@@ -208,6 +247,16 @@ def reduce_window_shape_tuple(
     window_dilation: Ints | None = None,
 ) -> tuple[int, ...]:
     """The shape of a `reduce_window` of an array of this shape (as ``jax.lax.reduce_window_shape_tuple``).
+
+    Args:
+      operand_shape: shape of the array.
+      window_dimensions, window_strides: length of the window, and how far it moves, along each axis.
+      padding: a pair (low, high) for each axis.
+      base_dilation, window_dilation: distances between the elements of the array and of the window along each axis;
+        None means 1.
+
+    Returns:
+      A tuple of the number of places of the window along each axis.
 
     >>> from phlox import lax
     >>> lax.reduce_window_shape_tuple((10, 8), (3, 2), (1, 2), [(1, 1), (0, 0)])

@@ -87,14 +87,22 @@ def custom_linear_solve(
     `matvec` closes over has derivatives too.
 
     Args:
-      matvec: linear function of trees like `b`, that returns such trees.
-      b: tree of arrays.
+      matvec: linear function of pytrees like `b`, that returns such pytrees.
+      b: pytree of arrays, the right-hand side.
       solve: ``solve(matvec, b) -> x``.
-      transpose_solve: ``transpose_solve(vecmat, b)`` solves with the transpose, which reverse mode needs.
-      symmetric: the matrix is its own transpose, so `solve` does for both.
-      has_aux: both solvers return (x, aux); aux has no derivative.
+      transpose_solve: ``transpose_solve(vecmat, b)`` solves with the transpose, which reverse mode needs; None if there
+        is none.
+      symmetric: whether the matrix is its own transpose, so that `solve` does for both.
+      has_aux: whether the solvers return (x, aux); aux has no derivative.
 
-    Raises `TreeError`, `ShapeError` or `DtypeError` when one of the functions returns something unlike `b`.
+    Returns:
+      The solution, a pytree like `b`; with `has_aux` the pair (x, aux).
+
+    Raises:
+      TreeError: a function returns another structure than that of `b`, or with `has_aux` no pair.
+      ShapeError: a function returns other shapes than those of `b`.
+      DtypeError: a function returns other dtypes than those of `b`.
+      DerivativeError: reverse mode needs the transpose, and there is neither `transpose_solve` nor `symmetric`.
 
     >>> by_two = lambda b: custom_linear_solve(lambda x: 2 * x, b, lambda f, b: b / 2, symmetric=True)
     >>> by_two(3.0), phlox.grad(by_two)(3.0)
@@ -130,14 +138,19 @@ def custom_root(
     With ``f(x, a) = 0`` for all a, ``∂f/∂x dx = -∂f/∂a da``: a linear equation for dx, solved by `tangent_solve`.
 
     Args:
-      f: function of trees like `initial_guess`, that returns such trees.
-      initial_guess: where `solve` begins; it has no influence on the derivative.
+      f: function of pytrees like `initial_guess`, that returns such pytrees.
+      initial_guess: where `solve` begins, a pytree of arrays; it has no influence on the derivative.
       solve: ``solve(f, initial_guess) -> x``.
       tangent_solve: ``tangent_solve(g, y) -> x`` solves ``g(x) = y`` for a linear function `g`. For numbers
         ``lambda g, y: y / g(1.0)``.
-      has_aux: `solve` returns (x, aux); aux has no derivative.
+      has_aux: whether `solve` returns (x, aux); aux has no derivative.
 
-    Raises `TreeError`, `ShapeError` or `DtypeError` when one of the functions returns something unlike the guess.
+    Returns:
+      The solution, a pytree like `initial_guess`; with `has_aux` the pair (x, aux).
+
+    Raises:
+      TreeError: a function returns another structure than that of `initial_guess`, or `solve` no pair with `has_aux`.
+      ShapeError: a function returns other shapes than those of `initial_guess`.
 
     >>> def root(a):
     ...     return custom_root(lambda x: x**2 - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / g(1.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._operands.checks import check, type_of
 from .._ops.elementwise import incomplete, special
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 def bessel_i0e(x: ArrayLike) -> Array:
     """``exp(-abs(x))`` times the modified Bessel function of order 0, elementwise (as ``scipy.special.i0e``).
 
+    Args:
+      x: array of floats, of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: the elements of `x` are not floats.
+
     >>> round(float(bessel_i0e(0.0)), 3)
     1.0
     """
@@ -23,6 +32,15 @@ def bessel_i0e(x: ArrayLike) -> Array:
 
 def bessel_i1e(x: ArrayLike) -> Array:
     """``exp(-abs(x))`` times the modified Bessel function of order 1, elementwise (as ``scipy.special.i1e``).
+
+    Args:
+      x: array of floats, of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: the elements of `x` are not floats.
 
     >>> round(float(bessel_i1e(0.0)), 3)
     0.0
@@ -33,6 +51,15 @@ def bessel_i1e(x: ArrayLike) -> Array:
 def digamma(x: ArrayLike) -> Array:
     """The derivative of `lgamma`, elementwise (CHLO's ``digamma``).
 
+    Args:
+      x: array of floats, of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`; nan at 0 and at negative whole numbers.
+
+    Raises:
+      DtypeError: the elements of `x` are not floats.
+
     >>> round(float(digamma(1.0)), 3)
     -0.577
     """
@@ -41,6 +68,15 @@ def digamma(x: ArrayLike) -> Array:
 
 def lgamma(x: ArrayLike) -> Array:
     """``log(abs(gamma(x)))``, elementwise (CHLO's ``lgamma``).
+
+    Args:
+      x: array of floats, of any shape.
+
+    Returns:
+      An array of the shape and dtype of `x`; inf at 0 and at negative whole numbers.
+
+    Raises:
+      DtypeError: the elements of `x` are not floats.
 
     >>> round(float(lgamma(3.0)), 3)
     0.693
@@ -51,6 +87,17 @@ def lgamma(x: ArrayLike) -> Array:
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function, elementwise (as ``scipy.special.gammainc``).
 
+    Args:
+      a: parameter, positive: array of floats.
+      x: upper limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
+
     >>> igamma(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -60,6 +107,17 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """``1 - igamma(a, x)``, elementwise (as ``scipy.special.gammaincc``).
 
+    Args:
+      a: parameter, positive: array of floats.
+      x: lower limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
+
     >>> igammac(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)
     """
@@ -67,7 +125,19 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of ``igamma(a, x)`` by `a`, elementwise (as ``jax.lax.igamma_grad_a``).
+    """The derivative of ``igamma(a, x)`` with respect to `a`, elementwise (as ``jax.lax.igamma_grad_a``).
+
+    It has no derivative itself.
+
+    Args:
+      a, x: arrays of floats, of one dtype, as for `igamma`. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> igamma_grad_a(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -76,8 +146,20 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of order `m` of digamma, elementwise (as ``scipy.special.polygamma``). It has a derivative by `x`
-    alone.
+    """The derivative of order `m` of `digamma`, elementwise (as ``scipy.special.polygamma``).
+
+    It can be differentiated with respect to `x` alone.
+
+    Args:
+      m: orders, whole numbers that are not negative: array of floats.
+      x: array of the dtype of `m`. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands; nan where `m` is not an order.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> round(float(polygamma(1.0, 1.0)), 3)
     1.645
@@ -88,6 +170,19 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz' zeta function, elementwise: the sum of ``(q + k)**-x`` over k = 0, 1, … (as ``scipy.special.zeta``).
 
+    It has no derivative.
+
+    Args:
+      x: exponents, above 1: array of floats.
+      q: array of the dtype of `x`. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
+
     >>> round(float(zeta(2.0, 1.0)), 3)
     1.645
     """
@@ -95,8 +190,20 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``). It has a derivative by `x`
-    alone.
+    """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
+
+    It can be differentiated with respect to `x` alone.
+
+    Args:
+      a, b: parameters, positive: arrays of floats.
+      x: upper limit of the integral, from 0 to 1. All three have one dtype. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
@@ -104,9 +211,20 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return incomplete.regularized_incomplete_beta(*check("betainc", a, b, x))
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
-    """How a sample `x` of the gamma distribution with parameter `a` moves with it, elementwise (as
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
+    """The derivative of a sample `x` of the gamma distribution with respect to its parameter `a`, elementwise (as
     ``jax.lax.random_gamma_grad``).
+
+    Args:
+      a: parameter, positive: array of floats.
+      x: samples, not negative, of the dtype of `a`. Axes of length 1 and scalars are repeated.
+
+    Returns:
+      An array of the broadcast shape, of the dtype of the operands.
+
+    Raises:
+      DtypeError: the elements are not floats, or the dtypes differ.
+      ShapeError: the shapes do not agree.
 
     >>> random_gamma_grad(np.float32(1.0), np.float32(0.0))
     Array(0., dtype=float32)

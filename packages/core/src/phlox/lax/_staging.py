@@ -28,10 +28,16 @@ if TYPE_CHECKING:
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """A tree of arrays as it is (StableHLO's ``optimization_barrier``). In a compiled program, what reads the result
-    begins after all of it is there.
+    """A pytree of arrays as it is, which the compiler does not compute past (StableHLO's ``optimization_barrier``).
 
-    It also keeps the compiler from seeing that something is computed twice.
+    In a compiled program, what reads the result begins after all of it is there. The barrier also keeps the compiler
+    from seeing that something is computed twice.
+
+    Args:
+      operand: pytree of arrays.
+
+    Returns:
+      A pytree of the same arrays.
 
     >>> optimization_barrier((np.float32(1), [np.int32(2)]))
     (Array(1., dtype=float32), [Array(2, dtype=int32)])
@@ -43,6 +49,12 @@ def optimization_barrier(operand: Any, /) -> Any:
 def stage(x: ArrayLike, /) -> Array:
     """`x` as a value of the program that is being traced, or as an array (as ``jax.lax.stage``).
 
+    Args:
+      x: array or number.
+
+    Returns:
+      An array of the value, shape and dtype of `x`.
+
     >>> stage(1.0)
     Array(1., dtype=float32, weak_type=True)
     """
@@ -50,13 +62,16 @@ def stage(x: ArrayLike, /) -> Array:
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Makes a tree of arrays count as used, so that transformations do not drop what computes it (as
+    """Makes a pytree of arrays count as used, so that transformations do not drop what computes it (as
     ``jax.lax.dce_sink``).
 
     Args:
-      val: arrays, a tree.
-      prevent_mlir_dce: keep the compiler from dropping it too, by a call of a foreign function ``dce_sink``, which has
-        to be registered.
+      val: pytree of arrays.
+      prevent_mlir_dce: whether the compiler must not drop it either; that calls a foreign function ``dce_sink``, which
+        has to be registered.
+
+    Returns:
+      None.
 
     >>> import phlox
     >>> len(phlox.make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
@@ -70,16 +85,26 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """The result of that function which is meant for the platform that the program is compiled for (as
+    """The result of the function that is meant for the platform that the program is compiled for (as
     ``jax.lax.platform_dependent``).
 
-    All of them are traced; only one becomes part of the compiled program. They take the same arguments and return
-    results of the same types.
+    All of them are traced; only one becomes part of the compiled program.
 
     Args:
-      args: arrays, trees.
-      default: for platforms that are not named. Without it they are refused when the program is compiled.
-      per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``tpu=``.
+      *args: arguments of all functions, pytrees of arrays.
+      default: function for platforms that are not named. With None they are refused when the program is compiled.
+      **per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``tpu=``.
+
+    Returns:
+      What the function returns: a pytree of arrays, of one structure and of the same shapes and dtypes for all.
+
+    Raises:
+      ArgumentError: there is no function, or one is not callable.
+      OptionError: a platform is called ``gpu``.
+      TreeError: the structures of results differ.
+      ShapeError: the shapes of results differ.
+      DtypeError: the dtypes of results differ.
+      UnsupportedError: there is no function for the platform.
 
     >>> platform_dependent(2.0, cuda=lambda x: -x, default=lambda x: x * 3)
     Array(6., dtype=float32, weak_type=True)
@@ -112,12 +137,16 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     """`decomposition` as an operation of its own with a name, which a compiler may know and do in another way
     (StableHLO's ``composite``).
 
+    Derivatives and `vmap` take the decomposition.
+
     Args:
       decomposition: function of arrays; keyword arguments are attributes of the operation: Python values.
-      name: of the operation, like ``"my.tangent"``.
-      version: of its meaning.
+      name: name of the operation, such as ``"my.tangent"``.
+      version: version of the meaning of the name.
 
-    Returns a function with the arguments of `decomposition`. Derivatives and vmap take the decomposition.
+    Returns:
+      A function with the arguments and results of `decomposition`. It raises `UnexpectedTracerError` for attributes
+      that are traced, and `ArgumentError` for those that cannot be written.
 
     >>> import functools
     >>> import phlox.lax as lax
@@ -154,15 +183,21 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Arrays, said to lie over the devices of a mesh in a certain way; in compiled programs above all (as
+    """Arrays, required to lie over the devices of a mesh in a certain way; inside of compiled programs above all (as
     ``jax.lax.with_sharding_constraint``).
 
     Args:
-      x: arrays, a tree.
+      x: pytree of arrays.
       shardings: a `NamedSharding`, a `PartitionSpec` (of the mesh of the context), the sharding of a single device, or
-        a tree of those that is a prefix of `x`.
+        a pytree of those that is a prefix of `x`.
 
-    Raises `DeviceError` for a spec without a mesh, `OptionError` for what is no sharding.
+    Returns:
+      A pytree like `x`, of the same values.
+
+    Raises:
+      DeviceError: a `PartitionSpec` is given, and there is no mesh in the context.
+      OptionError: an entry is no sharding.
+      ShapeError: a spec has more entries than the array has axes.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("x",))

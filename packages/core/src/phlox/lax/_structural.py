@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,17 @@ Ints = Sequence[int]
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """`operand` with its elements converted (StableHLO convert). Complex to real drops the imaginary part.
+    """`operand` with its elements converted (StableHLO's ``convert``). Complex to real drops the imaginary part.
+
+    Args:
+      operand: array of any shape and dtype, but no array of PRNG keys.
+      new_dtype: dtype to convert to. To bool, everything but 0 becomes True.
+
+    Returns:
+      An array of the shape of `operand`, of `new_dtype`, not weakly typed.
+
+    Raises:
+      DtypeError: `operand` or `new_dtype` is of PRNG keys, or `new_dtype` names no dtype.
 
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
@@ -40,7 +50,19 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The bits of `operand` read as another dtype (StableHLO bitcast_convert); widths may change the last axis.
+    """The bits of `operand` read as another dtype (StableHLO's ``bitcast_convert``).
+
+    Args:
+      operand: array of integers or floats. Of bools and complex numbers `new_dtype` must be their own.
+      new_dtype: dtype to read the bits as.
+
+    Returns:
+      An array of `new_dtype`. For equal widths it has the shape of `operand`. If `new_dtype` is narrower, there is a
+      new last axis with the parts, lowest bits first; if it is wider, the last axis holds the parts and is gone.
+
+    Raises:
+      DtypeError: bools or complex numbers would be read as, or from, another dtype.
+      ShapeError: the length of the last axis is not the number of parts that make one element of `new_dtype`.
 
     >>> bitcast_convert_type(np.float32(1.0), "uint32")
     Array(1065353216, dtype=uint32)
@@ -53,7 +75,18 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def reshape(
     operand: ArrayLike, new_sizes: Ints, dimensions: Ints | None = None, *, out_sharding: OutSharding = None
 ) -> Array:
-    """`operand` with another shape (StableHLO reshape), its axes first put in the order `dimensions`.
+    """`operand` with another shape, its elements in the same order (StableHLO's ``reshape``).
+
+    Args:
+      operand: array of any shape and dtype.
+      new_sizes: the new shape, of as many elements; -1 is not taken.
+      dimensions: permutation of the axes, applied before the reshape; None leaves them in order.
+
+    Returns:
+      An array of shape `new_sizes`, of the dtype of `operand`.
+
+    Raises:
+      ShapeError: the number of elements differs, or `dimensions` is no permutation of the axes.
 
     >>> reshape(np.arange(4), (2, 2)).shape
     (2, 2)
@@ -65,7 +98,17 @@ def reshape(
 
 
 def transpose(operand: ArrayLike, permutation: Ints) -> Array:
-    """`operand` with its axes in another order (StableHLO transpose).
+    """`operand` with its axes in another order (StableHLO's ``transpose``).
+
+    Args:
+      operand: array of any shape and dtype.
+      permutation: for each axis of the result, which axis of `operand` it is; not negative.
+
+    Returns:
+      An array of the permuted shape, of the dtype of `operand`.
+
+    Raises:
+      ShapeError: `permutation` is no permutation of the axes.
 
     >>> transpose(np.ones((2, 3)), (1, 0)).shape
     (3, 2)
@@ -75,7 +118,17 @@ def transpose(operand: ArrayLike, permutation: Ints) -> Array:
 
 @takes_out_sharding
 def broadcast(operand: ArrayLike, sizes: Ints, *, out_sharding: OutSharding = None) -> Array:
-    """`operand` repeated along new axes in front, of these lengths (StableHLO's ``broadcast_in_dim``).
+    """`operand` repeated along new axes in front (StableHLO's ``broadcast_in_dim``).
+
+    Args:
+      operand: array of any shape and dtype.
+      sizes: lengths of the new axes.
+
+    Returns:
+      An array of shape ``(*sizes, *operand.shape)``, of the dtype of `operand`.
+
+    Raises:
+      ShapeError: a length is negative.
 
     >>> broadcast(1.0, (2,))
     Array([1., 1.], dtype=float32, weak_type=True)
@@ -93,7 +146,19 @@ def broadcast(operand: ArrayLike, sizes: Ints, *, out_sharding: OutSharding = No
 def broadcast_in_dim(
     operand: ArrayLike, shape: Ints, broadcast_dimensions: Ints, *, out_sharding: OutSharding = None
 ) -> Array:
-    """`operand` with its axes at these places of `shape`, repeated along the others (StableHLO broadcast_in_dim).
+    """`operand` repeated to `shape`, its axes at chosen places in it (StableHLO's ``broadcast_in_dim``).
+
+    Args:
+      operand: array of any dtype. Its axes have length 1, along which it is repeated, or the length of their place.
+      shape: shape of the result.
+      broadcast_dimensions: for each axis of `operand`, its place in `shape`: distinct and not negative. Along the other
+        axes of `shape` the array is repeated.
+
+    Returns:
+      An array of `shape`, of the dtype of `operand`.
+
+    Raises:
+      ShapeError: `shape` and `broadcast_dimensions` do not fit `operand`.
 
     >>> broadcast_in_dim(np.arange(2), (2, 2), (0,))
     Array([[0, 0],
@@ -107,7 +172,18 @@ def broadcast_in_dim(
 
 
 def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
-    """`array` without these axes, which must have length one (as ``numpy.squeeze``).
+    """`array` without these axes, which must have length 1 (as ``numpy.squeeze``).
+
+    Args:
+      array: array of any dtype.
+      dimensions: axes to remove; negative ones count from the last.
+
+    Returns:
+      An array of the other axes, of the dtype of `array`.
+
+    Raises:
+      ShapeError: an axis has another length than 1.
+      AxisError: an axis is not there, or is named twice.
 
     >>> squeeze(np.ones((1, 2)), (0,)).shape
     (2,)
@@ -118,7 +194,18 @@ def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
-    """`array` with new axes of length one at these places (as ``numpy.expand_dims``).
+    """`array` with new axes of length 1 (as ``numpy.expand_dims``).
+
+    Args:
+      array: array of any shape and dtype.
+      dimensions: places of the new axes in the shape of the result; negative ones count from the last.
+
+    Returns:
+      An array with ``len(dimensions)`` more axes, of the dtype of `array`.
+
+    Raises:
+      AxisError: a place lies outside of the result.
+      ShapeError: a place is named twice.
 
     >>> expand_dims(np.ones(2), (0,)).shape
     (1, 2)
@@ -126,8 +213,21 @@ def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
     return insert_axes("expand_dims", check_one("expand_dims", array), tuple(dimensions))
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Array:
-    """Arrays of one dtype joined along an axis (StableHLO concatenate).
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
+    """Arrays of one dtype joined along an axis (StableHLO's ``concatenate``).
+
+    Args:
+      operands: sequence of at least one array; all have one dtype and, but for `dimension`, one shape.
+      dimension: the axis, not negative.
+
+    Returns:
+      An array of the dtype of the operands, along `dimension` as long as all of them together.
+
+    Raises:
+      ArgumentError: there is no operand.
+      AxisError: the arrays have no such axis.
+      ShapeError: the shapes differ along other axes.
+      DtypeError: the dtypes differ.
 
     >>> concatenate([np.zeros(1, np.float32), np.ones(1, np.float32)], 0)
     Array([0., 1.], dtype=float32)
@@ -139,7 +239,20 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
 
 
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
-    """`operand` with (low, high, interior) padding for each axis; negative widths cut (StableHLO pad).
+    """`operand` with elements added around it and between its elements, or cut off (StableHLO's ``pad``).
+
+    Args:
+      operand: array of any shape and dtype.
+      padding_value: scalar of the dtype of `operand`, which all added elements have.
+      padding_config: (low, high, interior) for each axis: how many elements are added in front, behind, and between
+        each two neighbours. Negative low and high cut elements off.
+
+    Returns:
+      An array of the padded shape, of the dtype of `operand`.
+
+    Raises:
+      ShapeError: `padding_value` has axes or another dtype, there is not one triple for each axis, an interior number
+        is negative, or more is cut off than there is.
 
     >>> pad(np.ones(1, np.float32), np.float32(0), [(1, 0, 0)])
     Array([0., 1.], dtype=float32)
@@ -149,7 +262,17 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 
 
 def rev(operand: ArrayLike, dimensions: Ints) -> Array:
-    """`operand` with the order along these axes reversed (StableHLO reverse).
+    """`operand` with the order along these axes reversed (StableHLO's ``reverse``).
+
+    Args:
+      operand: array of any shape and dtype.
+      dimensions: distinct axes, not negative.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      AxisError: an axis is not there, or is named twice.
 
     >>> rev(np.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
@@ -158,7 +281,18 @@ def rev(operand: ArrayLike, dimensions: Ints) -> Array:
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """0, 1, … size - 1 (StableHLO iota).
+    """0, 1, … size - 1 (StableHLO's ``iota``).
+
+    Args:
+      dtype: dtype of the result, any but bool.
+      size: number of elements.
+
+    Returns:
+      An array of shape ``(size,)``, of `dtype`.
+
+    Raises:
+      DtypeError: `dtype` is bool.
+      ShapeError: `size` is negative.
 
     >>> iota("int32", 3)
     Array([0, 1, 2], dtype=int32)
@@ -168,7 +302,19 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
 @takes_out_sharding
 def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_sharding: OutSharding = None) -> Array:
-    """An array of `shape` that counts along one axis (StableHLO's ``iota``).
+    """An array that counts 0, 1, … along one axis and is constant along the others (StableHLO's ``iota``).
+
+    Args:
+      dtype: dtype of the result, any but bool.
+      shape: shape of the result.
+      dimension: the axis to count along, not negative.
+
+    Returns:
+      An array of `shape`, of `dtype`.
+
+    Raises:
+      DtypeError: `dtype` is bool.
+      ShapeError: a length is negative, or there is no axis `dimension`.
 
     >>> broadcasted_iota("int32", (2, 2), 1)
     Array([[0, 1],
@@ -182,7 +328,19 @@ def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_shard
 
 
 def slice(operand: ArrayLike, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None) -> Array:
-    """The part of `operand` between two corners, in steps (StableHLO slice).
+    """The part of `operand` between two corners, in steps (StableHLO's ``slice``).
+
+    Args:
+      operand: array of any dtype.
+      start_indices: for each axis the first index, from 0 to the limit.
+      limit_indices: for each axis the index to stop before, at most its length.
+      strides: for each axis the step, at least 1; None means 1 along all.
+
+    Returns:
+      An array of the dtype of `operand`, along each axis of ``ceil((limit - start) / stride)`` elements.
+
+    Raises:
+      ShapeError: the numbers are not one for each axis, or are out of range.
 
     >>> slice(np.arange(4), (1,), (3,))
     Array([1, 2], dtype=int32)
@@ -199,7 +357,21 @@ def slice(operand: ArrayLike, start_indices: Ints, limit_indices: Ints, strides:
 def slice_in_dim(
     operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
-    """`slice` along one axis; None means its ends (StableHLO's ``slice``).
+    """`slice` along one axis, as ``operand[start_index:limit_index:stride]`` (StableHLO's ``slice``).
+
+    Args:
+      operand: array of any dtype.
+      start_index: the first index, None for 0; a negative one counts from the end.
+      limit_index: the index to stop before, None for the length; a negative one counts from the end.
+      stride: the step, at least 1.
+      axis: the axis; a negative one counts from the last.
+
+    Returns:
+      An array of the dtype of `operand`, with its other axes.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      ShapeError: indices or stride are out of range.
 
     >>> slice_in_dim(np.arange(4), 1, 3)
     Array([1, 2], dtype=int32)
@@ -248,10 +420,25 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The part of `operand` of this size at a computed place, which is moved to fit (StableHLO dynamic_slice).
+    """The part of `operand` of a fixed size at a computed place (StableHLO's ``dynamic_slice``).
 
-    Negative starts count from the end, unless `allow_negative_indices` (for all axes or each) is False: then they are
-    outside.
+    Where the part would reach beyond the array, its start is moved so that it fits.
+
+    Args:
+      operand: array of any dtype.
+      start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector.
+      slice_sizes: for each axis the length of the part, at most that of the axis.
+      allow_negative_indices: whether a negative start counts from the end; one answer, or one for each axis. If not, it
+        lies outside of the array and is moved to 0.
+
+    Returns:
+      An array of shape `slice_sizes`, of the dtype of `operand`.
+
+    Raises:
+      ArgumentError: a start that is known is negative where that is not allowed.
+      DtypeError: the starts have different dtypes.
+      IndexingError: a start is not an integer.
+      ShapeError: starts or sizes are not one for each axis, or sizes do not fit.
 
     >>> dynamic_slice(np.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
@@ -265,6 +452,20 @@ def dynamic_slice_in_dim(
     operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Array:
     """`dynamic_slice` along one axis (StableHLO's ``dynamic_slice``).
+
+    Args:
+      operand: array of any dtype.
+      start_index: the first index along `axis`, an integer scalar; it is moved so that the part fits.
+      slice_size: length of the part, at most that of the axis.
+      axis: the axis; a negative one counts from the last.
+      allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+      An array of the dtype of `operand`, with length `slice_size` along `axis`.
+
+    Raises:
+      AxisError: `operand` has no such axis.
+      ShapeError: `slice_size` does not fit.
 
     >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
     Array([1, 2], dtype=int32)
@@ -284,7 +485,24 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with `update` written at a computed place (StableHLO dynamic_update_slice).
+    """`operand` with `update` written at a computed place (StableHLO's ``dynamic_update_slice``).
+
+    Where `update` would reach beyond the array, its start is moved so that it fits.
+
+    Args:
+      operand: array of any dtype.
+      update: array of the dtype of `operand`, with as many axes, none of them longer.
+      start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector.
+      allow_negative_indices: whether a negative start counts from the end; one answer, or one for each axis.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ArgumentError: a start that is known is negative where that is not allowed.
+      DtypeError: the starts have different dtypes.
+      IndexingError: a start is not an integer.
+      ShapeError: `update` has another dtype or number of axes than `operand`, or is larger.
 
     >>> dynamic_update_slice(np.zeros(3, np.float32), np.ones(1, np.float32), (1,))
     Array([0., 1., 0.], dtype=float32)
@@ -305,7 +523,29 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Array:
-    """Slices of `operand` at computed places (StableHLO gather). NumPy indexing is easier to use.
+    """Slices of `operand` at computed places (StableHLO's ``gather``). Indexing as in NumPy is easier to use.
+
+    Args:
+      operand: array of any dtype.
+      start_indices: array of integers; its last axis holds index vectors, the others are axes of the result.
+      dimension_numbers: a `GatherDimensionNumbers`: which axis of `operand` each number of a vector is for, and where
+        the axes of the slices lie in the result.
+      slice_sizes: shape of a slice: one length for each axis of `operand`.
+      unique_indices: a promise that no two slices overlap.
+      indices_are_sorted: a promise that the index vectors are in ascending order.
+      mode: a `GatherScatterMode` or its word, what indices outside do: "clip", "fill", "promise_in_bounds" (the same as
+        None) or "one_hot".
+      fill_value: what is read outside with "fill"; None means nan, the smallest signed or the largest unsigned integer,
+        or True.
+
+    Returns:
+      An array of the dtype of `operand`, with the axes of `start_indices` but the last, and those of the slices that
+      ``collapsed_slice_dims`` does not remove.
+
+    Raises:
+      DtypeError: `start_indices` are not integers.
+      ShapeError: `dimension_numbers` or `slice_sizes` do not fit the arrays.
+      OptionError: `mode` is none of these.
 
     >>> numbers = _indexing.GatherDimensionNumbers((), (0,), (0,))
     >>> gather(np.arange(3), np.array([[2], [0]]), numbers, (1,))
@@ -330,13 +570,31 @@ def gather(
 def sort(
     operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Any:
-    """An array in ascending order along an axis; a tuple of arrays is sorted by its first `num_keys` (StableHLO's
+    """An array in ascending order along an axis, or several arrays in the order of the first ones (StableHLO's
     ``sort``).
+
+    nan comes last; complex numbers are ordered by real part, then by imaginary part.
+
+    Args:
+      operand: an array, or a tuple or list of arrays of one shape.
+      dimension: the axis; a negative one counts from the last.
+      is_stable: whether equal elements keep their order.
+      num_keys: of several arrays, how many decide the order: the first, then the second where that is equal, and so on.
+
+    Returns:
+      An array like `operand`, or a tuple of such arrays.
+
+    Raises:
+      AxisError: the array has no such axis.
+      ShapeError: the shapes differ.
+      OptionError: `num_keys` is not between 1 and the number of arrays.
 
     >>> sort(np.array([2, 1]))
     Array([1, 2], dtype=int32)
     """
     arrays = check("sort", *operand) if isinstance(operand, tuple | list) else check("sort", operand)
+    if not arrays:
+        raise ArgumentError("sort needs at least one array")
     at = canonical_axis(dimension, type_of(arrays[0]).ndim, "sort")
     outs = _sort(*arrays, dimension=at, is_stable=is_stable, num_keys=num_keys)
     return tuple(outs) if isinstance(operand, tuple | list) else outs[0]
@@ -347,6 +605,19 @@ def sort_key_val(
 ) -> tuple[Array, Array]:
     """`keys` in ascending order, and `values` in the same order (StableHLO's ``sort``).
 
+    Args:
+      keys: array, ordered as by `sort`.
+      values: array of the shape of `keys`, of any dtype.
+      dimension: the axis; a negative one counts from the last.
+      is_stable: whether the values of equal keys keep their order.
+
+    Returns:
+      The pair (keys, values), of their shape and dtypes.
+
+    Raises:
+      AxisError: the arrays have no such axis.
+      ShapeError: the shapes differ.
+
     >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
     (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
     """
@@ -354,7 +625,19 @@ def sort_key_val(
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The position of the first largest element along `axis` (as ``numpy.argmax``).
+    """The position of the first largest element along `axis`, or of the first nan (as ``numpy.argmax``).
+
+    Args:
+      operand: array of real numbers or bools.
+      axis: the axis, not negative.
+      index_dtype: integer dtype of the result.
+
+    Returns:
+      An array of `index_dtype`, of the shape of `operand` without `axis`.
+
+    Raises:
+      DtypeError: `operand` is complex, or `index_dtype` is no integer dtype.
+      ShapeError: `operand` has no such axis, or no elements along it.
 
     >>> argmax(np.array([1, 3, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -364,7 +647,19 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The position of the first smallest element along `axis` (as ``numpy.argmin``).
+    """The position of the first smallest element along `axis`, or of the first nan (as ``numpy.argmin``).
+
+    Args:
+      operand: array of real numbers or bools.
+      axis: the axis, not negative.
+      index_dtype: integer dtype of the result.
+
+    Returns:
+      An array of `index_dtype`, of the shape of `operand` without `axis`.
+
+    Raises:
+      DtypeError: `operand` is complex, or `index_dtype` is no integer dtype.
+      ShapeError: `operand` has no such axis, or no elements along it.
 
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -373,7 +668,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
-def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str) -> Any:
+def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str, note: str = "") -> Callable[..., Any]:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axis=integer(primitive.name, "axis", axis), reverse=bool(reverse))
@@ -381,29 +676,54 @@ def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"Running {what} along an axis, from the end with `reverse` (as ``numpy.{mirrored}``).\n\n"
+        f"Running {what} along an axis (as ``numpy.{mirrored}``).\n\n"
+        f"Args:\n  operand: array of numbers.{note}\n"
+        "  axis: the axis, not negative.\n"
+        "  reverse: whether to begin at the end of the axis.\n\n"
+        "Returns:\n  An array of the shape and dtype of `operand`.\n\n"
+        "Raises:\n  DtypeError: `operand` is bool.\n  ShapeError: `operand` has no such axis.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array([1, 3, 2]))\nArray({result}, dtype=int32)\n"
     )
     return function
 
 
+_ORDER = " Complex ones are ordered by real part, then by imaginary part."
+
 cumsum = _cumulative(_running.cumsum, "cumsum", "sums", "cumsum", "[1, 4, 6]")
 cumprod = _cumulative(_running.cumprod, "cumprod", "products", "cumprod", "[1, 3, 6]")
-cummax = _cumulative(_running.cummax, "cummax", "maxima", "maximum.accumulate", "[1, 3, 3]")
-cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", "[1, 1, 1]")
+cummax = _cumulative(_running.cummax, "cummax", "maxima", "maximum.accumulate", "[1, 3, 3]", _ORDER)
+cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", "[1, 1, 1]", _ORDER)
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow (as
     ``numpy.logaddexp.accumulate``).
 
+    Args:
+      operand: array of floats or complex numbers.
+      axis: the axis, not negative.
+      reverse: whether to begin at the end of the axis.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      DtypeError: the elements are not floats or complex numbers.
+      ShapeError: `operand` has no such axis.
+
     >>> cumlogsumexp(np.zeros(2, np.float32))
     Array([0.       , 0.6931472], dtype=float32)
     """
-    return _running.cumlogsumexp(*check("cumlogsumexp", operand), axis=int(axis), reverse=bool(reverse))
+    operand = check_one("cumlogsumexp", operand)
+    return _running.cumlogsumexp(operand, axis=integer("cumlogsumexp", "axis", axis), reverse=bool(reverse))
 
 
-def _reduction(primitive: Any, name: str, what: str, example: str, result: str) -> Any:
+_ANY, _BITS = "numbers or bools", "integers or bools"
+
+
+def _reduction(
+    primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str
+) -> Callable[..., Any]:
     def function(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
@@ -412,6 +732,10 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str) 
     function.__module__ = "phlox.lax"
     function.__doc__ = (
         f"{what} of the elements over `axes` (StableHLO's ``reduce``).\n\n"
+        f"Args:\n  operand: array of {takes}.\n  axes: distinct axes, not negative.\n\n"
+        f"Returns:\n  An array of the other axes of `operand`, of its dtype: {nothing} where there are no elements.\n\n"
+        f"Raises:\n  DtypeError: the elements are not {takes}.\n"
+        "  ShapeError: an axis is not there, or is named twice.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
     return function
@@ -421,18 +745,53 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str) 
 def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
     """The sum of the elements over `axes` (StableHLO's ``reduce``).
 
+    Args:
+      operand: array of numbers.
+      axes: distinct axes, not negative.
+
+    Returns:
+      An array of the other axes of `operand`, of its dtype; 0 where there are no elements.
+
+    Raises:
+      DtypeError: `operand` is bool, or has 16-bit floats and the flag ``allow_f16_reductions`` is False.
+      ShapeError: an axis is not there, or is named twice.
+
     >>> reduce_sum(np.array([1, 2]), (0,))
     Array(3, dtype=int32)
     """
     return _reduce.reduce_sum(check_one("reduce_sum", operand), axes=tuple(axes))
 
 
-reduce_prod = _reduction(_reduce.reduce_prod, "reduce_prod", "The product", "[2, 3]", "Array(6, dtype=int32)")
-reduce_max = _reduction(_reduce.reduce_max, "reduce_max", "The largest", "[1, 2]", "Array(2, dtype=int32)")
-reduce_min = _reduction(_reduce.reduce_min, "reduce_min", "The smallest", "[1, 2]", "Array(1, dtype=int32)")
-reduce_and = _reduction(_reduce.reduce_and, "reduce_and", "The conjunction", "[True]", "Array(True, dtype=bool)")
-reduce_or = _reduction(_reduce.reduce_or, "reduce_or", "The disjunction", "[False]", "Array(False, dtype=bool)")
-reduce_xor = _reduction(_reduce.reduce_xor, "reduce_xor", "The parity", "[1, 3]", "Array(2, dtype=int32)")
+reduce_prod = _reduction(
+    _reduce.reduce_prod, "reduce_prod", "The product", "[2, 3]", "Array(6, dtype=int32)", "numbers", "1"
+)
+reduce_max = _reduction(
+    _reduce.reduce_max,
+    "reduce_max",
+    "The largest",
+    "[1, 2]",
+    "Array(2, dtype=int32)",
+    _ANY,
+    "-inf or the smallest integer",
+)
+reduce_min = _reduction(
+    _reduce.reduce_min,
+    "reduce_min",
+    "The smallest",
+    "[1, 2]",
+    "Array(1, dtype=int32)",
+    _ANY,
+    "inf or the largest integer",
+)
+reduce_and = _reduction(
+    _reduce.reduce_and, "reduce_and", "The bitwise and", "[True]", "Array(True, dtype=bool)", _BITS, "all bits set"
+)
+reduce_or = _reduction(
+    _reduce.reduce_or, "reduce_or", "The bitwise or", "[False]", "Array(False, dtype=bool)", _BITS, "0"
+)
+reduce_xor = _reduction(
+    _reduce.reduce_xor, "reduce_xor", "The bitwise exclusive or", "[1, 3]", "Array(2, dtype=int32)", _BITS, "0"
+)
 
 # --- contraction ----------------------------------------------------------------------------------------
 
@@ -446,10 +805,25 @@ def dot_general(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over pairs of axes, other pairs being batches (StableHLO dot_general). Promotes dtypes.
+    """The sum of products over pairs of axes, other pairs being batches (StableHLO's ``dot_general``).
 
-    `dimension_numbers` is ((contracted of lhs, of rhs), (batch of lhs, of rhs)). Raises `ShapeError`
-    when lengths differ.
+    Args:
+      lhs, rhs: arrays of any dtype. If their dtypes differ, both are converted to the more precise one.
+      dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)): sequences of axes, not
+        negative, of which those at the same place belong together and have one length. A single axis may stand for a
+        sequence.
+      precision: a `Precision` or its word, a pair of these for `lhs` and `rhs`, a `DotAlgorithm` or a
+        `DotAlgorithmPreset`; None takes the flag ``default_matmul_precision``.
+      preferred_element_type: dtype to sum in and of the result; None means that of the operands.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
+        open.
+
+    Returns:
+      An array of the batch axes, then the remaining axes of `lhs`, then those of `rhs`.
+
+    Raises:
+      ShapeError: an axis is not there or is named twice, or two axes of a pair differ in length.
+      OptionError: `precision` is unknown.
 
     >>> dot_general(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), (((1,), (0,)), ((), ()))).shape
     (2, 4)
@@ -504,10 +878,20 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs` (as ``numpy.dot``). Promotes
-    dtypes.
+    """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs` (as ``numpy.dot``).
 
-    With `dimension_numbers` it is `dot_general`.
+    Args:
+      lhs, rhs: vectors or matrices, with `dimension_numbers` arrays of any shape. If their dtypes differ, both are
+        converted to the more precise one.
+      dimension_numbers, precision, preferred_element_type: as for `dot_general`; without `dimension_numbers` the axes
+        are those of the matrix product.
+
+    Returns:
+      An array of the remaining axes of `lhs`, then those of `rhs`, as of `dot_general`.
+
+    Raises:
+      ShapeError: there are more axes than two or none, or the contracted axes differ in length.
+      OptionError: `precision` is unknown.
 
     >>> dot(np.ones(2, np.float32), np.ones(2, np.float32))
     Array(2., dtype=float32)

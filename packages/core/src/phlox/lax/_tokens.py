@@ -39,6 +39,12 @@ pytree.register_pytree_node(Token, lambda token: ((token._order,), None), lambda
 def create_token(_: Any = None) -> Token:
     """A token that comes after nothing (StableHLO's ``create_token``).
 
+    Args:
+      _: not used; JAX takes an argument here.
+
+    Returns:
+      A `Token`.
+
     >>> create_token()
     Token()
     """
@@ -46,9 +52,18 @@ def create_token(_: Any = None) -> Token:
 
 
 def after_all(*operands: Token) -> Token:
-    """A token that comes after all of these (StableHLO's ``after_all``). Raises `ArgumentError` for what is no token.
+    """A token that comes after all of these (StableHLO's ``after_all``).
 
-    With `optimization_barrier` other values are put in order by it:
+    By `optimization_barrier` it puts other values in order too; see the example.
+
+    Args:
+      *operands: tokens.
+
+    Returns:
+      A `Token`.
+
+    Raises:
+      ArgumentError: an operand is no token.
 
     >>> x, token = optimization_barrier((jnp.ones(2), create_token()))
     >>> y, token = optimization_barrier((jnp.zeros(2), after_all(token)))  # y comes after x
@@ -70,7 +85,17 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
     """Sends `x` along a mapped axis to a receiver that `precv` makes (StableHLO's ``send``). No platform that phlox
     knows can do it.
 
-    Raises `AxisNameError` where nothing maps the axis, and `UnsupportedError`, as JAX does but on GPUs.
+    Args:
+      x: array.
+      axis_name: name of the mapped axis.
+      perm: pairs (source, target) of indices along the axis.
+
+    Returns:
+      Nothing: it always raises.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      UnsupportedError: always, as in JAX but on GPUs; `ppermute` does both halves at once.
 
     >>> phlox.vmap(lambda x: psend(x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
     Traceback (most recent call last):
@@ -80,7 +105,21 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def precv(token: Token, out_shape: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Receives an array of the type `out_shape` that `psend` sent (StableHLO's ``recv``). Raises as `psend` does.
+    """Receives the array that `psend` sent along a mapped axis (StableHLO's ``recv``). No platform that phlox knows can
+    do it.
+
+    Args:
+      token: the token that `psend` returned.
+      out_shape: array or `ShapeDtypeStruct` of the shape and dtype of what arrives.
+      axis_name: name of the mapped axis.
+      perm: pairs (source, target) of indices along the axis.
+
+    Returns:
+      Nothing: it always raises.
+
+    Raises:
+      AxisNameError: nothing maps the axis.
+      UnsupportedError: always, as in JAX but on GPUs; `ppermute` does both halves at once.
 
     >>> phlox.vmap(lambda x: precv(create_token(), x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
     Traceback (most recent call last):

@@ -1,7 +1,8 @@
 """``phlox.lax.linalg``: factorizations and systems of equations, of stacks of matrices in the last two axes.
 
 The primitives are here too, as ``cholesky_p`` and so on. On a CPU LAPACK does the work. Where it finds no answer, for a
-matrix that is not positive definite or when an iteration does not converge, that matrix of the result is nan.
+matrix that is not positive definite or when an iteration does not converge, that matrix of the result is nan. Its
+routines are for float32, float64 and complex numbers; other floats raise `UnsupportedError`.
 """
 
 from __future__ import annotations
@@ -90,10 +91,16 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangle L with ``x = L Lᴴ``, for positive definite `x`; nan for others (as ``numpy.linalg.cholesky``).
 
     Args:
-      x: stack of square matrices of floats or complex numbers.
-      symmetrize_input: factor ``(x + xᴴ) / 2``; otherwise only the lower triangle of `x` is read.
+      x: square matrices of floats or complex numbers: an array of shape (..., n, n).
+      symmetrize_input: whether to factor ``(x + xᴴ) / 2``, for which integers become floats; otherwise only the lower
+        triangle of `x` is read.
 
-    Raises `ShapeError` for matrices that are not square.
+    Returns:
+      An array of the shape and dtype of `x`, zero above the diagonal.
+
+    Raises:
+      ShapeError: the matrices are not square.
+      DtypeError: the elements are not floats or complex numbers, and `symmetrize_input` is False.
 
     >>> import phlox.numpy as jnp
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -106,6 +113,17 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangle R' with ``R'ᵀ R' = Rᵀ R + w wᵀ``, in quadratic time (as ``jax.lax.linalg.cholesky_update``).
 
+    Args:
+      r_matrix: R, upper triangular: an array of floats of shape (..., n, n).
+      w_vector: w, an array of the dtype of `r_matrix`, of shape (..., n).
+
+    Returns:
+      An array of the shape and dtype of `r_matrix`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the elements are not floats, or the dtypes differ.
+
     >>> import phlox.numpy as jnp
     >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
     Array([[5.]], dtype=float32)
@@ -115,10 +133,22 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 def symmetric_product(
     a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
-) -> Any:
+) -> Array:
     """``alpha a aᵀ + beta c`` for symmetric `c` (as ``jax.lax.linalg.symmetric_product``).
 
-    With `symmetrize_output` the upper triangle is the mirror of the lower one; without, platforms may leave it open.
+    Args:
+      a_matrix: a, an array of floats of shape (..., n, m).
+      c_matrix: c, an array of the dtype of `a_matrix`, of shape (..., n, n).
+      alpha, beta: factors, Python numbers.
+      symmetrize_output: whether the upper triangle is made the mirror of the lower one; without it, the upper one may
+        hold anything on some platforms.
+
+    Returns:
+      An array of the shape and dtype of `c_matrix`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the elements are not floats, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> symmetric_product(jnp.array([[1.0, 2.0]]), jnp.array([[1.0]]), beta=2.0)
@@ -142,10 +172,21 @@ def eig(
     ``numpy.linalg.eig``).
 
     Args:
+      x: square matrices of floats or complex numbers: an array of shape (..., n, n).
       compute_left_eigenvectors, compute_right_eigenvectors: whether they are in the list.
-      enable_eigvec_derivs: let derivatives pass to the eigenvectors. They are right where eigenvalues are distinct and
-        what is computed does not depend on how the vectors are scaled.
-      implementation: see `EigImplementation`.
+      enable_eigvec_derivs: whether derivatives pass to the eigenvectors. They are right where eigenvalues are distinct
+        and what is computed does not depend on how the vectors are scaled.
+      implementation: an `EigImplementation`; None means that of the platform.
+      use_magma: deprecated: True means ``EigImplementation.MAGMA``, False ``EigImplementation.LAPACK``, None neither.
+
+    Returns:
+      A list of complex arrays: w of shape (..., n), in no particular order, and eigenvectors in columns, of shape
+      (..., n, n) each.
+
+    Raises:
+      ShapeError: the matrices are not square.
+      DtypeError: the elements are not floats or complex numbers.
+      OptionError: `implementation` is not there on the platform.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in eig(jnp.eye(2), compute_left_eigenvectors=False)]
@@ -171,16 +212,25 @@ def eigh(
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Eigenvectors, in columns, and eigenvalues, ascending, of Hermitian matrices: ``(v, w)`` (as
     ``numpy.linalg.eigh``).
 
     Args:
-      lower: which triangle is read when `symmetrize_input` is False.
-      symmetrize_input: decompose ``(x + xᴴ) / 2``.
+      x: square matrices of floats or complex numbers: an array of shape (..., n, n).
+      lower: whether the lower triangle is read when `symmetrize_input` is False; else it is the upper one.
+      symmetrize_input: whether to decompose ``(x + xᴴ) / 2``, for which integers become floats.
       sort_eigenvalues: False permits any order; on a CPU they are sorted nevertheless.
-      subset_by_index: only the eigenvalues with these numbers; not there on a CPU (`UnsupportedError`).
-      implementation: see `EighImplementation`.
+      subset_by_index: only the eigenvalues with these numbers, (first, end); None means all. Not there on a CPU.
+      implementation: an `EighImplementation`; None means that of the platform.
+
+    Returns:
+      The pair (v, w): an array of the shape and dtype of `x`, and a real one of shape (..., n).
+
+    Raises:
+      ShapeError: the matrices are not square.
+      DtypeError: the elements are not floats or complex numbers, and `symmetrize_input` is False.
+      UnsupportedError: `subset_by_index` or `implementation` is not there on the platform.
 
     >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))[1]
@@ -196,10 +246,19 @@ def eigh(
     return v, w
 
 
-def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
-    """Square matrices brought to Hessenberg form, and factors ``taus`` (LAPACK's ``gehrd``).
+def hessenberg(a: ArrayLike) -> list[Array]:
+    """Square matrices reduced to Hessenberg form, and the factors of the reflections (LAPACK's ``gehrd``).
 
-    What lies below the first subdiagonal of the result are Householder vectors; see `householder_product`.
+    Args:
+      a: square matrices of floats or complex numbers: an array of shape (..., n, n), n at least 1.
+
+    Returns:
+      The list [h, taus], of shapes (..., n, n) and (..., n - 1) and the dtype of `a`. Below the first subdiagonal of h
+      are Householder vectors, as for `householder_product`.
+
+    Raises:
+      ShapeError: the matrices are not square, or empty.
+      DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in hessenberg(jnp.eye(3))]
@@ -209,8 +268,18 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """The product of Householder reflections, whose vectors are below the diagonal of `a`: its first columns (LAPACK's
-    ``orgqr``).
+    """The first columns of a product of Householder reflections (LAPACK's ``orgqr``).
+
+    Args:
+      a: the vectors of the reflections, below the diagonal: an array of shape (..., m, n), n at most m.
+      taus: the factors of the reflections: an array of the dtype of `a`, of shape (..., k), k at most n.
+
+    Returns:
+      An array of the shape and dtype of `a`, with orthonormal columns.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> householder_product(jnp.array([[1.0], [1.0]]), jnp.array([1.0]))
@@ -221,10 +290,20 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
-    """``Q c`` (or ``c Q`` with ``left=False``) for the Q whose reflections `a` and `taus` hold, without making Q
-    (LAPACK's ``ormqr``).
+    """``Q c`` for the Q that is a product of Householder reflections, without forming Q (LAPACK's ``ormqr``).
 
-    With `transpose` it is Qᴴ.
+    Args:
+      a, taus: the reflections, as for `householder_product`: arrays of shapes (..., m, n) and (..., k).
+      c: an array of the dtype of `a`, of shape (..., m, p); (..., p, m) with ``left=False``.
+      left: whether the product is ``Q c``; else it is ``c Q``.
+      transpose: whether Qᴴ takes the place of Q.
+
+    Returns:
+      An array of the shape and dtype of `c`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> ormqr(jnp.array([[1.0], [0.0]]), jnp.array([2.0]), jnp.eye(2))
@@ -235,11 +314,21 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
 
 @composed
-def lu(x: ArrayLike) -> list[Any]:
+def lu(x: ArrayLike) -> list[Array]:
     """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``
     (LAPACK's ``getrf``).
 
-    Both triangles are in one matrix; the diagonal of L is one. Row i was exchanged with row ``pivots[i]``.
+    Args:
+      x: matrices of floats or complex numbers: an array of shape (..., m, n).
+
+    Returns:
+      The list [lu, pivots, permutation]: both triangles in an array of the shape and dtype of `x`, where the diagonal
+      is that of U and that of L is 1; int32 of shape (..., min(m, n)), where row i was exchanged with row
+      ``pivots[i]``; and int32 of shape (..., m).
+
+    Raises:
+      ShapeError: `x` has less than two axes.
+      DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[2]
@@ -250,8 +339,19 @@ def lu(x: ArrayLike) -> list[Any]:
 
 @composed
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that exchanging i and ``pivots[i]``, one i after the other, amounts to (as
+    """The permutation that results from exchanging i and ``pivots[i]``, one i after the other (as
     ``jax.lax.linalg.lu_pivots_to_permutation``).
+
+    Args:
+      pivots: an array of int32 of shape (..., k).
+      permutation_size: the number of elements of the permutation, at least k.
+
+    Returns:
+      An array of int32 of shape (..., permutation_size).
+
+    Raises:
+      ShapeError: there are more pivots than elements of the permutation.
+      DtypeError: `pivots` are not signed integers.
 
     >>> import phlox.numpy as jnp
     >>> lu_pivots_to_permutation(jnp.array([2, 2, 2]), 3)
@@ -267,9 +367,18 @@ def qr(
     """Orthonormal columns times upper triangle: ``(q, r)`` with ``x = q r`` (as ``numpy.linalg.qr``).
 
     Args:
-      pivoting: exchange columns so that the diagonal of r decreases: ``(q, r, p)`` with ``x[:, p] = q r``.
-      full_matrices: q is square; otherwise it has as many columns as `x` at most.
-      use_magma: without meaning on a CPU.
+      x: matrices of floats or complex numbers: an array of shape (..., m, n).
+      pivoting: whether to exchange columns so that the diagonal of r decreases: ``(q, r, p)`` with ``x[:, p] = q r``.
+      full_matrices: whether q is square; otherwise it has min(m, n) columns.
+      use_magma: without effect on a CPU.
+
+    Returns:
+      The tuple (q, r), of the dtype of `x` and shapes (..., m, k) and (..., k, n), where k is m or min(m, n); with
+      `pivoting` also p, int32 of shape (..., n).
+
+    Raises:
+      ShapeError: `x` has less than two axes.
+      DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in qr(jnp.ones((3, 2)), full_matrices=False)]
@@ -287,7 +396,19 @@ def schur(
 ) -> tuple[Array, Array]:
     """Schur form and Schur vectors: ``[t, q]`` with ``x = q t qᴴ`` (LAPACK's ``gees``).
 
-    t is an upper triangle; of real matrices with complex eigenvalues it has blocks of two rows on the diagonal.
+    Args:
+      x: square matrices of floats or complex numbers: an array of shape (..., n, n).
+      compute_schur_vectors: whether q is in the list.
+      sort_eig_vals, select_callable: not supported; False and None.
+
+    Returns:
+      The list [t, q] or [t] of arrays of the shape and dtype of `x`. t is an upper triangle; of real matrices with
+      complex eigenvalues it has blocks of two rows on the diagonal.
+
+    Raises:
+      ShapeError: the matrices are not square.
+      DtypeError: the elements are not floats or complex numbers.
+      UnsupportedError: `sort_eig_vals` is True.
 
     >>> import phlox.numpy as jnp
     >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
@@ -314,10 +435,21 @@ def svd(
     ``numpy.linalg.svd``).
 
     Args:
-      full_matrices: u and vh are square; such have no derivatives unless `x` is square.
-      compute_uv: False returns s alone.
-      subset_by_index: only the values with these numbers; not there on a CPU (`UnsupportedError`).
-      algorithm: see `SvdAlgorithm`.
+      x: matrices of floats or complex numbers: an array of shape (..., m, n).
+      full_matrices: whether u and vh are square; such have no derivatives unless `x` is square.
+      compute_uv: whether u and vh are computed; False returns s alone.
+      subset_by_index: only the values with these numbers, (first, end); None means all. Not there on a CPU.
+      algorithm: an `SvdAlgorithm`; None means that of the platform.
+
+    Returns:
+      The tuple (u, s, vh), or s: u of shape (..., m, k), s real of shape (..., min(m, n)), vh of shape (..., l, n),
+      where k and l are m and n, or min(m, n) without `full_matrices`.
+
+    Raises:
+      ShapeError: `x` has less than two axes.
+      DtypeError: the elements are not floats or complex numbers.
+      OptionError: `subset_by_index` comes with `full_matrices`.
+      UnsupportedError: `subset_by_index` or `algorithm` is not there on the platform.
 
     >>> import phlox.numpy as jnp
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
@@ -346,11 +478,19 @@ def triangular_solve(
     """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a` (StableHLO's ``triangular_solve``).
 
     Args:
-      a: stack of square matrices, of which one triangle is read.
-      b: stack of matrices, or of vectors.
-      lower: the triangle is the lower one.
-      transpose_a, conjugate_a: solve with the transpose, the conjugate, or both.
-      unit_diagonal: take the diagonal to be one, without reading it.
+      a: square matrices of floats or complex numbers, of which one triangle is read: an array of shape (..., n, n).
+      b: an array of the dtype of `a`: matrices with n columns (rows with `left_side`), or vectors of n elements.
+      left_side: whether `a` stands left of x.
+      lower: whether the triangle is the lower one; else it is the upper one.
+      transpose_a, conjugate_a: whether the transpose, the conjugate, or both of `a` take its place.
+      unit_diagonal: whether the diagonal is taken to be 1, without reading it.
+
+    Returns:
+      An array of the shape and dtype of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> triangular_solve(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]), left_side=True)
@@ -371,10 +511,21 @@ def triangular_solve(
     return squeeze(out, (axis,)) if vectors else out
 
 
-def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
-    """Hermitian matrices brought to tridiagonal form: ``[a, d, e, taus]`` (LAPACK's ``sytrd``).
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
+    """Hermitian matrices reduced to tridiagonal form: ``[a, d, e, taus]`` (LAPACK's ``sytrd``).
 
-    d is the diagonal, e the one next to it (below it with `lower`). What lies beyond in `a` are Householder vectors.
+    Args:
+      a: Hermitian matrices of floats or complex numbers: an array of shape (..., n, n), n at least 1.
+      lower: whether the lower triangle is read; else it is the upper one.
+
+    Returns:
+      The list [a, d, e, taus]: the Householder vectors and the tridiagonal form in an array like `a`; the diagonal d,
+      real of shape (..., n); the one next to it e (below it with `lower`), real of shape (..., n - 1); and the factors
+      of the reflections, of shape (..., n - 1).
+
+    Raises:
+      ShapeError: the matrices are not square, or empty.
+      DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> tridiagonal(jnp.eye(2))[1]
@@ -388,8 +539,18 @@ def tridiagonal_solve(
 ) -> Array:
     """The x with ``A x = b`` for the matrix with the diagonals `dl` (below), `d` and `du` (above) (LAPACK's ``gtsv``).
 
-    All three have one length: ``A[i, i - 1] = dl[i]`` and ``A[i, i + 1] = du[i]``; the first of `dl` and the last of
-    `du` are without meaning. With `perturb_singular` tiny pivots are moved away from zero, so that x is finite.
+    Args:
+      dl, d, du: the diagonals, floats or complex numbers: arrays of one shape (..., n) and dtype. ``A[i, i - 1] =
+        dl[i]`` and ``A[i, i + 1] = du[i]``; the first element of `dl` and the last of `du` are not read.
+      b: an array of their dtype, of shape (..., n, k).
+      perturb_singular: whether tiny pivots are moved away from zero, so that x is finite.
+
+    Returns:
+      An array of the shape and dtype of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> x = tridiagonal_solve(jnp.zeros(2), jnp.array([1.0, 2.0]), jnp.zeros(2), jnp.array([[3.0], [4.0]]))
@@ -406,4 +567,6 @@ def _prepared(function: str, x: Any, symmetrize: bool) -> Any:
         return x
     if type_of(x).ndim < 2:
         raise ShapeError(f"{function}: takes matrices, got {type_of(x).short}", shapes=[type_of(x).shape])
+    if type_of(x).shape[-1] != type_of(x).shape[-2]:
+        raise ShapeError(f"{function}: takes square matrices, got {type_of(x).short}", shapes=[type_of(x).shape])
     return hermitian_part(*promote_inexact(x))

@@ -23,7 +23,7 @@ from .families import (
     INTEGER,
     LINEAR,
     NUMBER,
-    ORDERED,
+    REAL,
     SIGNED_NUMBER,
     ZERO,
     binary,
@@ -97,7 +97,7 @@ div = binary(
 rem = binary(
     "rem",
     "stablehlo.remainder",
-    accepts=ORDERED,
+    accepts=REAL,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
 )
 

@@ -97,6 +97,14 @@ def _dot_types(
     preferred_element_type: Any,
 ) -> ShapedArray:
     (lc, rc), (lb, rb) = dimension_numbers
+    for name, x, axes in (("lhs", lhs, (*lb, *lc)), ("rhs", rhs, (*rb, *rc))):
+        if len(set(axes)) < len(axes) or any(not 0 <= axis < x.ndim for axis in axes):
+            raise ShapeError(
+                f"dot_general requires {name} dimension numbers to be distinct, nonnegative and less than the number "
+                f"of axes of the {name}, got {axes} for {x.short}",
+                axes=axes,
+                shapes=[x.shape],
+            )
     for what, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
         sizes = [lhs.shape[i] for i in left], [rhs.shape[i] for i in right]
         if sizes[0] != sizes[1]:

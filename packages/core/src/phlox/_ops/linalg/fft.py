@@ -50,6 +50,12 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     count = len(fft_lengths)
     if count > x.ndim:
         raise ShapeError(f"{name} of {x.short} over {count} axes", shapes=[x.shape])
+    if count - (fft_type is FftType.IRFFT) > 3:
+        raise ShapeError(
+            f"{name} over {count} axes of {x.short}; the compiler takes three at most",
+            instead="one transform over three of them, and another one over the rest",
+            shapes=[x.shape],
+        )
     real = fft_type is FftType.RFFT
     if x.dtype not in ((dtypes.float32, dtypes.float64) if real else (dtypes.complex64, dtypes.complex128)):
         raise DtypeError(f"{name} takes {'float32 or float64' if real else 'complex numbers'}, got {x.short}")

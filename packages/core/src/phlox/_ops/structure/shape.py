@@ -220,7 +220,7 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
     if math.prod(new_sizes) != x.size or any(size < 0 for size in new_sizes):
         raise ShapeError(
             f"reshape: {x.short} has {x.size} elements, shape {new_sizes} has {math.prod(new_sizes)}",
-            instead="-1 for one length lets phlox work it out",
+            instead="phlox.numpy.reshape, which works out a length that is given as -1",
             shapes=[x.shape, new_sizes],
         )
     return shaped(tuple(new_sizes), x.dtype, x.weak_type)

@@ -109,6 +109,12 @@ def _approx_types(
     length = x.shape[reduction_dimension]
     if not 0 < k <= length:
         raise OptionError(f"approx_top_k: k={k} of an axis of length {length}")
+    if 0 <= reduction_input_size_override < length:
+        raise OptionError(
+            f"approx_top_k: reduction_input_size_override={reduction_input_size_override} is less than the length of "
+            f"the axis, {length}",
+            instead="-1, or the length of the axis of which this one is a part",
+        )
     if not aggregate_to_topk:
         k = top_k_size(length, x.ndim, k, recall_target, aggregate_to_topk, reduction_input_size_override)
     shape = _with_length(x.shape, reduction_dimension, k)

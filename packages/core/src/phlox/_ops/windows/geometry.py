@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..._base.errors import ArgumentError, PaddingError
+from ..._base.errors import ArgumentError, PaddingError, ShapeError
 
 Ints = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
@@ -30,7 +30,20 @@ def padtype_to_pads(
     ``jax.lax.padtype_to_pads``).
 
     'VALID' pads nothing. 'SAME' gives as many places as strides fit in the axis, rounded up; an odd element goes to the
-    end ('SAME_LOWER': to the start). Raises `OptionError` for other words.
+    end ('SAME_LOWER': to the start).
+
+    Args:
+      in_shape, window_shape, window_strides: length of the array, length of the window, and how far it moves, along
+        each axis.
+      padding: one of these words, in capitals or not.
+
+    Returns:
+      A list of pairs (low, high), one for each axis.
+
+    Raises:
+      ArgumentError: `padding` is no string.
+      PaddingError: `padding` is another word.
+      ShapeError: a stride is not positive.
 
     >>> from phlox import lax
     >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
@@ -43,6 +56,8 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     if word not in ("SAME", "SAME_LOWER"):
         raise PaddingError(f"unknown padding {padding!r}", instead="'VALID', 'SAME' or 'SAME_LOWER'")
+    if any(stride < 1 for stride in window_strides):
+        raise ShapeError(f"padding {padding!r}: strides must be positive, got {tuple(window_strides)}")
     pads = []
     for length, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         total = max((-(-length // stride) - 1) * stride + window - length, 0)
