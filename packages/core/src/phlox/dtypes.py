@@ -26,6 +26,16 @@ __all__ = [
 def issubdtype(a: Any, b: Any) -> bool:
     """Whether element type `a` belongs to the (possibly abstract) type `b` (as ``numpy.issubdtype``).
 
+    Args:
+      a: a dtype or its name.
+      b: the same, or an abstract type such as ``phlox.numpy.floating`` or `prng_key`.
+
+    Returns:
+      True or False.
+
+    Raises:
+      DtypeError: `a` or `b` is no dtype.
+
     >>> issubdtype("bfloat16", jnp.floating), issubdtype(phlox.random.key(0).dtype, prng_key)
     (True, True)
     """
@@ -35,7 +45,17 @@ def issubdtype(a: Any, b: Any) -> bool:
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype of an operation on these arrays, numbers and dtypes (as ``jax.dtypes.result_type``).
 
-    With `return_weak_type_flag`, a pair: that, and whether it gives way to the dtypes of other arrays.
+    Args:
+      *args: at least one array, number or dtype.
+      return_weak_type_flag: also say whether the type is weak, that is, gives way to the dtypes of other arrays.
+
+    Returns:
+      A dtype, or (dtype, bool).
+
+    Raises:
+      ArgumentError: there are no `args`.
+      DtypeError: one of them is no dtype.
+      TypePromotionError: no dtype holds both of two of them, as for int4 and bfloat16.
 
     >>> result_type(1.0, 2, return_weak_type_flag=True)
     (dtype('float32'), True)

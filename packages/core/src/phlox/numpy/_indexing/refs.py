@@ -27,6 +27,13 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
       init_val: an array, or a number. It is not changed by writes.
       memory_space, kind: accepted as in JAX; references do not differ by them here.
 
+    Returns:
+      A `Ref` of the shape and dtype of `init_val`.
+
+    Raises:
+      ArgumentError: `init_val` is no array.
+      RefError: `init_val` is a reference.
+
     >>> ref = new_ref(jnp.zeros(2))
     >>> ref[0] += 3.0
     >>> ref[...]
@@ -43,7 +50,14 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 def typeof(x: Any) -> Any:
     """The type of `x`: shape, dtype and weak type of an array or number, and for a reference that of its array.
 
-    Raises `ArgumentError` when `x` is neither.
+    Args:
+      x: array, number or reference.
+
+    Returns:
+      A `ShapedArray`, or the type of a reference.
+
+    Raises:
+      ArgumentError: `x` is neither.
 
     >>> typeof(np.zeros((2, 3), np.float32))
     ShapedArray(float32[2,3])
@@ -56,6 +70,13 @@ def typeof(x: Any) -> Any:
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A reference to an array of the type of `ty` (an array or a `ShapeDtypeStruct`), whose elements are not specified.
 
+    Args:
+      ty: what has the shape and dtype: an array or a `ShapeDtypeStruct`.
+      memory_space: accepted as in JAX; references do not differ by it here.
+
+    Returns:
+      A `Ref` of this shape and dtype.
+
     >>> import phlox
     >>> empty_ref(phlox.ShapeDtypeStruct((2,), "float32")).shape
     (2,)
@@ -65,6 +86,15 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 def freeze(ref: Ref) -> Any:
     """The array in `ref`, which is not to be used afterwards: in functions that are traced that is a `RefError`.
+
+    Args:
+      ref: a reference. A view of a part of one is refused.
+
+    Returns:
+      The whole array.
+
+    Raises:
+      RefError: `ref` is no reference, or is used after `free_ref`.
 
     >>> freeze(new_ref(1.0))
     Array(1., dtype=float32, weak_type=True)
@@ -81,6 +111,15 @@ def freeze(ref: Ref) -> Any:
 def free_ref(ref: Ref) -> tuple[()]:
     """Says that `ref` is not used any more: in functions that are traced, later uses are a `RefError`.
 
+    Args:
+      ref: a reference, or a view of a part of one, for which nothing happens.
+
+    Returns:
+      The empty tuple.
+
+    Raises:
+      RefError: `ref` is no reference, or is used after `freeze` or `free_ref`.
+
     >>> free_ref(new_ref(1.0))
     ()
     """
@@ -93,6 +132,16 @@ def free_ref(ref: Ref) -> tuple[()]:
 def get(ref: Ref | RefView, idx: Any = None) -> Any:
     """The elements at an index, as ``ref[idx]``; all of them without one.
 
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+
+    Returns:
+      An array of the dtype of the reference.
+
+    Raises:
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+
     >>> get(new_ref(jnp.arange(5)), slice(1, 3))
     Array([1, 2], dtype=int32)
     """
@@ -102,9 +151,21 @@ def get(ref: Ref | RefView, idx: Any = None) -> Any:
 
 
 def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
-    """Replaces the elements at an index, as ``ref[idx] = value``. `value` has exactly their shape and dtype.
+    """Replaces the elements at an index, as ``ref[idx] = value``.
 
-    Raises `ShapeError` and `DtypeError` when it does not, and `RefError` for an index outside of the array.
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+      value: array of exactly the shape and dtype of these elements; for a single one also a Python number of the same
+        kind.
+
+    Returns:
+      None.
+
+    Raises:
+      DtypeError: `value` has another dtype.
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+      ShapeError: `value` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))
     >>> set(ref, 1, 7)
@@ -118,6 +179,20 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
 def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
     """Replaces the elements at an index and returns those that were there.
 
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+      value: array of exactly the shape and dtype of these elements, or a Python number, as for `set`.
+      _function_name: accepted as in JAX; not read.
+
+    Returns:
+      An array of the elements that were there.
+
+    Raises:
+      DtypeError: `value` has another dtype.
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+      ShapeError: `value` has another shape.
+
     >>> ref = new_ref(jnp.arange(3))
     >>> swap(ref, 1, 7)
     Array(1, dtype=int32)
@@ -129,6 +204,19 @@ def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_sw
 
 def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
     """Adds `x` to the elements at an index, as ``ref[idx] += x``.
+
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+      x: array of exactly the shape and dtype of these elements, or a Python number, as for `set`.
+
+    Returns:
+      None.
+
+    Raises:
+      DtypeError: `x` has another dtype.
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+      ShapeError: `x` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))
     >>> addupdate(ref, slice(0, 2), jnp.array([10, 10]))
