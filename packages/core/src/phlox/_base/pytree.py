@@ -51,8 +51,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
     Args:
       tree: any object; what is no node is a leaf.
-      is_leaf: function of a node; one for which it returns True counts as a leaf. None: registered classes decide
-        alone.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       (leaves, structure): a list and a `PyTreeDef`.
@@ -98,7 +97,7 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
 
     Args:
       tree: any tree.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       A list.
@@ -114,7 +113,7 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
 
     Args:
       tree: any tree.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       A `PyTreeDef`, which is hashable. Trees that differ in their leaves alone have equal ones.
@@ -132,7 +131,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
       f: function of one leaf of `tree` and as many subtrees as there are `rest`.
       tree: any tree.
       *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
-      is_leaf: function of a node of `tree`; one for which it returns True counts as a leaf.
+      is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
 
     Returns:
       A tree of the structure of `tree`, with what `f` returned in place of the leaves.
@@ -168,7 +167,7 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
     Args:
       tree: a tree of truth values, or of other things that have one.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       A bool; True for a tree without leaves.
@@ -194,7 +193,7 @@ def tree_reduce(
       function: ``function(total, leaf)`` returns the next total.
       tree: any tree.
       initializer: the first total; by default the first leaf.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       The last total.
@@ -223,7 +222,7 @@ def tree_reduce_associative(
       operation: ``operation(x, y)`` of two leaves, or of results of it.
       tree: any tree.
       identity: the result for a tree without leaves.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       The leaf, or the result of the last operation.
@@ -287,7 +286,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
 
     Args:
       iterable: any objects.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       A bool.
@@ -312,7 +311,7 @@ def tree_flatten_with_path(
 
     Args:
       tree: any tree.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
 
     Returns:
@@ -334,7 +333,7 @@ def tree_leaves_with_path(
 
     Args:
       tree: any tree.
-      is_leaf: function of a node; one for which it returns True counts as a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
 
     Returns:
@@ -360,7 +359,7 @@ def tree_map_with_path(
         `rest`.
       tree: any tree.
       *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
-      is_leaf: function of a node of `tree`; one for which it returns True counts as a leaf.
+      is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
 
     Returns:
@@ -702,7 +701,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
       prefix_tree: a tree that is a prefix of `full_tree`: the same from the top down, but with leaves where that goes
         on.
       full_tree: any tree.
-      is_leaf: function of a node of `prefix_tree`; one for which it returns True counts as a leaf.
+      is_leaf: function of a node of `prefix_tree`: True where it counts as a leaf. None: no container does.
 
     Returns:
       A list, as long as `full_tree` has leaves.
@@ -738,7 +737,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
       prefix_tree: a tree that is a prefix of `full_tree`: the same from the top down, but with leaves where that goes
         on.
       full_tree: any tree.
-      is_leaf: function of a node of either tree; one for which it returns True counts as a leaf.
+      is_leaf: function of a node of either tree: True where it counts as a leaf. None: no container does.
 
     Returns:
       A tree.

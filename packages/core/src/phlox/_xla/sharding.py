@@ -325,7 +325,14 @@ def single_device(device: Device) -> SingleDeviceSharding:
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that lie on one device. `memory_kind` is accepted: devices have one kind here.
+    """The sharding of arrays that lie on one device.
+
+    Args:
+      device: the device.
+      memory_kind: accepted as in JAX; devices have one kind of memory here.
+
+    Returns:
+      A `SingleDeviceSharding`.
 
     >>> import phlox
     >>> make_single_device_sharding(phlox.devices()[0]).num_devices

@@ -204,6 +204,9 @@ class Exported:
 def default_export_platform() -> str:
     """The platform that `export` exports for unless told otherwise: 'cpu', 'cuda', 'rocm' or 'tpu'.
 
+    Returns:
+      A string.
+
     >>> default_export_platform()
     'cpu'
     """
@@ -225,15 +228,20 @@ def export(
 
     Args:
       fun_jit: what `jit` returned.
-      platforms: where it may run, such as ``("cpu", "cuda")``; by default the platform of this process.
+      platforms: where it may run, such as ``("cpu", "cuda")``; None for the platform of this process.
       disabled_checks: checks that are left out.
+      _override_lowering_rules: must be None.
 
-    Returns: a function that takes arguments as `fun_jit` does (arrays or `ShapeDtypeStruct`s) and returns the
-    `Exported` for arguments of these types.
+    Returns:
+      A function that takes arguments as `fun_jit` does (arrays or `ShapeDtypeStruct`s) and returns the `Exported` for
+      arguments of these types.
 
-    Raises `OptionError` when `fun_jit` is not jitted, `ExportError` when it calls foreign functions of this process
-    (or others that nothing is known about), and `UnsupportedError` when it runs on several devices, or for symbolic
-    shapes.
+    Raises:
+      ExportError: when that is called, `fun_jit` calls foreign functions of this process (or others that nothing is
+        known about), or Python.
+      OptionError: `fun_jit` is not jitted, or `platforms` is empty.
+      UnsupportedError: when that is called, `fun_jit` runs on several devices, or an argument has a symbolic shape; or
+        `_override_lowering_rules` is given.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
     >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))
