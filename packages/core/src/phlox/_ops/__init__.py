@@ -6,7 +6,14 @@ from .._ir.primitive import Primitive, primitives
 
 
 def all_primitives() -> dict[str, Primitive]:
-    """All primitives by name, those of files that nothing has asked for yet as well."""
+    """All primitives by name, those of files that nothing has asked for yet as well.
+
+    Returns:
+      A new dict.
+
+    >>> len(all_primitives()) > 100
+    True
+    """
     _import_all()
     return primitives()
 
