@@ -6,14 +6,17 @@ import numpy as np
 
 from ._base.errors import ArgumentError
 from ._xla.array import Array
+from ._xla.devices import Device
+from ._xla.sharding import Sharding
 from .numpy._creation.from_data import from_dlpack as _from_dlpack
+from .typing import DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
 _KINDS = {"b", "i", "u", "f", "c"}
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array of another library, through the DLPack protocol; see `phlox.numpy.from_dlpack`.
 
     Args:
@@ -35,7 +38,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return _from_dlpack(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike | None) -> bool:
     """Whether arrays of this dtype can be exchanged: bools, and numbers of 8 to 128 bits but those of machine learning.
 
     Of the latter bfloat16 alone can.

@@ -6,6 +6,7 @@ from ._base.errors import TypePromotionError
 from ._ir import dtypes as _dtypes
 from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, itemsize_bits, prng_key
 from .numpy._creation.dtypes import common_type, finfo, iinfo, scalar_type_of
+from .typing import ArrayLike, DTypeLike
 
 __all__ = [
     "TypePromotionError",
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(a: DTypeLike | None, b: Any) -> bool:
     """Whether element type `a` belongs to the (possibly abstract) type `b` (as ``numpy.issubdtype``).
 
     Args:
@@ -42,7 +43,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     return _dtypes.issubdtype(a, b)
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+def result_type(*args: ArrayLike | DTypeLike | None, return_weak_type_flag: bool = False) -> Any:
     """The dtype of an operation on these arrays, numbers and dtypes (as ``jax.dtypes.result_type``).
 
     Args:

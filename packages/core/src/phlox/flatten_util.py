@@ -10,11 +10,12 @@ from ._ir.avals import ShapedArray
 from ._ir.promotion import promote
 from ._operands.promotion import to_dtype
 from ._trace.trace import typeof
+from .typing import Array
 
 __all__ = ["ravel_pytree"]
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
     """All leaves of a tree along one axis of one dtype, and the function that makes the tree of such a vector.
 
     Args:

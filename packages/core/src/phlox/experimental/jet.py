@@ -19,6 +19,7 @@ from .._ops.elementwise.families import literal
 from .._ops.structure.shape import convert_element_type, own
 from .._trace.trace import typeof
 from .._transform.jet import jet as jet_flat
+from ..typing import ArrayLike
 
 __all__ = ["fact", "jet", "jet2"]
 
@@ -26,8 +27,8 @@ __all__ = ["fact", "jet", "jet2"]
 @user_call
 def jet(
     fun: Callable[..., Any],
-    primals: Sequence[Any],
-    series: Sequence[Sequence[Any]],
+    primals: Sequence[ArrayLike],
+    series: Sequence[Sequence[ArrayLike]],
     factorial_scaled: bool = True,
     **_: Any,
 ) -> tuple[Any, Any]:

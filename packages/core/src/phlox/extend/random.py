@@ -22,6 +22,7 @@ from .._ops.random.generators import (
 )
 from .._ops.random.keys import random_seed as _random_seed
 from .._ops.random.threefry import threefry2x32 as threefry2x32_p
+from ..typing import Array, ArrayLike
 
 __all__ = [
     "define_prng_impl",
@@ -76,7 +77,7 @@ def define_prng_impl(
     return Impl(tuple(key_shape), seed, split, random_bits, fold_in, name, tag)
 
 
-def random_seed(seeds: Any, impl: Any) -> Any:
+def random_seed(seeds: ArrayLike, impl: Any) -> Array:
     """Keys of a generator, of an integer or an array of them.
 
     Args:
@@ -93,7 +94,7 @@ def random_seed(seeds: Any, impl: Any) -> Any:
     return _random_seed(seeds, impl=impl)
 
 
-def seed_with_impl(impl: Any, seed: Any) -> Any:
+def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
     """`random_seed` with the generator first.
 
     Args:
@@ -109,7 +110,7 @@ def seed_with_impl(impl: Any, seed: Any) -> Any:
     return random_seed(seed, impl)
 
 
-def threefry_2x32(keypair: tuple[Any, Any], count: Any) -> Any:
+def threefry_2x32(keypair: tuple[ArrayLike, ArrayLike], count: ArrayLike) -> Array:
     """An array of counters encrypted with Threefry-2x32 (Salmon et al., 2011).
 
     Args:

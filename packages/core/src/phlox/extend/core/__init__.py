@@ -18,6 +18,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer
 from ..._xla.array import Array
 from ...lax._tokens import Token
+from ...typing import DTypeLike
 from . import primitives
 
 __all__ = [
@@ -186,7 +187,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
     return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike | None) -> Any:
     """The dtype of derivatives with respect to values of this dtype: float0 where there are none.
 
     Args:

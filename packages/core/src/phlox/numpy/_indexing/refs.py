@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from ..._trace.trace import not_an_array, typeof as type_of_array
 from .._creation.fill import zeros
 from .ds import Slice
 
+if TYPE_CHECKING:
+    from ..typing import Array, ArrayLike
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+
+def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A reference to an array that can be written, with `init_val` in it.
 
     Args:
@@ -47,7 +50,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return Ref(AbstractRef(aval, memory_space, kind), own(init_val))
 
 
-def typeof(x: Any) -> Any:
+def typeof(x: ArrayLike | Ref) -> Any:
     """The type of `x`: shape, dtype and weak type of an array or number, and for a reference that of its array.
 
     Args:
@@ -84,7 +87,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     return new_ref(zeros(ty.shape, ty.dtype), memory_space=memory_space)
 
 
-def freeze(ref: Ref) -> Any:
+def freeze(ref: Ref) -> Array:
     """The array in `ref`, which is not to be used afterwards: in functions that are traced that is a `RefError`.
 
     Args:
@@ -129,7 +132,7 @@ def free_ref(ref: Ref) -> tuple[()]:
     return ()
 
 
-def get(ref: Ref | RefView, idx: Any = None) -> Any:
+def get(ref: Ref | RefView, idx: Any = None) -> Array:
     """The elements at an index, as ``ref[idx]``; all of them without one.
 
     Args:
@@ -150,7 +153,7 @@ def get(ref: Ref | RefView, idx: Any = None) -> Any:
     return whole if _is_all(idx) else whole[_checked(ref, idx)]
 
 
-def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
+def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
     """Replaces the elements at an index, as ``ref[idx] = value``.
 
     Args:
@@ -176,7 +179,7 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
     _write("set", ref, idx, value)
 
 
-def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+def swap(ref: Ref | RefView, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """Replaces the elements at an index and returns those that were there.
 
     Args:
@@ -202,7 +205,7 @@ def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_sw
     return before
 
 
-def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index, as ``ref[idx] += x``.
 
     Args:
