@@ -28,8 +28,18 @@ class Config:
         """Does nothing: flags are not read from the command line. For programs that ask jax to do so."""
 
     def update(self, name: str, value: Any) -> None:
-        """Sets a flag for the process. Raises `ConfigError` for unknown flags and values, `LateFlagError`
-        when it is too late."""
+        """Sets a flag for the process.
+
+        Args:
+          name: the flag, with or without ``jax_`` in front.
+          value: its value.
+
+        Raises:
+          ConfigError: there is no such flag, or it does not take this value.
+          LateFlagError: a flag for the start of devices, when they are in use already.
+
+        >>> config.update("enable_x64", False)
+        """
         short = name.removeprefix("jax_").removeprefix("phlox_")
         if short in ("num_cpu_devices", "platforms") and devices.started():
             raise LateFlagError(
@@ -40,11 +50,38 @@ class Config:
         settings.update(name, value)
 
     def scope(self, **changes: Any) -> AbstractContextManager[None]:
-        """Sets flags for the body of a ``with`` statement, in this thread alone."""
+        """Sets flags for the body of a ``with`` statement, in this thread alone.
+
+        Args:
+          **changes: values by the names of the flags, with or without ``jax_`` in front.
+
+        Returns:
+          A context manager.
+
+        Raises:
+          ConfigError: there is no such flag, or it does not take this value.
+
+        >>> with config.scope(enable_x64=True):
+        ...     config.enable_x64
+        True
+        """
         return settings.scope(**changes)
 
     def read(self, name: str) -> Any:
-        """The value of a flag that is in force here."""
+        """The value of a flag that is in force here.
+
+        Args:
+          name: the flag, with or without ``jax_`` in front.
+
+        Returns:
+          Its value.
+
+        Raises:
+          ConfigError: there is no such flag.
+
+        >>> config.read("enable_x64")
+        False
+        """
         return settings.read(name)
 
     def flags(self) -> dict[str, str]:

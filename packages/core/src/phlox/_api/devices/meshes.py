@@ -74,8 +74,13 @@ def make_mesh(
 class set_mesh:
     """Makes `mesh` the mesh of the context: for good when it is called, for a block as ``with set_mesh(mesh):``.
 
-    `shard_map` without a mesh is mapped over it, and where a sharding is expected a `PartitionSpec` is enough. None
-    says that there is none. Raises `OptionError` for anything else, and inside of traced functions.
+    `shard_map` without a mesh is mapped over it, and where a sharding is expected a `PartitionSpec` is enough.
+
+    Args:
+      mesh: the mesh; None for none.
+
+    Raises:
+      OptionError: `mesh` is something else; or inside of a traced function.
 
     >>> import phlox
     >>> with set_mesh(make_mesh((1,), ("data",))):

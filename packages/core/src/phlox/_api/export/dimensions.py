@@ -17,7 +17,13 @@ _Terms = dict[tuple[str, ...], int]
 
 
 class SymbolicScope:
-    """Where symbolic dimensions belong to: those of one scope may meet. Constraints are kept as text.
+    """Where symbolic dimensions belong to: those of one scope may meet.
+
+    Args:
+      constraints_str: what is known of the names, a list of texts. They are kept, and not read.
+
+    Raises:
+      OptionError: `constraints_str` is one string.
 
     >>> SymbolicScope(["a >= 3"])
     SymbolicScope('a >= 3')
@@ -188,7 +194,7 @@ def symbolic_shape(
     Args:
       shape_spec: lengths between commas; ``_`` stands for the length in `like`, ``...`` for all that are left there.
         None is ``...``.
-      constraints: what is known of the names, such as ``"a >= 3"``.
+      constraints: what is known of the names, such as ``"a >= 3"``; kept, and not read.
       scope: where the names belong to; None for a new scope.
       like: another shape.
 

@@ -31,6 +31,17 @@ from .user_functions import FlatFunction
 class ShapeDtypeStruct:
     """The shape and dtype of an array, without the array.
 
+    Args:
+      shape: lengths of the axes.
+      dtype: a dtype or its name.
+      sharding: how the array is to lie; None where that is not said.
+      weak_type: whether the dtype gives way in promotions, as that of Python numbers does.
+      is_ref: whether a reference to such an array is meant.
+
+    Raises:
+      ArgumentError: `dtype` is None.
+      DtypeError: `dtype` is no dtype.
+
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
