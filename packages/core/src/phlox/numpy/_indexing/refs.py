@@ -20,7 +20,7 @@ from .._creation.fill import zeros
 from .ds import Slice
 
 if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
+    from ...typing import Array, ArrayLike
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
