@@ -43,5 +43,17 @@ __all__ = [
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the value of `x` is known: it is no tracer."""
+    """Whether the value of `x` is known: it is no tracer.
+
+    Args:
+      x: any object.
+
+    Returns:
+      A bool.
+
+    >>> seen = []
+    >>> _ = phlox.jit(lambda x: seen.append(is_concrete(x)))(1.0)
+    >>> is_concrete(1.0), seen
+    (True, [False])
+    """
     return not isinstance(x, Tracer)

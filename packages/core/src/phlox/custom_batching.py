@@ -15,6 +15,12 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
     For functions that cannot take batches, or that would take too much memory.
 
+    Args:
+      f: function of positional arguments, trees of arrays.
+
+    Returns:
+      A function that is called as `f` is and returns the same; its batches have the batch axis in front.
+
     >>> phlox.vmap(sequential_vmap(lambda x: 2 * x))(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """

@@ -6,15 +6,30 @@ import numpy as np
 
 from ._base.errors import ArgumentError
 from ._xla.array import Array
+from ._xla.devices import Device
+from ._xla.sharding import Sharding
 from .numpy._creation.from_data import from_dlpack as _from_dlpack
+from .typing import DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
 _KINDS = {"b", "i", "u", "f", "c"}
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array of another library, through the DLPack protocol; see `phlox.numpy.from_dlpack`.
+
+    Args:
+      external_array: what has ``__dlpack__`` and ``__dlpack_device__``, of memory on the CPU.
+      device: a `Device` or `Sharding` to put it on; None for where it is.
+      copy: True for an array with memory of its own. Else memory is shared where the device allows it (for CPU arrays,
+        when it is aligned); what is written to the original afterwards then shows in the result.
+
+    Returns:
+      An array of the same shape and dtype (of 64-bit types the 32-bit one where `enable_x64` is not set).
+
+    Raises:
+      ArgumentError: `external_array` offers no DLPack, or its memory cannot be read.
 
     >>> import numpy as np
     >>> from_dlpack(np.arange(2.0, dtype=np.float32))
@@ -23,10 +38,20 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return _from_dlpack(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike | None) -> bool:
     """Whether arrays of this dtype can be exchanged: bools, and numbers of 8 to 128 bits but those of machine learning.
 
-    Of the latter bfloat16 alone can. Raises `ArgumentError` for None.
+    Of the latter bfloat16 alone can.
+
+    Args:
+      dtype: a dtype or its name.
+
+    Returns:
+      A bool.
+
+    Raises:
+      ArgumentError: `dtype` is None.
+      TypeError: `dtype` is no dtype.
 
     >>> is_supported_dtype("bfloat16"), is_supported_dtype("float8_e5m2")
     (True, False)

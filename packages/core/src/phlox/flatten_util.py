@@ -10,14 +10,25 @@ from ._ir.avals import ShapedArray
 from ._ir.promotion import promote
 from ._operands.promotion import to_dtype
 from ._trace.trace import typeof
+from .typing import Array
 
 __all__ = ["ravel_pytree"]
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
     """All leaves of a tree along one axis of one dtype, and the function that makes the tree of such a vector.
 
-    Where all leaves have the same dtype, that function takes vectors of any dtype and its leaves have that dtype.
+    Args:
+      pytree: tree of arrays and numbers.
+
+    Returns:
+      (flat, unravel). `flat` is an array of shape ``(n,)`` for n elements in all, of the promoted dtype of the leaves
+      (float32 without leaves). ``unravel(vector)`` returns a tree of the shapes and dtypes of the leaves. Where all
+      leaves have one dtype, it takes vectors of any dtype, and its leaves have that. It raises `ShapeError` for vectors
+      of another length, and `DtypeError` for those of another dtype otherwise.
+
+    Raises:
+      ArgumentError: a leaf is no array.
 
     >>> flat, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
     >>> flat

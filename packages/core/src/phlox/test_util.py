@@ -102,13 +102,18 @@ def check_jvp(
     """Compares a forward derivative with a difference of values, in one random direction.
 
     Args:
-      f: the function; it is called at `args`.
+      f: function of trees of arrays; it is called at `args`.
       f_jvp: ``f_jvp(primals, tangents) -> (out, tangent of out)``, as ``functools.partial(phlox.jvp, f)``.
-      atol, rtol: tolerances, or tolerances by dtype.
+      args: tuple or list of arguments.
+      atol, rtol: tolerances, or dicts of them by dtype; None for those of the dtype, 2e-3 for float32.
       eps: the step of the differences.
       err_msg: what the message begins with.
 
-    Raises AssertionError when they differ.
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: the derivatives differ.
 
     >>> import functools
     >>> check_jvp(jnp.sin, functools.partial(phlox.jvp, jnp.sin), (1.0,))
@@ -134,7 +139,19 @@ def check_vjp(
 ) -> None:
     """Compares a reverse derivative with a difference of values: ``<ct, J t> = <Jᵀ ct, t>`` for random t and ct.
 
-    Arguments as for `check_jvp`, with ``f_vjp(*args) -> (out, vjp_fun)``.
+    Args:
+      f: function of trees of arrays; it is called at `args`.
+      f_vjp: ``f_vjp(*args) -> (out, vjp_fun)``, as ``functools.partial(phlox.vjp, f)``.
+      args: tuple or list of arguments.
+      atol, rtol: tolerances, or dicts of them by dtype; None for those of the dtype, 2e-3 for float32.
+      eps: the step of the differences.
+      err_msg: what the message begins with.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: the derivatives differ.
 
     >>> import functools
     >>> check_vjp(jnp.sin, functools.partial(phlox.vjp, jnp.sin), (1.0,))
@@ -175,12 +192,17 @@ def check_grads(
     """Compares derivatives of `f` up to an order with differences of values (of derivatives, above the first).
 
     Args:
-      f: the function; it is differentiated at `args`.
+      f: function of trees of arrays; it is differentiated at `args`.
+      args: tuple or list of arguments.
       order: the highest order.
       modes: "fwd" (`jvp`), "rev" (`vjp`) and "lin" (`linearize`); orders above the first mix them.
-      atol, rtol, eps: as for `check_jvp`.
+      atol, rtol, eps: as for `check_jvp`; an `eps` of None is 1e-4.
 
-    Raises AssertionError when they differ.
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: the derivatives differ.
 
     >>> check_grads(jnp.sin, (1.0,), order=2)
     """

@@ -39,7 +39,11 @@ __all__ = [
 def static(**options: Any) -> Any:
     """A field of a dataclass that is part of the structure, for `tree_util.register_dataclass`.
 
-    Takes the options of ``dataclasses.field``.
+    Args:
+      **options: those of ``dataclasses.field``, such as `default`.
+
+    Returns:
+      A ``dataclasses.Field`` with ``metadata["static"]`` True.
 
     >>> import dataclasses
     >>> @phlox.tree_util.register_dataclass

@@ -85,7 +85,14 @@ __all__ = [
 def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     """The children of a container, as they are, and what else belongs to it.
 
-    Raises `ArgumentError` for a leaf.
+    Args:
+      tree: a container.
+
+    Returns:
+      (children, aux): an iterable and the auxiliary data, such as the keys of a dict.
+
+    Raises:
+      ArgumentError: `tree` is a leaf.
 
     >>> flatten_one_level([1, (2, 3)])
     ([1, (2, 3)], None)
@@ -98,6 +105,15 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
     """Like `flatten_one_level`, with (key, child) pairs.
+
+    Args:
+      tree: a container.
+
+    Returns:
+      (pairs of key and child, aux).
+
+    Raises:
+      ArgumentError: `tree` is a leaf.
 
     >>> flatten_one_level_with_keys({"a": 1})
     (((DictKey(key='a'), 1),), ('a',))

@@ -28,8 +28,18 @@ class Config:
         """Does nothing: flags are not read from the command line. For programs that ask jax to do so."""
 
     def update(self, name: str, value: Any) -> None:
-        """Sets a flag for the process. Raises `ConfigError` for unknown flags and values, `LateFlagError`
-        when it is too late."""
+        """Sets a flag for the process.
+
+        Args:
+          name: the flag, with or without ``jax_`` in front.
+          value: its value.
+
+        Raises:
+          ConfigError: there is no such flag, or it does not take this value.
+          LateFlagError: a flag for the start of devices, when they are in use already.
+
+        >>> config.update("enable_x64", False)
+        """
         short = name.removeprefix("jax_").removeprefix("phlox_")
         if short in ("num_cpu_devices", "platforms") and devices.started():
             raise LateFlagError(
@@ -40,11 +50,38 @@ class Config:
         settings.update(name, value)
 
     def scope(self, **changes: Any) -> AbstractContextManager[None]:
-        """Sets flags for the body of a ``with`` statement, in this thread alone."""
+        """Sets flags for the body of a ``with`` statement, in this thread alone.
+
+        Args:
+          **changes: values by the names of the flags, with or without ``jax_`` in front.
+
+        Returns:
+          A context manager.
+
+        Raises:
+          ConfigError: there is no such flag, or it does not take this value.
+
+        >>> with config.scope(enable_x64=True):
+        ...     config.enable_x64
+        True
+        """
         return settings.scope(**changes)
 
     def read(self, name: str) -> Any:
-        """The value of a flag that is in force here."""
+        """The value of a flag that is in force here.
+
+        Args:
+          name: the flag, with or without ``jax_`` in front.
+
+        Returns:
+          Its value.
+
+        Raises:
+          ConfigError: there is no such flag.
+
+        >>> config.read("enable_x64")
+        False
+        """
         return settings.read(name)
 
     def flags(self) -> dict[str, str]:
@@ -74,11 +111,18 @@ class State:
     A switch is turned on where no value is given: ``with phlox.debug_nans(): …``.
     """
 
-    def __init__(self, flag: str, example: str = ""):
+    def __init__(self, flag: str, values: str = "True or False", example: str = ""):
         self.flag = flag
         about = settings.FLAGS[flag]
-        shown = inspect.cleandoc(example) or f">>> with phlox.{flag}({about.default!r}):\n...     pass\n"
-        self.__doc__ = f"Inside of a ``with`` block: {about.doc}\n\n{shown}"
+        default = about.default
+        missing = "" if isinstance(default, bool) else "  ArgumentError: `new_val` is not given.\n"
+        implied = "True if it is not given. " if values == "True or False" else ""
+        shown = inspect.cleandoc(example) or f">>> with phlox.{flag}({default!r}):\n...     pass\n"
+        self.__doc__ = (
+            f"Inside of a ``with`` block: {about.doc}\n\nArgs:\n  new_val: {values}. {implied}The flag is {default!r} "
+            f"until it is set.\n\nReturns:\n  A context manager, whose block has the flag set in this thread alone.\n\n"
+            f"Raises:\n{missing}  ConfigError: the flag does not take this value.\n\n{shown}"
+        )
 
     @property
     def value(self) -> Any:
@@ -96,21 +140,29 @@ class State:
         return f"State({self.flag}={self.value!r})"
 
 
+_GUARD = "'allow', 'log', 'disallow', 'log_explicit' or 'disallow_explicit' (see `transfer_guard`), or None for 'allow'"
+
 enable_x64 = State(
     "enable_x64",
-    """>>> with phlox.enable_x64(True):
+    example=""">>> with phlox.enable_x64(True):
     ...     jnp.ones(1).dtype
     dtype('float64')
     """,
 )
-default_device = State("default_device")
-default_matmul_precision = State("default_matmul_precision")
-numpy_dtype_promotion = State("numpy_dtype_promotion")
-numpy_rank_promotion = State("numpy_rank_promotion")
+default_device = State(
+    "default_device", "a `Device`, the name of a platform such as 'cpu', or None for the first device there is"
+)
+default_matmul_precision = State(
+    "default_matmul_precision",
+    "'default', 'high', 'highest', 'bfloat16', 'tensorfloat32', 'float32', or None for 'default';\n"
+    "    or the name of a `phlox.lax.DotAlgorithmPreset`",
+)
+numpy_dtype_promotion = State("numpy_dtype_promotion", "'standard' or 'strict'")
+numpy_rank_promotion = State("numpy_rank_promotion", "'allow', 'warn' or 'raise'")
 
 debug_nans = State(
     "debug_nans",
-    """>>> with phlox.debug_nans(True):
+    example=""">>> with phlox.debug_nans(True):
     ...     phlox.jit(lambda x: jnp.log(x - 1) * 2)(0.0)
     Traceback (most recent call last):
     InvalidValueError: invalid value (nan) encountered in log: a:f32[] = log b, in <lambda>
@@ -123,25 +175,40 @@ log_compiles = State("log_compiles")
 explain_cache_misses = State("explain_cache_misses")
 no_tracing = State("no_tracing")
 no_execution = State("no_execution")
-transfer_guard_host_to_device = State("transfer_guard_host_to_device")
-transfer_guard_device_to_device = State("transfer_guard_device_to_device")
-transfer_guard_device_to_host = State("transfer_guard_device_to_host")
+transfer_guard_host_to_device = State("transfer_guard_host_to_device", _GUARD)
+transfer_guard_device_to_device = State("transfer_guard_device_to_device", _GUARD)
+transfer_guard_device_to_host = State("transfer_guard_device_to_host", _GUARD)
 allow_f16_reductions = State("allow_f16_reductions")
-legacy_prng_key = State("legacy_prng_key")
+legacy_prng_key = State("legacy_prng_key", "'allow', 'warn' or 'error'")
 enable_custom_prng = State("enable_custom_prng")
-default_prng_impl = State("default_prng_impl")
-threefry_partitionable = State("threefry_partitionable")
-debug_key_reuse = State("debug_key_reuse")
-softmax_custom_jvp = State("softmax_custom_jvp")
-auto_pcast = State("auto_pcast")
-remove_size_one_mesh_axis_from_type = State("remove_size_one_mesh_axis_from_type")
-jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions")
-thread_guard = State("thread_guard")
-array_garbage_collection_guard = State("array_garbage_collection_guard")
+default_prng_impl = State(
+    "default_prng_impl",
+    "'threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32' or 'philox4x32'",
+)
+threefry_partitionable = State(
+    "threefry_partitionable", "True, as phlox computes random bits in the partitionable way only"
+)
+debug_key_reuse = State("debug_key_reuse", "False, as phlox does not follow the uses of keys")
+softmax_custom_jvp = State("softmax_custom_jvp", "False, as phlox differentiates softmax as it is written")
+auto_pcast = State("auto_pcast", "True, as the types of phlox do not say over which mesh axes values vary")
+remove_size_one_mesh_axis_from_type = State(
+    "remove_size_one_mesh_axis_from_type", "False, as the types of phlox name no mesh axes"
+)
+jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions", "False, as there is no phlox2tf")
+thread_guard = State("thread_guard", "False, as phlox does not record which thread started a program")
+array_garbage_collection_guard = State(
+    "array_garbage_collection_guard", "'allow' or None, as phlox does not see how arrays are freed"
+)
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """Runs jitted functions operation by operation inside of a ``with`` block, so that prints and debuggers see values.
+
+    Args:
+      disable: False compiles again, inside of a block that does not.
+
+    Returns:
+      A context manager, whose block has the flag set in this thread alone.
 
     >>> with disable_jit():
     ...     pass
@@ -151,6 +218,10 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 def checking_leaks() -> AbstractContextManager[None]:
     """Looks for traced values that outlive their transformation inside of a ``with`` block; `check_tracer_leaks(True)`.
+
+    Returns:
+      A context manager. When a transformation inside of its block ends and a traced value of it is still referred to,
+      `LeakedTracerError` is raised.
 
     >>> kept = []
     >>> with checking_leaks():
@@ -164,8 +235,19 @@ def checking_leaks() -> AbstractContextManager[None]:
 def transfer_guard(new_val: str) -> AbstractContextManager[None]:
     """What is done, inside of a ``with`` block, about transfers between the host and devices, and between devices.
 
-    'allow'; 'log' or 'disallow' implicit ones; 'log_explicit' or 'disallow_explicit' for those too that `device_put`
-    and `device_get` ask for. Arrays that lie in the host's memory (all those on CPU) are read without a transfer.
+    Explicit transfers are those that `device_put` and `device_get` ask for. Arrays that lie in the host's memory (all
+    those on CPU) are read without a transfer.
+
+    Args:
+      new_val: 'allow'; 'log' or 'disallow' for implicit transfers; 'log_explicit' or 'disallow_explicit' for explicit
+        ones too; None for 'allow'.
+
+    Returns:
+      A context manager, whose block has all three directions set in this thread alone. A transfer that is not allowed
+      raises `TransferError`.
+
+    Raises:
+      ConfigError: `new_val` is another value.
 
     >>> with transfer_guard("disallow"):
     ...     jnp.sin(np.ones(2, np.float32))
@@ -211,6 +293,12 @@ def make_user_context(default_value: Any = None) -> UserContext:
     """A context of the user's own: under another value of it, jitted functions are traced and compiled again.
 
     The value, which must be hashable, is set by ``with context(value):`` and read as ``context.value``.
+
+    Args:
+      default_value: the value where none is set.
+
+    Returns:
+      A `UserContext`. Its method ``set_global(value)`` sets the value outside of blocks.
 
     >>> scale = make_user_context(1.0)
     >>> f = phlox.jit(lambda x: x * scale.value)

@@ -71,6 +71,13 @@ def _tell(listeners: list[Listener], event: str, *values: Any, **metadata: Any) 
 def record_event(event: str, **kwargs: str | int) -> None:
     """Tells the listeners that `event` happened.
 
+    Args:
+      event: its name, by convention a path such as ``"/my/event"``.
+      **kwargs: what else the listeners are told.
+
+    Returns:
+      None.
+
     >>> record_event("/my/event", kind="test")
     """
     account = _account.get()
@@ -81,6 +88,14 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
     """Tells the listeners that `event` took `duration` seconds.
+
+    Args:
+      event: its name, by convention a path such as ``"/my/event"``.
+      duration: in seconds.
+      **kwargs: what else the listeners are told.
+
+    Returns:
+      None.
 
     >>> record_event_duration_secs("/my/event", 0.5)
     """
@@ -93,6 +108,14 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
     """Tells the listeners from when to when `event` lasted, in seconds.
 
+    Args:
+      event: its name, by convention a path such as ``"/my/event"``.
+      start_time, end_time: in seconds, as those of ``time.time``.
+      **kwargs: what else the listeners are told.
+
+    Returns:
+      None.
+
     >>> record_event_time_span("/my/event", 0.0, 0.5)
     """
     _tell(_spans, event, start_time, end_time, **kwargs)
@@ -101,13 +124,27 @@ def record_event_time_span(event: str, start_time: float, end_time: float, **kwa
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Tells the listeners a number.
 
+    Args:
+      event: name of the number, by convention a path such as ``"/my/loss"``.
+      value: the number.
+      **kwargs: what else the listeners are told.
+
+    Returns:
+      None.
+
     >>> record_scalar("/my/loss", 0.1)
     """
     _tell(_scalars, event, value, **kwargs)
 
 
 def register_event_listener(callback: Listener) -> None:
-    """``callback(event, **metadata)`` is called at each event.
+    """Adds a function that is called at each event.
+
+    Args:
+      callback: is called as ``callback(event, **metadata)``.
+
+    Returns:
+      None.
 
     >>> heard = []
     >>> listener = lambda event, **metadata: heard.append(event)
@@ -121,7 +158,13 @@ def register_event_listener(callback: Listener) -> None:
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
-    """``callback(event, seconds, **metadata)`` is called at each event that takes time.
+    """Adds a function that is called at each event that takes time.
+
+    Args:
+      callback: is called as ``callback(event, seconds, **metadata)``.
+
+    Returns:
+      None.
 
     >>> names = []
     >>> listener = lambda event, seconds, **metadata: names.append(event.split("/")[-1])
@@ -135,7 +178,13 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
-    """``callback(event, start, end, **metadata)`` is called at each event with a beginning and an end.
+    """Adds a function that is called at each event with a beginning and an end.
+
+    Args:
+      callback: is called as ``callback(event, start, end, **metadata)``, with times in seconds as of ``time.time``.
+
+    Returns:
+      None.
 
     >>> listener = lambda event, start, end, **metadata: None
     >>> register_event_time_span_listener(listener)
@@ -145,7 +194,13 @@ def register_event_time_span_listener(callback: Listener) -> None:
 
 
 def register_scalar_listener(callback: Listener) -> None:
-    """``callback(event, value, **metadata)`` is called for each number that is recorded.
+    """Adds a function that is called for each number that is recorded.
+
+    Args:
+      callback: is called as ``callback(event, value, **metadata)``.
+
+    Returns:
+      None.
 
     >>> listener = lambda event, value, **metadata: None
     >>> register_scalar_listener(listener)
@@ -155,22 +210,78 @@ def register_scalar_listener(callback: Listener) -> None:
 
 
 def unregister_event_listener(callback: Listener) -> None:
-    """Undoes `register_event_listener`; see there. Raises AssertionError for one that is not registered."""
+    """Undoes `register_event_listener`.
+
+    Args:
+      callback: the function that was registered.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: `callback` is not registered.
+
+    >>> listener = lambda event, **metadata: None
+    >>> register_event_listener(listener)
+    >>> unregister_event_listener(listener)
+    """
     _remove(_events, callback)
 
 
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Undoes `register_event_duration_secs_listener`. Raises AssertionError for one that is not registered."""
+    """Undoes `register_event_duration_secs_listener`.
+
+    Args:
+      callback: the function that was registered.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: `callback` is not registered.
+
+    >>> listener = lambda event, seconds, **metadata: None
+    >>> register_event_duration_secs_listener(listener)
+    >>> unregister_event_duration_listener(listener)
+    """
     _remove(_durations, callback)
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Undoes `register_event_time_span_listener`. Raises AssertionError for one that is not registered."""
+    """Undoes `register_event_time_span_listener`.
+
+    Args:
+      callback: the function that was registered.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: `callback` is not registered.
+
+    >>> listener = lambda event, start, end, **metadata: None
+    >>> register_event_time_span_listener(listener)
+    >>> unregister_event_time_span_listener(listener)
+    """
     _remove(_spans, callback)
 
 
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Undoes `register_scalar_listener`. Raises AssertionError for one that is not registered."""
+    """Undoes `register_scalar_listener`.
+
+    Args:
+      callback: the function that was registered.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: `callback` is not registered.
+
+    >>> listener = lambda event, value, **metadata: None
+    >>> register_scalar_listener(listener)
+    >>> unregister_scalar_listener(listener)
+    """
     _remove(_scalars, callback)
 
 
@@ -182,6 +293,9 @@ def _remove(listeners: list[Listener], callback: Listener) -> None:
 
 def clear_event_listeners() -> None:
     """Forgets all listeners.
+
+    Returns:
+      None.
 
     >>> clear_event_listeners()
     """

@@ -44,10 +44,17 @@ _registered: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Leaf], PyTreeDef]:
-    """Returns the leaves of `tree` in order, and its structure.
+    """The leaves of `tree` in order, and its structure.
 
     Nodes are tuples, lists, dicts (in order of their sorted keys), named tuples, None (a node without
-    children), OrderedDict, defaultdict and registered classes. `is_leaf(x)` stops the descent at `x`.
+    children), OrderedDict, defaultdict and registered classes.
+
+    Args:
+      tree: any object; what is no node is a leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      (leaves, structure): a list and a `PyTreeDef`.
 
     >>> tree_flatten({"b": 1, "a": (2, None)})
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
@@ -57,6 +64,17 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
     """Builds the tree of structure `treedef` from `leaves`: the inverse of `tree_flatten`.
+
+    Args:
+      treedef: a structure, from `tree_flatten` or `tree_structure`.
+      leaves: as many objects as the structure has leaves, in its order.
+
+    Returns:
+      A tree.
+
+    Raises:
+      ArgumentError: `treedef` is no structure.
+      ValueError: there are more or fewer leaves.
 
     >>> tree_unflatten(tree_structure([0, (0, 0)]), [1, 2, 3])
     [1, (2, 3)]
@@ -77,6 +95,13 @@ def _check_structure(function: str, treedef: Any) -> None:
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
     """The leaves of `tree`, in the order of `tree_flatten`.
 
+    Args:
+      tree: any tree.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A list.
+
     >>> tree_leaves({"b": 1, "a": [2, 3]})
     [2, 3, 1]
     """
@@ -85,6 +110,13 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of `tree` without its leaves.
+
+    Args:
+      tree: any tree.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A `PyTreeDef`, which is hashable. Trees that differ in their leaves alone have equal ones.
 
     >>> tree_structure([1, (2, 3)])
     PyTreeDef([*, (*, *)])
@@ -95,7 +127,17 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Applies `f` to each leaf of `tree` (with the matching subtrees of `rest`) and keeps the structure.
 
-    Each of `rest` must have the structure of `tree`, or extend it: then `f` receives a subtree.
+    Args:
+      f: function of one leaf of `tree` and as many subtrees as there are `rest`.
+      tree: any tree.
+      *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
+      is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A tree of the structure of `tree`, with what `f` returned in place of the leaves.
+
+    Raises:
+      TreeError: one of `rest` does not have the structure.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": 2}, {"a": 10, "b": 20})
     {'a': 11, 'b': 22}
@@ -123,6 +165,13 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, function: str = "tree", argumen
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """True when every leaf is true.
 
+    Args:
+      tree: a tree of truth values, or of other things that have one.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A bool; True for a tree without leaves.
+
     >>> tree_all({"a": True, "b": [1, 2]})
     True
     """
@@ -140,6 +189,18 @@ def tree_reduce(
 ) -> T:
     """Folds the leaves of `tree` from left to right, as `functools.reduce` does.
 
+    Args:
+      function: ``function(total, leaf)`` returns the next total.
+      tree: any tree.
+      initializer: the first total; by default the first leaf.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      The last total.
+
+    Raises:
+      TypeError: there are neither leaves nor an `initializer`.
+
     >>> tree_reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
     6
     """
@@ -156,6 +217,18 @@ def tree_reduce_associative(
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Leaf:
     """Folds the leaves with an associative `operation` in the shape of a balanced tree, halved again and again.
+
+    Args:
+      operation: ``operation(x, y)`` of two leaves, or of results of it.
+      tree: any tree.
+      identity: the result for a tree without leaves.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      The leaf, or the result of the last operation.
+
+    Raises:
+      OptionError: there are neither leaves nor an `identity`.
 
     >>> tree_reduce_associative(lambda x, y: f"({x}{y})", ["a", "b", "c"])
     '(a(bc))'
@@ -178,6 +251,19 @@ def tree_reduce_associative(
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """Turns a tree of trees inside out: `outer` of `inner` becomes `inner` of `outer`.
 
+    Args:
+      outer_treedef: the structure of the outer levels of the tree.
+      inner_treedef: that of the inner levels, below each leaf of the outer ones; None for what is found below the
+        first.
+      pytree_to_transpose: a tree of trees.
+
+    Returns:
+      A tree of the inner structure, with trees of the outer one below its leaves.
+
+    Raises:
+      ArgumentError: `outer_treedef` is no structure.
+      TreeError: the tree has another number of leaves than both structures together.
+
     >>> tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2), (3, 4)])
     ([1, 3], [2, 4])
     """
@@ -198,6 +284,13 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """True when no element of `iterable` is a container.
 
+    Args:
+      iterable: any objects.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A bool.
+
     >>> all_leaves([1, 2]), all_leaves([1, [2]])
     (True, False)
     """
@@ -216,6 +309,14 @@ def tree_flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, Leaf]], PyTreeDef]:
     """Like `tree_flatten`, with the path of keys that leads to each leaf.
 
+    Args:
+      tree: any tree.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+      is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
+
+    Returns:
+      (pairs, structure): a list of (path, leaf) and a `PyTreeDef`. A path is a tuple of keys such as `DictKey`.
+
     >>> [(keystr(path), leaf) for path, leaf in tree_flatten_with_path({"a": [1, 2]})[0]]
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """
@@ -229,6 +330,14 @@ def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Leaf]]:
     """The (path, leaf) pairs of `tree`; see `tree_flatten_with_path`.
+
+    Args:
+      tree: any tree.
+      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
+      is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
+
+    Returns:
+      A list of (path, leaf). A path is a tuple of keys such as `DictKey`.
 
     >>> [keystr(path) for path, _ in tree_leaves_with_path((0, {"x": 0}))]
     ['[0]', "[1]['x']"]
@@ -245,6 +354,20 @@ def tree_map_with_path(
 ) -> Any:
     """Like `tree_map`; `f` also receives the path, as its first argument.
 
+    Args:
+      f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and as many subtrees as there are
+        `rest`.
+      tree: any tree.
+      *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
+      is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
+      is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
+
+    Returns:
+      A tree of the structure of `tree`, with what `f` returned in place of the leaves.
+
+    Raises:
+      TreeError: one of `rest` does not have the structure.
+
     >>> tree_map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": 1})
     {'a': "['a']=1"}
     """
@@ -256,6 +379,14 @@ def tree_map_with_path(
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text: ``['a'][0].x``, or ``a/0/x`` with ``simple=True, separator='/'``.
+
+    Args:
+      keys: a path: a tuple of keys, as `tree_flatten_with_path` makes it.
+      simple: write the keys alone, without brackets, quotes and dots.
+      separator: what stands between keys.
+
+    Returns:
+      A string; empty for the root.
 
     >>> keystr(tree_leaves_with_path({"a": [5]})[0][0], simple=True, separator="/")
     'a/0'
@@ -281,9 +412,28 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Iterable[Any]], T],
     flatten_with_keys_func: Callable[[T], tuple[Iterable[tuple[KeyEntry, Any]], Hashable]] | None = None,
 ) -> None:
-    """Makes `nodetype` a container: `flatten_func(x) -> (children, aux)`, `unflatten_func(aux, children) -> x`.
+    """Makes `nodetype` a container: its instances are nodes of trees instead of leaves.
 
-    `aux` must be hashable and comparable: it is part of the structure, and so of cache keys.
+    Args:
+      nodetype: the class.
+      flatten_func: ``flatten_func(x)`` returns (children, aux). `aux` must be hashable and comparable: it is part of
+        the structure, and so of cache keys.
+      unflatten_func: ``unflatten_func(aux, children)`` returns an instance. The children may be any objects.
+      flatten_with_keys_func: ``flatten_with_keys_func(x)`` returns (pairs of key and child, aux). None: children are
+        numbered in paths, by `FlattenedIndexKey`.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the class is registered already.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> register_pytree_node(Pair, lambda pair: ((pair.x, pair.y), None), lambda _, children: Pair(*children))
+    >>> tree_leaves({"a": Pair(1, 2), "b": 3})
+    [1, 2, 3]
     """
     registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
     _registered[nodetype] = None
@@ -296,7 +446,30 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Iterable[Any]], T],
     flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]] | None = None,
 ) -> None:
-    """Like `register_pytree_node`, for containers whose children have names: the keys appear in paths."""
+    """Like `register_pytree_node`, for containers whose children have names: the keys appear in paths.
+
+    Args:
+      nodetype: the class.
+      flatten_with_keys: ``flatten_with_keys(x)`` returns (pairs of key and child, aux), with keys such as `GetAttrKey`.
+      unflatten_func: ``unflatten_func(aux, children)`` returns an instance.
+      flatten_func: ``flatten_func(x)`` returns (children, aux), where that is faster. None: what `flatten_with_keys`
+        returns, without the keys.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the class is registered already.
+
+    >>> class Point:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> register_pytree_with_keys(
+    ...     Point, lambda p: ([(GetAttrKey("x"), p.x)], None), lambda _, children: Point(*children)
+    ... )
+    >>> [keystr(path) for path, _ in tree_leaves_with_path([Point(1)])]
+    ['[0].x']
+    """
 
     def without_keys(x: T) -> tuple[Iterable[Any], Hashable]:
         pairs, aux = flatten_with_keys(x)
@@ -306,13 +479,62 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: Typ) -> Typ:
-    """Class decorator: uses the methods ``tree_flatten()`` and classmethod ``tree_unflatten(aux, children)``."""
+    """Class decorator: uses the methods ``tree_flatten()`` and classmethod ``tree_unflatten(aux, children)``.
+
+    Args:
+      cls: the class. ``tree_flatten()`` returns (children, aux), of which `aux` is hashable.
+
+    Returns:
+      `cls`.
+
+    Raises:
+      ValueError: the class is registered already.
+
+    >>> @register_pytree_node_class
+    ... class Single:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten(self):
+    ...         return (self.x,), None
+    ...
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> tree_map(lambda x: 2 * x, Single(3)).x
+    6
+    """
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
     return cls
 
 
 def register_pytree_with_keys_class(cls: Typ) -> Typ:
-    """Class decorator: uses ``tree_flatten_with_keys()`` and classmethod ``tree_unflatten(aux, children)``."""
+    """Class decorator: uses ``tree_flatten_with_keys()`` and classmethod ``tree_unflatten(aux, children)``.
+
+    Args:
+      cls: the class. ``tree_flatten_with_keys()`` returns (pairs of key and child, aux); ``tree_flatten()``, if there
+        is one, (children, aux).
+
+    Returns:
+      `cls`.
+
+    Raises:
+      ValueError: the class is registered already.
+
+    >>> @register_pytree_with_keys_class
+    ... class Named:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((GetAttrKey("x"), self.x),), None
+    ...
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> keystr(tree_leaves_with_path(Named(3))[0][0])
+    '.x'
+    """
     flatten_func = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
         cls,
@@ -329,9 +551,31 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> Typ:
-    """Makes a dataclass a container: `data_fields` are children, `meta_fields` part of the structure.
+    """Makes a dataclass a container.
 
-    Without lists, fields marked ``dataclasses.field(metadata=dict(static=True))`` are meta, the others data.
+    Args:
+      nodetype: a dataclass; or another class, with both lists of fields and a constructor that takes them by name.
+      data_fields: names of the fields that are children. None: those that are not marked as meta.
+      meta_fields: names of the fields that are part of the structure; their values must be hashable. None: those marked
+        ``dataclasses.field(metadata=dict(static=True))``, as by `phlox.tree.static`.
+      drop_fields: names of fields that are neither.
+
+    Returns:
+      `nodetype`.
+
+    Raises:
+      ArgumentError: one list alone is given, or none for a class that is no dataclass.
+      OptionError: the lists lack a field of the dataclass, name others, or overlap.
+      ValueError: the class is registered already.
+
+    >>> import dataclasses
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weights: float
+    ...     name: str = dataclasses.field(metadata=dict(static=True), default="dense")
+    >>> tree_map(lambda x: 2 * x, Layer(1.5))
+    Layer(weights=3.0, name='dense')
     """
     import dataclasses  # only programs that register dataclasses pay for this import
 
@@ -376,7 +620,23 @@ def register_dataclass(
 
 
 def register_static(cls: Typ) -> Typ:
-    """Class decorator: instances are containers without children, all structure (they must be hashable)."""
+    """Class decorator: instances are containers without children, all structure.
+
+    Args:
+      cls: the class, whose instances must be hashable and comparable.
+
+    Returns:
+      `cls`.
+
+    Raises:
+      ValueError: the class is registered already.
+
+    >>> @register_static
+    ... class Mode(str):
+    ...     pass
+    >>> tree_leaves([Mode("train"), 1])
+    [1]
+    """
     register_pytree_node(cls, lambda x: ((), x), lambda aux, _children: aux)
     return cls
 
@@ -394,7 +654,17 @@ def reader(typ: type) -> Callable[[Any], tuple[Hashable, Sequence[Any]]] | None:
 
 
 def is_tree_node(typ: type) -> bool:
-    """True when instances of `typ` are containers."""
+    """True when instances of `typ` are containers.
+
+    Args:
+      typ: any class.
+
+    Returns:
+      A bool.
+
+    >>> is_tree_node(list), is_tree_node(int)
+    (True, False)
+    """
     return registry.is_node(typ)
 
 
@@ -427,6 +697,18 @@ register_pytree_node(
 def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """For each leaf of `full_tree`, the leaf of `prefix_tree` above it.
 
+    Args:
+      prefix_tree: a tree that is a prefix of `full_tree`: the same from the top down, but with leaves where that goes
+        on.
+      full_tree: any tree.
+      is_leaf: function of a node of `prefix_tree`: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A list, as long as `full_tree` has leaves.
+
+    Raises:
+      TreeError: `prefix_tree` is no prefix.
+
     >>> broadcast_prefix((1, 2), ([0, 0], 0))
     [1, 1, 2]
     """
@@ -450,6 +732,18 @@ def spread(what: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any],
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """A tree with the structure of `full_tree` and the leaves of `prefix_tree` repeated.
+
+    Args:
+      prefix_tree: a tree that is a prefix of `full_tree`: the same from the top down, but with leaves where that goes
+        on.
+      full_tree: any tree.
+      is_leaf: function of a node of either tree: True where it counts as a leaf. None: no container does.
+
+    Returns:
+      A tree.
+
+    Raises:
+      TreeError: `prefix_tree` is no prefix.
 
     >>> tree_broadcast((1, 2), ([0, 0], 0))
     ([1, 1], 2)
@@ -550,7 +844,20 @@ def _kind(expected: str, got: str) -> str:
 
 
 def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeError:
-    """A `TreeError` that lists `found`; its attributes describe the first difference."""
+    """A `TreeError` that lists `found`; its attributes describe the first difference.
+
+    Args:
+      what: the first line of the message.
+      found: where two trees differ, in the order of the message, which lists five.
+      instead: what to write instead.
+
+    Returns:
+      The error, to be raised. All of `found` is its attribute `differences`.
+
+    >>> error = tree_error("these differ", [Difference((DictKey("a"),), "a tuple", "a leaf")])
+    >>> error.path, error.expected, error.got
+    ((DictKey(key='a'),), 'a tuple', 'a leaf')
+    """
     lines = [what, f"  Mismatch details ({len(found)} found):"] if found else [what]
     for path, expected, got in found[:5]:
         lines.append(f"    at {keystr(path) or 'the top'}: expected {expected}, got {got}{_kind(expected, got)}")
@@ -572,6 +879,12 @@ def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = ""
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the direct children.
 
+    Args:
+      treedef: a structure.
+
+    Returns:
+      A list; empty for a leaf.
+
     >>> treedef_children(tree_structure([0, (0, 0)]))
     [PyTreeDef(*), PyTreeDef((*, *))]
     """
@@ -581,6 +894,12 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure is a single node: a leaf, or (as JAX has it) a container without children.
 
+    Args:
+      treedef: a structure.
+
+    Returns:
+      A bool.
+
     >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure([0]))
     (True, False)
     """
@@ -589,6 +908,12 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple with children of these structures.
+
+    Args:
+      treedefs: structures.
+
+    Returns:
+      A `PyTreeDef`.
 
     >>> treedef_tuple([tree_structure(0), tree_structure([0])])
     PyTreeDef((*, [*]))

@@ -46,6 +46,17 @@ def hide_frames(folder: str) -> None:
     """Treats files below `folder` as internal, so that locations and errors point past them.
 
     A library calls it once, where it is imported: ``hide_frames(os.path.dirname(__file__))``.
+
+    Args:
+      folder: path of a folder.
+
+    Returns:
+      None.
+
+    >>> import os
+    >>> hide_frames(os.path.join(os.sep, "a", "library"))
+    >>> is_internal(os.path.join(os.sep, "a", "library", "layers.py"))
+    True
     """
     _hidden.append(os.path.abspath(folder) + os.sep)
     _is_hidden.clear()
@@ -205,7 +216,17 @@ def _restored(file: str, function: str, line: int, column: int, names: tuple[str
 
 
 def user_location(depth: int = 1) -> Location | None:
-    """The innermost frame that is not ours, or None when everything on the stack is."""
+    """The innermost frame on the stack that is neither of phlox nor of a package that hides its frames.
+
+    Args:
+      depth: how many frames are left out from the start; the first is that of this function.
+
+    Returns:
+      A `Location`, or None when there is no such frame.
+
+    >>> user_location().line
+    1
+    """
     frame: FrameType | None = sys._getframe(depth)
     hidden = _is_hidden
     replayed = _here.get()
@@ -224,7 +245,21 @@ def user_location(depth: int = 1) -> Location | None:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """`warnings.warn`, at the user's line."""
+    """Warns as `warnings.warn`, at the user's line (see `user_location`).
+
+    Args:
+      message: the text.
+      category: class of the warning.
+
+    Returns:
+      None.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warn("this is slow", UserWarning)
+    >>> str(caught[0].message)
+    'this is slow'
+    """
     frame = sys._getframe(1)
     while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back

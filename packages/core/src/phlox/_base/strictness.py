@@ -57,6 +57,9 @@ def lenient_promotion(library: bool = True) -> Iterator[None]:
       library: whether what follows is the library's. With False, in a context of the first kind, the user's flags hold
         again: for functions of the user's that the library calls.
 
+    Returns:
+      A context manager.
+
     >>> import phlox
     >>> import phlox.numpy as jnp
     >>> with phlox.numpy_rank_promotion("raise"), lenient_promotion():

@@ -202,6 +202,16 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
     """The element type that arrays get when `dtype` is asked for under the present 64-bit setting (as
     ``jax.dtypes.canonicalize_dtype``).
 
+    Args:
+      dtype: a dtype or its name.
+      allow_extended_dtype: take dtypes of keys as well.
+
+    Returns:
+      A dtype: of 64-bit types that of 32 bits where `enable_x64` is not set, of others themselves.
+
+    Raises:
+      DtypeError: `dtype` is no dtype, or one of keys without `allow_extended_dtype`.
+
     >>> canonicalize_dtype("float64")
     dtype('float32')
     """
@@ -350,6 +360,15 @@ def tangent_dtype(dtype: Dtype) -> Dtype:
 
 def itemsize_bits(dtype: Any) -> int:
     """Number of bits that one element takes in memory on a device (as ``jax.dtypes.itemsize_bits``).
+
+    Args:
+      dtype: a dtype or its name.
+
+    Returns:
+      The number of bits; 8 for bool.
+
+    Raises:
+      DtypeError: `dtype` is no dtype.
 
     >>> itemsize_bits("int4"), itemsize_bits("float32")
     (4, 32)

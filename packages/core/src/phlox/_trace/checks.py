@@ -13,7 +13,20 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Raises `JaxprTypeError` when a variable is used before it has a value or given two, or a type is wrong."""
+    """Checks that a program is well formed.
+
+    Args:
+      jaxpr: the program; those that its equations hold are checked too.
+
+    Returns:
+      None.
+
+    Raises:
+      JaxprTypeError: a variable is used before it has a value, or is given two; or an equation has other types than its
+        primitive gives.
+
+    >>> check_jaxpr(phlox.make_jaxpr(lambda x: x + 1)(1.0).jaxpr)
+    """
     known: set[Var] = set()
 
     def define(v: Var, where: object) -> None:

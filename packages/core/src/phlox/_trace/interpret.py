@@ -16,7 +16,20 @@ def eval_jaxpr(
 ) -> list[Any]:
     """Evaluates `jaxpr` on `args`; the results are concrete when no trace is current.
 
-    ``run(eqn, values)`` gives the results of an equation, where that is not to bind its primitive again.
+    Args:
+      jaxpr: a Jaxpr without constants of its own.
+      consts: values of its `constvars`.
+      *args: values of its `invars`, arrays and numbers.
+      run: ``run(eqn, values)`` gives the results of an equation, where that is not to bind its primitive again; None
+        for that.
+
+    Returns:
+      A list of arrays, of the types of its `outvars`.
+
+    >>> import phlox
+    >>> closed = phlox.make_jaxpr(lambda x: x + 1)(1.0)
+    >>> eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
+    [Array(3., dtype=float32, weak_type=True)]
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))

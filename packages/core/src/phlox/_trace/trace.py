@@ -323,7 +323,14 @@ def leaked(ref: Any) -> errors.UnexpectedTracerError:
 def typeof(x: Any) -> ShapedArray:
     """The type of `x` as an array: shape, dtype and weak type.
 
-    Raises `ArgumentError` when `x` cannot be an array.
+    Args:
+      x: array or number, which may be traced.
+
+    Returns:
+      A `ShapedArray`.
+
+    Raises:
+      ArgumentError: `x` cannot be an array.
 
     >>> typeof(np.zeros((2, 3), np.float32))
     ShapedArray(float32[2,3])

@@ -56,12 +56,32 @@ def fill(values: Sequence[Any], present: Sequence[bool], avals: Sequence[ShapedA
 
 
 def instantiate(x: Any) -> Any:
-    """`x` itself, or an array of zeros for a `Zero`."""
+    """`x` itself, or an array of zeros for a `Zero`.
+
+    Args:
+      x: an array, or a `Zero`.
+
+    Returns:
+      An array of the same shape and dtype (for float0 a NumPy array).
+
+    >>> instantiate(Zero(typeof(jnp.ones(2))))
+    Array([0., 0.], dtype=float32)
+    """
     return zeros(x.aval) if type(x) is Zero else x
 
 
 def add(x: Any, y: Any) -> Any:
-    """The sum of two tangents or cotangents of the same type."""
+    """The sum of two tangents or cotangents of the same type.
+
+    Args:
+      x, y: arrays of the same shape and dtype, or `Zero` for either.
+
+    Returns:
+      An array; a `Zero` if both are.
+
+    >>> add(jnp.ones(2), Zero(typeof(jnp.ones(2))))
+    Array([1., 1.], dtype=float32)
+    """
     if type(x) is Zero:
         return y
     if type(y) is Zero:
@@ -75,7 +95,19 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def insert_axis(x: Any, size: int, axis: int) -> Any:
-    """`x` repeated `size` times along a new `axis`."""
+    """`x` repeated `size` times along a new `axis`.
+
+    Args:
+      x: array, which may be traced.
+      size: length of the axis.
+      axis: its number in the result, counted from 0.
+
+    Returns:
+      An array with one axis more, of the same dtype.
+
+    >>> insert_axis(jnp.arange(2), 3, 0).shape
+    (3, 2)
+    """
     old = typeof(x).shape
     shape = (*old[:axis], size, *old[axis:])
     kept = tuple(range(axis)) + tuple(range(axis + 1, len(shape)))
@@ -83,7 +115,18 @@ def insert_axis(x: Any, size: int, axis: int) -> Any:
 
 
 def move_axis(x: Any, source: int, destination: int) -> Any:
-    """`x` with axis `source` moved to position `destination`."""
+    """`x` with axis `source` moved to position `destination`.
+
+    Args:
+      x: array, which may be traced.
+      source, destination: numbers of axes, counted from 0.
+
+    Returns:
+      An array of the same dtype.
+
+    >>> move_axis(jnp.ones((2, 3, 4)), 0, 2).shape
+    (3, 4, 2)
+    """
     if source == destination:
         return x
     order = list(range(typeof(x).ndim))

@@ -36,7 +36,17 @@ class Unwanted(Linear):
 
 
 def is_linear(x: Any) -> bool:
-    """True for the placeholder of an argument that is being transposed."""
+    """Whether `x` is the placeholder of an argument that is being transposed, in a rule `transpose` of a primitive.
+
+    Args:
+      x: an operand of the rule: a `Linear`, or the value of an argument that is known.
+
+    Returns:
+      A bool.
+
+    >>> is_linear(1.0), is_linear(Linear(phlox.typeof(1.0)))
+    (False, True)
+    """
     return type(x) is Linear
 
 

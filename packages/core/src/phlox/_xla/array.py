@@ -355,6 +355,12 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     They share memory with the arrays of the program: deleting one here deletes it there. Arrays of PRNG keys appear as
     the numbers they consist of.
 
+    Args:
+      platform: name of a platform, such as ``'cpu'``; None for the default one.
+
+    Returns:
+      A list of arrays, in no particular order.
+
     >>> x = jnp.full(7, 3.5)
     >>> any(a.shape == (7,) for a in live_arrays())
     True

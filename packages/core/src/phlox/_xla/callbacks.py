@@ -223,6 +223,9 @@ def effects_barrier() -> None:
 
     Raises what callbacks raised. Runs by itself when the process ends.
 
+    Returns:
+      None, when all effects have happened.
+
     >>> import phlox
     >>> seen = []
     >>> phlox.jit(lambda x: phlox.debug.callback(lambda v: seen.append(int(v)), x))(3)

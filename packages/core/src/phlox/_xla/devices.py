@@ -87,9 +87,16 @@ def started() -> bool:
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of `backend` (default: of the default one), in order of their ids.
+    """All devices of `backend`, in order of their ids.
 
-    Raises `DeviceError` for a backend that does not exist.
+    Args:
+      backend: name of a platform, such as ``'cpu'``; None for the default one.
+
+    Returns:
+      A list of `Device`, those of other processes included.
+
+    Raises:
+      DeviceError: there is no such backend.
 
     >>> devices("cpu")[0].platform
     'cpu'
@@ -101,6 +108,17 @@ def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
     """Devices that this process (or process `process_index`) drives.
+
+    Args:
+      process_index: number of a process; None for this one.
+      backend: name of a platform, such as ``'cpu'``; None for the default one.
+      host_id: the former name of `process_index`, which goes before it.
+
+    Returns:
+      A list of `Device`; empty for a process that does not exist.
+
+    Raises:
+      DeviceError: there is no such backend.
 
     >>> len(local_devices()) == len(devices())
     True
@@ -114,6 +132,9 @@ def local_devices(
 def default_backend() -> str:
     """Name of the platform that computations run on: ``'cpu'``, ``'gpu'`` …
 
+    Returns:
+      The name of the platform of ``devices()[0]``.
+
     >>> default_backend() == devices()[0].platform
     True
     """
@@ -122,6 +143,12 @@ def default_backend() -> str:
 
 def device_count(backend: str | None = None) -> int:
     """Number of devices in all processes.
+
+    Args:
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      The length of ``devices(backend)``.
 
     >>> device_count() == len(devices())
     True
@@ -132,6 +159,12 @@ def device_count(backend: str | None = None) -> int:
 def local_device_count(backend: str | None = None) -> int:
     """Number of devices of this process.
 
+    Args:
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      The length of ``local_devices(backend=backend)``.
+
     >>> local_device_count() <= device_count()
     True
     """
@@ -140,6 +173,12 @@ def local_device_count(backend: str | None = None) -> int:
 
 def process_index(backend: str | None = None) -> int:
     """Number of this process among those that work together; 0 when it works alone.
+
+    Args:
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      An int from 0 to ``process_count() - 1``.
 
     >>> process_index()
     0
@@ -150,6 +189,12 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """How many processes work together.
 
+    Args:
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      An int; 1 unless `phlox.distributed.initialize` was called.
+
     >>> process_count()
     1
     """
@@ -158,6 +203,12 @@ def process_count(backend: str | None = None) -> int:
 
 def process_indices(backend: str | None = None) -> list[int]:
     """Numbers of the processes that work together.
+
+    Args:
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      The list ``[0, 1, ..., process_count() - 1]``.
 
     >>> process_indices()
     [0]
@@ -168,6 +219,12 @@ def process_indices(backend: str | None = None) -> list[int]:
 def host_id(backend: str | None = None) -> int:
     """The former name of `process_index`.
 
+    Args:
+      backend: as for `process_index`.
+
+    Returns:
+      The number of this process.
+
     >>> host_id()
     0
     """
@@ -177,6 +234,12 @@ def host_id(backend: str | None = None) -> int:
 def host_count(backend: str | None = None) -> int:
     """The former name of `process_count`.
 
+    Args:
+      backend: as for `process_count`.
+
+    Returns:
+      The number of processes.
+
     >>> host_count()
     1
     """
@@ -185,6 +248,12 @@ def host_count(backend: str | None = None) -> int:
 
 def host_ids(backend: str | None = None) -> list[int]:
     """The former name of `process_indices`.
+
+    Args:
+      backend: as for `process_indices`.
+
+    Returns:
+      A list of the numbers of all processes.
 
     >>> host_ids()
     [0]

@@ -78,7 +78,12 @@ def initialize(
       shutdown_timeout_seconds: how long the end of a process waits for that of the others.
       coordinator_bind_address: what process 0 listens on; all its addresses by default.
 
-    Raises `DeviceError` when devices are in use already or when called twice, `OptionError` for what is missing.
+    Returns:
+      None, when all processes are connected.
+
+    Raises:
+      DeviceError: devices are in use already, or it was called before.
+      OptionError: the address or a number is missing, or `process_id` is not below `num_processes`.
 
     On each of two processes, with its own number (0 or 1) as `me`:
 
@@ -122,6 +127,9 @@ def initialize(
 def is_initialized() -> bool:
     """True between `initialize` and `shutdown`.
 
+    Returns:
+      A bool.
+
     >>> is_initialized()
     False
     """
@@ -130,6 +138,9 @@ def is_initialized() -> bool:
 
 def shutdown() -> None:
     """Waits for the other processes and leaves them. Happens by itself at the end of the process.
+
+    Returns:
+      None. Without `initialize` it does nothing.
 
     >>> shutdown()
     """

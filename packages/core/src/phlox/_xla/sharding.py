@@ -121,7 +121,20 @@ class Sharding:
         raise NotImplementedError
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the part that each device holds. Raises `ShapeError` when an axis does not divide."""
+        """The shape of the part that each device holds.
+
+        Args:
+          global_shape: shape of the whole array.
+
+        Returns:
+          A tuple of as many lengths.
+
+        Raises:
+          ShapeError: an axis does not divide.
+
+        >>> phlox.NamedSharding(phlox.make_mesh((1,), ("i",)), phlox.P("i")).shard_shape((4, 3))
+        (4, 3)
+        """
         pieces = self.tiles(len(global_shape))
         for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
             if size % count:
@@ -325,7 +338,14 @@ def single_device(device: Device) -> SingleDeviceSharding:
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that lie on one device. `memory_kind` is accepted: devices have one kind here.
+    """The sharding of arrays that lie on one device.
+
+    Args:
+      device: the device.
+      memory_kind: accepted as in JAX; devices have one kind of memory here.
+
+    Returns:
+      A `SingleDeviceSharding`.
 
     >>> import phlox
     >>> make_single_device_sharding(phlox.devices()[0]).num_devices

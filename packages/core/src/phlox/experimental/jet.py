@@ -19,6 +19,7 @@ from .._ops.elementwise.families import literal
 from .._ops.structure.shape import convert_element_type, own
 from .._trace.trace import typeof
 from .._transform.jet import jet as jet_flat
+from ..typing import ArrayLike
 
 __all__ = ["fact", "jet", "jet2"]
 
@@ -26,14 +27,15 @@ __all__ = ["fact", "jet", "jet2"]
 @user_call
 def jet(
     fun: Callable[..., Any],
-    primals: Sequence[Any],
-    series: Sequence[Sequence[Any]],
+    primals: Sequence[ArrayLike],
+    series: Sequence[Sequence[ArrayLike]],
     factorial_scaled: bool = True,
     **_: Any,
 ) -> tuple[Any, Any]:
     """The Taylor polynomial of ``fun(x(t))`` for arguments that are polynomials in t.
 
-    It costs about as much as the square of the order, where nested `jvp` costs an exponential of it.
+    It costs about as much as the square of the order, where nested `jvp` costs an exponential of it. Operations pass by
+    their jvp rules.
 
     Args:
       fun: function of arrays.
@@ -41,10 +43,17 @@ def jet(
       series: for each argument a sequence of its derivatives in t at 0: the first, the second, and so on. All sequences
         have the same length, which is the order of the result.
       factorial_scaled: False if derivative k stands divided by k!, as coefficients of polynomials do; results alike.
+      **_: further options of JAX's; not read.
 
-    Returns: (out, series of out), the latter a tree like out with a list of derivatives for each array.
+    Returns:
+      (out, series of out), the latter a tree like out with a list of derivatives for each array, of its shape and
+      dtype.
 
-    Operations pass by their jvp rules. Raises `MissingRuleError`, which names the operation, for one without.
+    Raises:
+      DerivativeError: an argument is no array of a floating dtype.
+      MissingRuleError: an operation without jvp rule, which the message names.
+      OptionError: the series differ in length, or are not one for each of `primals`; or one of these is a tree.
+      ShapeError: a derivative has another shape than its argument.
 
     >>> out, derivatives = jet(jnp.exp, (0.0,), ((2.0, 0.0, 0.0),))
     >>> [float(d) for d in derivatives]
@@ -77,7 +86,13 @@ jet2 = partial(jet, factorial_scaled=False)
 
 
 def fact(n: int) -> float:
-    """n!, by which derivatives and coefficients differ.
+    """The factorial n!, by which derivatives and coefficients differ.
+
+    Args:
+      n: a whole number of at least 0.
+
+    Returns:
+      A float.
 
     >>> fact(4)
     24.0

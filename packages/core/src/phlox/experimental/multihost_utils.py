@@ -42,7 +42,12 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         (arrays without axes get one in either case). Arrays whose parts several processes hold come whole, with True
         alone.
 
-    Raises `OptionError` for an array that several processes hold, without `tiled`.
+    Returns:
+      A tree like `in_tree`, the same in all processes: arrays of shape ``(processes, *shape)``, or with `tiled`
+      ``(processes * shape[0], *shape[1:])``, of the same dtypes.
+
+    Raises:
+      OptionError: an array that several processes hold, without `tiled`.
 
     >>> process_allgather({"loss": np.float32(0.5)})
     {'loss': array([0.5], dtype=float32)}
@@ -74,7 +79,10 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
     Args:
       in_tree: arrays; the others pass some of the same types.
-      is_source: whether this process is the one; by default it is process 0.
+      is_source: whether this process is the one; None: process 0 is.
+
+    Returns:
+      A tree like `in_tree` of arrays of the same shapes and dtypes.
 
     >>> broadcast_one_to_all({"seed": np.int32(3)})
     {'seed': array(3, dtype=int32)}
@@ -106,7 +114,11 @@ def sync_global_devices(name: str) -> None:
     Args:
       name: says which of the program's waits this is.
 
-    Raises `AssertionError` when another process waits under another name.
+    Returns:
+      None, when all processes have called it.
+
+    Raises:
+      AssertionError: another process waits under another name.
 
     >>> sync_global_devices("all data is there")
     """
@@ -119,6 +131,12 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     Args:
       in_tree: arrays; of those whose parts several processes hold, nothing is compared.
       fail_message: begins the text of the error.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: the values differ. All processes raise it.
 
     >>> assert_equal({"steps": np.int32(100)}, "another length of training")
     """
@@ -133,14 +151,17 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """Arrays over the devices of all processes, of what each of them passes.
 
+    Along an axis that is cut between processes, their arrays stand side by side. Where they are not cut, all processes
+    must pass the same. Inverse: `global_array_to_host_local_array`.
+
     Args:
       local_inputs: arrays, a tree; this process's devices get these elements. Arrays that several processes hold
         already stay as they are.
       global_mesh: a mesh in which the devices of each process are a block.
       pspecs: how the whole arrays lie: a `PartitionSpec`, or a tree of those that is a prefix of `local_inputs`.
 
-    Along an axis that is cut between processes, their arrays stand side by side. Where they are not cut, all processes
-    must pass the same. Inverse: `global_array_to_host_local_array`.
+    Returns:
+      A tree like `local_inputs` of arrays of the same dtypes, longer along the axes that are cut between processes.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
@@ -161,6 +182,9 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
       global_inputs: arrays, a tree. Those that this process holds alone stay as they are.
       global_mesh: a mesh in which the devices of each process are a block.
       pspecs: how the whole arrays lie: a `PartitionSpec`, or a tree of those that is a prefix of `global_inputs`.
+
+    Returns:
+      A tree like `global_inputs` of arrays of the same dtypes, shorter along the axes that are cut between processes.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))

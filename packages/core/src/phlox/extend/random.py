@@ -22,6 +22,7 @@ from .._ops.random.generators import (
 )
 from .._ops.random.keys import random_seed as _random_seed
 from .._ops.random.threefry import threefry2x32 as threefry2x32_p
+from ..typing import Array, ArrayLike
 
 __all__ = [
     "define_prng_impl",
@@ -50,6 +51,7 @@ def define_prng_impl(
     Its keys K are arrays of uint32 of shape `key_shape`. The functions take one key; arrays of keys are mapped over.
 
     Args:
+      key_shape: shape of one key, an array of uint32.
       seed: makes a key of an integer.
       split: makes an array of keys of this shape, uint32[*shape, *key_shape], of a key.
       random_bits: makes unsigned integers of so many bits (8, 16, 32 or 64) and of this shape of a key.
@@ -75,8 +77,15 @@ def define_prng_impl(
     return Impl(tuple(key_shape), seed, split, random_bits, fold_in, name, tag)
 
 
-def random_seed(seeds: Any, impl: Any) -> Any:
+def random_seed(seeds: ArrayLike, impl: Any) -> Array:
     """Keys of a generator, of an integer or an array of them.
+
+    Args:
+      seeds: an integer, or an array of integers of any shape.
+      impl: the generator, as `threefry_prng_impl`.
+
+    Returns:
+      An array of keys, of the shape of `seeds`.
 
     >>> random_seed(np.arange(2), threefry_prng_impl).shape
     (2,)
@@ -85,8 +94,15 @@ def random_seed(seeds: Any, impl: Any) -> Any:
     return _random_seed(seeds, impl=impl)
 
 
-def seed_with_impl(impl: Any, seed: Any) -> Any:
+def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
     """`random_seed` with the generator first.
+
+    Args:
+      impl: the generator, as `threefry_prng_impl`.
+      seed: an integer, or an array of integers of any shape.
+
+    Returns:
+      An array of keys, of the shape of `seed`.
 
     >>> seed_with_impl(rbg_prng_impl, 0).dtype
     key<rbg>
@@ -94,9 +110,18 @@ def seed_with_impl(impl: Any, seed: Any) -> Any:
     return random_seed(seed, impl)
 
 
-def threefry_2x32(keypair: tuple[Any, Any], count: Any) -> Any:
-    """An array of counters encrypted with Threefry-2x32 (Salmon et al., 2011): its first half and its second are the
-    two words of the blocks.
+def threefry_2x32(keypair: tuple[ArrayLike, ArrayLike], count: ArrayLike) -> Array:
+    """An array of counters encrypted with Threefry-2x32 (Salmon et al., 2011).
+
+    Args:
+      keypair: the two words of the key, uint32 without axes.
+      count: counters, uint32 of any shape. Their first half and their second are the two words of the blocks.
+
+    Returns:
+      A uint32 array of the shape of `count`.
+
+    Raises:
+      DtypeError: an argument is not uint32.
 
     >>> threefry_2x32((np.uint32(0), np.uint32(0)), np.zeros(2, np.uint32))
     Array([1797259609, 2579123966], dtype=uint32)

@@ -31,9 +31,22 @@ primitive_transposes = RuleTable("transpose")
 
 
 def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
-    """States the derivative by one rule for each argument: ``(tangent, *primals, **params) -> tangent``.
+    """States the derivative of a primitive by one rule for each argument.
 
-    None says that nothing depends on this argument smoothly.
+    Args:
+      primitive: the primitive, with one result.
+      *jvprules: for each argument ``rule(tangent, *primals, **params)``, what it adds to the tangent of the result.
+        None says that nothing depends on this argument smoothly.
+
+    Returns:
+      None.
+
+    >>> from phlox.extend.core import Primitive
+    >>> square_p = Primitive("documentation_square")
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> defjvp(square_p, lambda t, x: 2 * x * t)
+    >>> phlox.jvp(square_p.bind, (3.0,), (1.0,))[1]
+    Array(6., dtype=float32, weak_type=True)
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -49,7 +62,24 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """States that the primitive is linear in all of its arguments together, and its transpose."""
+    """States that the primitive is linear in all of its arguments together, and its transpose.
+
+    Args:
+      primitive: the primitive, with one result.
+      transpose_rule: ``transpose_rule(ct, *args, **params)`` returns a list with the cotangent of each argument.
+        Arguments are `UndefinedPrimal` where they are not known.
+
+    Returns:
+      None.
+
+    >>> from phlox.extend.core import Primitive
+    >>> triple_p = Primitive("documentation_triple")
+    >>> _ = triple_p.def_impl(lambda x: 3 * x)
+    >>> _ = triple_p.def_abstract_eval(lambda x: x)
+    >>> deflinear2(triple_p, lambda ct, x: [triple_p.bind(ct)])
+    >>> phlox.grad(triple_p.bind)(1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)

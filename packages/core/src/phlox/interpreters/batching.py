@@ -28,10 +28,37 @@ primitive_batchers = RuleTable(
 
 
 def defvectorized(primitive: Primitive) -> None:
-    """States that the primitive of one argument works elementwise, so that a batch is nothing new to it."""
+    """States that the primitive of one argument works elementwise, so that a batch is nothing new to it.
+
+    Args:
+      primitive: the primitive, with one argument and one result.
+
+    Returns:
+      None.
+
+    >>> from phlox.extend.core import Primitive
+    >>> negated_p = Primitive("documentation_negated")
+    >>> _ = negated_p.def_impl(lambda x: -x)
+    >>> _ = negated_p.def_abstract_eval(lambda x: x)
+    >>> defvectorized(negated_p)
+    >>> phlox.vmap(negated_p.bind)(jnp.arange(3))
+    Array([ 0, -1, -2], dtype=int32)
+    """
     primitive.batch = lambda axis, args, dims, **params: (primitive.bind(*args, **params), dims[0])
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """`x` with its mapped axis in front; an `x` without one is repeated."""
+    """`x` with its mapped axis in front; an `x` without one is repeated.
+
+    Args:
+      x: array, which may be traced.
+      bdim: number of the mapped axis, counted from 0; None without one.
+      size: length of the mapped axis.
+
+    Returns:
+      An array of the same dtype, whose first axis has length `size`.
+
+    >>> bdim_at_front(jnp.ones((2, 3)), 1, 3).shape, bdim_at_front(jnp.ones(2), None, 3).shape
+    ((3, 2), (3, 2))
+    """
     return place_axis(x, bdim, 0, size)

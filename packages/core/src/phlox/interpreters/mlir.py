@@ -20,14 +20,42 @@ class LowerFun(NamedTuple):
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFun:
-    """A lowering rule for `register_lowering`: the primitive becomes what `fun`, made of other operations, does."""
+    """A lowering rule for `register_lowering`: the primitive becomes what `fun`, made of other operations, does.
+
+    Args:
+      fun: ``fun(*operands, **params)``, a function of arrays.
+      multiple_results: it returns a list of results instead of one.
+
+    Returns:
+      A rule.
+
+    >>> lower_fun(lambda x: x + x, multiple_results=False).multiple_results
+    False
+    """
     return LowerFun(fun, multiple_results)
 
 
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_options: Any) -> Any:
-    """Gives a primitive its lowering rule, a result of `lower_fun`.
+    """Gives a primitive its lowering rule.
 
-    Raises `UnsupportedError` for rules that build MLIR: phlox writes StableHLO as text, see `phlox.extend.Primitive`.
+    Args:
+      prim: the primitive.
+      rule: a result of `lower_fun`.
+      platform: accepted as in JAX; the rule holds for all platforms.
+      **_options: accepted as in JAX; not read.
+
+    Returns:
+      `rule`.
+
+    Raises:
+      UnsupportedError: a rule that builds MLIR: phlox writes StableHLO as text, see `phlox.extend.Primitive`.
+
+    >>> from phlox.extend.core import Primitive
+    >>> doubled_p = Primitive("documentation_doubled")
+    >>> _ = doubled_p.def_abstract_eval(lambda x: x)
+    >>> _ = register_lowering(doubled_p, lower_fun(lambda x: x + x, multiple_results=False))
+    >>> float(phlox.jit(doubled_p.bind)(3.0))
+    6.0
     """
     if not isinstance(rule, LowerFun):
         raise UnsupportedError(

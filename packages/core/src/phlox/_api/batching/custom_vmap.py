@@ -20,14 +20,17 @@ from ..jit.bodies import Staged, operands_of, paths
 class custom_vmap(Decorated[..., Any]):
     """A function whose batches you compute yourself.
 
-    Args:
-      fun: the function of one example.
-
     The rule, given by `def_vmap`, takes (axis_size, in_batched, *args): how many examples there are, a list with a tree
     of truth values for each argument that says which arrays carry the batch, and the arguments with the batch in front.
     It returns (out, out_batched) alike. `vmap` then calls the rule; everything else goes by `fun`.
 
     Forward derivatives follow from `fun` and the rule. Reverse mode is refused: put `custom_vjp` around it.
+
+    Args:
+      fun: the function of one example, of positional arguments, trees of arrays.
+
+    Raises:
+      UndefinedRuleError: when it is called, there is no rule yet.
 
     >>> @custom_vmap
     ... def double(x):
@@ -45,7 +48,18 @@ class custom_vmap(Decorated[..., Any]):
         self.vmap_rule: Callable[..., tuple[Any, Any]] | None = None
 
     def def_vmap(self, vmap_rule: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
-        """Sets the batching rule; returns it, so this is a decorator."""
+        """Sets the batching rule; returns it, so this is a decorator.
+
+        Args:
+          vmap_rule: ``vmap_rule(axis_size, in_batched, *args)`` returns (out, out_batched), as `custom_vmap` describes
+            it.
+
+        Returns:
+          `vmap_rule`.
+
+        >>> double = custom_vmap(lambda x: 2 * x)
+        >>> _ = double.def_vmap(lambda axis_size, in_batched, xs: (2 * xs, True))
+        """
         self.vmap_rule = vmap_rule
         return vmap_rule
 

@@ -43,12 +43,28 @@ def register_vmappable(
     Args:
       data_type: the type of the containers.
       spec_type: the type of what stands for one among `in_axes` and `out_axes`.
-      axis_size_type: that of `axis_size`, an int.
+      axis_size_type: that of `axis_size`; must be int.
       to_elt: ``to_elt(one, index, value, spec)``, one example of `value`. ``one(array, axis)`` is an example of an
         array, and ``index()`` the number of the example.
       from_elt: ``from_elt(all, size, elt, spec)``, the container of all examples; ``all(size, elt, axis)`` is the array
         of all `elt`.
-      make_iota: numbers of examples for an `axis_size`; None for ``lax.iota``.
+      make_iota: numbers of examples for an `axis_size`; must be None, for ``lax.iota``.
+
+    Returns:
+      None.
+
+    Raises:
+      ArgumentError: another `axis_size_type` or `make_iota`.
+
+    >>> class Stored:
+    ...     def __init__(self, data):
+    ...         self.data = data
+    >>> to_elt = lambda one, index, stored, axis: one(stored.data, axis)
+    >>> from_elt = lambda all, size, stored, axis: Stored(all(size, stored.data, axis))
+    >>> register_vmappable(Stored, int, int, to_elt, from_elt, None)
+    >>> phlox.vmap(lambda x: 2 * x, axis_size=3)(Stored(jnp.arange(3)))
+    Array([0, 2, 4], dtype=int32)
+    >>> unregister_vmappable(Stored)
     """
     if axis_size_type is not int or make_iota is not None:
         raise ArgumentError(f"register_vmappable: an axis_size of type {axis_size_type.__name__}", instead="int")
@@ -56,7 +72,16 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Undoes `register_vmappable`; a type that was not registered is no error."""
+    """Undoes `register_vmappable`; a type that was not registered is no error.
+
+    Args:
+      data_type: the type of the containers.
+
+    Returns:
+      None.
+
+    >>> unregister_vmappable(dict)
+    """
     _mappable.pop(data_type, None)
 
 

@@ -39,8 +39,9 @@ def vmap(
 
     Args:
       fun: function of arrays and pytrees of them.
-      in_axes: which axis of each argument is the batch: an int for all, or a tuple with an int, None (not batched) or
-        a tree of those for each argument. Keyword arguments are batched along axis 0.
+      in_axes: which axis of each argument is the batch: an int for all, or a tuple with an int, None (not batched) or a
+        tree of those for each argument. Negative numbers count from the end. Keyword arguments are batched along axis
+        0.
       out_axes: where the batch axis appears in the results; None for results that do not depend on the example.
       axis_name: a name by which collectives such as `lax.psum` refer to the batch.
       axis_size: its length, if no argument is batched.
@@ -48,7 +49,15 @@ def vmap(
         its arrays are laid out (`shard_map`).
       sum_match: where an out_axes of None meets a result that depends on the example, sum over the examples.
 
-    Raises `AxisSizeError` when batched arguments disagree on the length.
+    Returns:
+      A function that is called as `fun` is, with the batch axis added to its arguments. Its results have that axis too,
+      and the dtypes of those of `fun`.
+
+    Raises:
+      ArgumentError: `in_axes` or `out_axes` are no axes; or when that is called, they are not one for each argument.
+      AxisSizeError: when that is called, batched arguments disagree on the length, lack the axis, or no argument has
+        one.
+      OptionError: when that is called, a result depends on the example where `out_axes` is None.
 
     >>> import phlox.numpy as jnp
     >>> vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3.0, 4.0]))

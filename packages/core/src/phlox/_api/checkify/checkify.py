@@ -56,8 +56,10 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
       errors: which checks are made: `user_checks` are calls of `check`; `nan_checks`, `div_checks` and `index_checks`
         look at operations; they are joined by ``|``.
 
-    ``error.get()`` is the message of the first check that failed, or None, and ``error.throw()`` raises it. The
-    function may be transformed and compiled, and so may `f` be, or functions that it calls.
+    Returns:
+      A function that is called as `f` is and returns (error, out). ``error.get()`` is the message of the first check
+      that failed, or None, and ``error.throw()`` raises it. It may be transformed and compiled, and so may `f` be, or
+      functions that it calls.
 
     >>> from phlox.experimental import checkify
     >>> def f(x):
@@ -93,10 +95,18 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     """Raises `JaxRuntimeError` when `pred` is False; in a function that is compiled, `checkify` that function first.
 
     Args:
-      pred: one truth value.
+      pred: one truth value, a bool or an array without axes.
       msg: the message, in which ``{}`` and ``{name}`` stand for the further arguments, as in `str.format`.
+      *fmt_args, **fmt_kwargs: arrays or trees of them.
       debug: do nothing unless `checkify` is applied.
-      fmt_args, fmt_kwargs: arrays or trees of them.
+
+    Returns:
+      None.
+
+    Raises:
+      ArgumentError: `pred` is not one truth value, or a further argument holds something that is no array.
+      JaxRuntimeError: `pred` is False, outside of compiled functions.
+      UncheckedError: in a compiled function without `checkify`.
 
     >>> from phlox.experimental import checkify
     >>> checkify.check(jnp.array(1) > 2, "{x} is not above 2", x=jnp.array(1))
@@ -125,6 +135,17 @@ def _is_truth_value(pred: Any) -> bool:
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """A `check` that is made only where `checkify` is applied, and costs nothing otherwise.
 
+    Args:
+      pred: one truth value, a bool or an array without axes.
+      msg: the message, in which ``{}`` and ``{name}`` stand for the further arguments, as in `str.format`.
+      *fmt_args, **fmt_kwargs: arrays or trees of them.
+
+    Returns:
+      None.
+
+    Raises:
+      ArgumentError: `pred` is not one truth value, or a further argument holds something that is no array.
+
     >>> from phlox.experimental import checkify
     >>> checkify.debug_check(False, "no")
     >>> checkify.checkify(lambda: checkify.debug_check(False, "no"))()[0].get()
@@ -135,6 +156,17 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 def check_error(error: Error) -> None:
     """Raises what `error` says, as `error.throw()`. Inside of `checkify` it becomes an error of that function.
+
+    Args:
+      error: the first result of a function that `checkify` returned.
+
+    Returns:
+      None, when no check failed.
+
+    Raises:
+      ArgumentError: `error` is no `Error`.
+      JaxRuntimeError: a check failed, outside of compiled functions.
+      UncheckedError: in a compiled function without `checkify`.
 
     >>> from phlox.experimental import checkify
     >>> checkify.check_error(checkify.init_error)

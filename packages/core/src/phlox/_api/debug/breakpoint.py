@@ -163,11 +163,17 @@ def breakpoint(
     Args:
       backend: ``None`` or ``'cli'``, the prompt in the terminal.
       filter_frames: leave out functions of phlox itself.
-      num_frames: how many functions of the stack to keep.
+      num_frames: how many functions of the stack to keep; None for all.
       ordered: whether breakpoints and prints that are ordered happen in the order of the program.
       token: a tree of arrays that is returned as it is; the program stops where they are computed, and only if what
         is returned is used.
-      kwargs: `stdin` and `stdout`, files to talk to instead of the terminal.
+      **kwargs: `stdin` and `stdout`, files to talk to instead of the terminal.
+
+    Returns:
+      `token`, or None without it.
+
+    Raises:
+      OptionError: another `backend`, or both `token` and `ordered`.
 
     >>> import io
     >>> answers = io.StringIO()

@@ -49,17 +49,28 @@ def pure_callback(
 ) -> Any:
     """Calls a Python function from inside of a program, for what it returns.
 
+    Derivatives need custom_jvp or custom_vjp around it.
+
     Args:
       callback: function of arrays, which returns arrays or NumPy arrays. It should do nothing else: the program may
         call it more than once, or not at all when its result is not needed.
       result_shape_dtypes: tree of things with `shape` and `dtype` (`phlox.ShapeDtypeStruct`): what it returns.
-      args, kwargs: its arguments, trees of arrays.
+      *args, **kwargs: its arguments, trees of arrays.
+      sharding: must be None; the first device calls, or each one inside of `shard_map` and `pmap`.
       vmap_method: what vmap does. ``'sequential'``: one call for each example. ``'sequential_unrolled'``: so too, in
         a row. ``'expand_dims'``: one call with the batch as first axis, of size one where an argument has none.
         ``'broadcast_all'``: so too, with all arguments repeated. None: vmap raises `MissingRuleError`.
 
-    Raises `CallbackError` when it returns other types than promised; what it raises itself is the cause of a
-    `JaxRuntimeError`. Derivatives need custom_jvp or custom_vjp around it.
+    Returns:
+      What `callback` returns: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
+
+    Raises:
+      CallbackError: `callback` returned other types than promised. In a compiled program it is the cause of a
+        `JaxRuntimeError`, as whatever `callback` itself raises.
+      DerivativeError: when it is differentiated.
+      DtypeError: `result_shape_dtypes` has a 64-bit dtype while these are disabled.
+      OptionError: there is no such `vmap_method`.
+      UnsupportedError: `sharding` is not None.
 
     >>> import numpy as np
     >>> phlox.jit(lambda x: pure_callback(lambda a: np.sort(a), phlox.ShapeDtypeStruct((3,), "int32"), x))(
@@ -91,10 +102,23 @@ def io_callback(
     """Calls a Python function that acts on the outside world, exactly as often as the program says.
 
     Args:
-      callback, result_shape_dtypes, args, kwargs: as for `phlox.pure_callback`; for a function without results
-        `result_shape_dtypes` is None.
+      callback: function of arrays, which returns arrays or NumPy arrays.
+      result_shape_dtypes: tree of things with `shape` and `dtype` (`phlox.ShapeDtypeStruct`): what it returns. None for
+        a function without results.
+      *args, **kwargs: its arguments, trees of arrays.
+      sharding: must be None; the first device calls, or each one inside of `shard_map` and `pmap`.
       ordered: whether calls happen in the order of the program. Such a call cannot be mapped by vmap, nor run on
         several devices.
+
+    Returns:
+      What `callback` returns: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
+
+    Raises:
+      CallbackError: `callback` returned other types than promised. In a compiled program it is the cause of a
+        `JaxRuntimeError`, as whatever `callback` itself raises.
+      DerivativeError: when it is differentiated.
+      EffectError: vmap of an ordered call.
+      UnsupportedError: `sharding` is not None.
 
     >>> from phlox.experimental import io_callback
     >>> seen = []

@@ -36,9 +36,15 @@ def callback(
     Args:
       callback: function whose result is not used. Without it, returns what takes the function and its arguments:
         ``callback(ordered=True)(f, x)``.
-      args, kwargs: its arguments. Leaves of trees that are no arrays are handed on as they are.
+      *args, **kwargs: its arguments. Leaves of trees that are no arrays are handed on as they are.
       ordered: whether such calls happen in the order of the program.
       partitioned: on several devices, call with each device's part instead of the whole.
+
+    Returns:
+      None; without `callback`, a function.
+
+    Raises:
+      ArgumentError: `callback` is no function; or arguments without it.
 
     >>> seen = []
     >>> phlox.jit(lambda x: phlox.debug.callback(lambda v: seen.append(float(v)), x))(2.0)
@@ -124,12 +130,19 @@ def print(
 
     Args:
       fmt: format as of `str.format`. Without it, returns what takes the format and its arguments.
-      args, kwargs: what is filled in.
+      *args, **kwargs: what is filled in, trees of arrays and other things.
       ordered: whether such lines appear in the order of the program.
       partitioned: on several devices, print each device's part instead of the whole.
       skip_format_check: do not look for arguments that the format does not mention.
+      _use_logging: write to the logger, as `log` does.
 
-    Raises `ArgumentError` for arguments that the format does not mention.
+    Returns:
+      None; without `fmt`, a function.
+
+    Raises:
+      ArgumentError: an argument that the format does not mention; or arguments without `fmt`.
+      IndexError: the format mentions an argument by position that is not there.
+      KeyError: the same by name.
 
     >>> phlox.debug.print("x = {x:.2f}", x=jnp.pi)
     x = 3.14
@@ -159,6 +172,20 @@ def log(
     **kwargs: Any,
 ) -> Any:
     """Like `print`, but the line goes to the logger "phlox.debug" at level INFO, with the place in the user's code.
+
+    Args:
+      fmt: format as of `str.format`. Without it, returns what takes the format and its arguments.
+      *args, **kwargs: what is filled in, trees of arrays and other things.
+      ordered: whether such lines appear in the order of the program.
+      partitioned: on several devices, log each device's part instead of the whole.
+      skip_format_check: do not look for arguments that the format does not mention.
+      _use_logging: False prints instead.
+
+    Returns:
+      None; without `fmt`, a function.
+
+    Raises:
+      ArgumentError: an argument that the format does not mention; or arguments without `fmt`.
 
     >>> phlox.debug.log("x = {}", 1.5)
     """

@@ -23,6 +23,12 @@ def _version(package: str) -> str:
 def print_environment_info(return_string: bool = False) -> str | None:
     """Prints versions, devices, platform and the environment variables that matter, or returns that as a text.
 
+    Args:
+      return_string: return the text instead of printing it.
+
+    Returns:
+      The text, or None when it is printed.
+
     >>> "numpy:" in print_environment_info(return_string=True)
     True
     """

@@ -38,18 +38,23 @@ def ffi_call(
       vmap_method: what `vmap` makes of a call. ``'sequential'`` calls once for each example, in a loop, and
         ``'sequential_unrolled'`` one after the other; ``'broadcast_all'`` calls once, with all arguments as batches
         along a new first axis; ``'expand_dims'`` the same, but arguments that are alike for all examples have length 1
-        there; ``'legacy_vectorized'`` leaves these as they are.
+        there; ``'legacy_vectorized'`` leaves these as they are. None: `vmap` raises `MissingRuleError`.
       input_layouts, output_layouts: the order of the axes in memory that the function wants, from the slowest to the
         fastest; None is row-major.
-      input_output_aliases: arguments (by number) whose memory results (by number) take.
+      input_output_aliases: arguments (by number) whose memory results (by number) take; None for none.
       custom_call_api_version: 4 for handlers of XLA's typed interface.
       legacy_backend_config: what handlers of older interfaces get instead of attributes.
 
-    The function takes arrays, and attributes as keyword arguments: numbers (NumPy's have their own type, Python's are
-    i64 and f64), strings, NumPy arrays, dicts and tuples of them.
+    Returns:
+      A function of arrays, and of attributes as keyword arguments: numbers (NumPy's have their own type, Python's are
+      i64 and f64), strings, NumPy arrays, dicts and tuples of them. It returns an array of the shape and dtype of
+      `result_shape_dtypes`, or a list or tuple of them.
 
-    Raises `OptionError` for layouts and aliases that do not fit, `ArgumentError` for attributes of other types,
-    `DerivativeError` when it is differentiated, `MissingRuleError` when it is mapped without `vmap_method`.
+    Raises:
+      ArgumentError: when that is called, an attribute is of another type.
+      DerivativeError: when it is differentiated.
+      OptionError: no such `vmap_method`, results without shape or dtype, or an older option with the typed interface;
+        when that is called, layouts or aliases that do not fit.
 
     >>> struct = phlox.ShapeDtypeStruct((), "float32")
     >>> print(phlox.make_jaxpr(lambda x: ffi_call("half", struct)(x, k=np.int32(2)))(1.0).eqns[0].primitive)

@@ -20,7 +20,14 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     ``make_jaxpr(f)(x).pretty_print(name_stack=True)``. Programs that differ only in names are one program: the cache on
     disk gives the one that was compiled first, with its names.
 
-    Raises `ArgumentError` when `name` is no string.
+    Args:
+      name: of the scope.
+
+    Returns:
+      A context manager, and a decorator.
+
+    Raises:
+      ArgumentError: `name` is no string.
 
     >>> def layer(x):
     ...     with named_scope("layer"):
@@ -35,6 +42,13 @@ def named_scope(name: str) -> AbstractContextManager[None]:
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """`fun` with its operations in a `named_scope`, by default of the function's own name.
+
+    Args:
+      fun: function of any arguments.
+      name: of the scope; None for the function's own name.
+
+    Returns:
+      A function that is called as `fun` is and returns the same.
 
     >>> named_call(lambda x: x + 1, name="step")(1)
     2

@@ -33,6 +33,15 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     For rules of `custom_vjp` that take functions: what such a function closes over must come in as an argument to have
     a derivative. ``converted(*args, *values)`` computes what ``fun(*args)`` does.
 
+    Args:
+      fun: function of trees of arrays.
+      *example_args: arguments like those that it will get; their structures, shapes and dtypes matter, not their
+        values.
+
+    Returns:
+      (converted, values): a function that takes the arguments of `fun`, then the values; and the list of these, traced
+      arrays of floating or complex dtype.
+
     >>> converted, values = closure_convert(lambda x: 2 * x, 1.0)
     >>> converted(3.0, *values)
     Array(6., dtype=float32, weak_type=True)
@@ -74,6 +83,12 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     For one argument the rule returns its cotangent, for several a tuple. See `custom_vjp` for two separate rules.
 
+    Args:
+      fun: function of positional arguments, trees of arrays.
+
+    Returns:
+      A function of the same arguments that returns the value, and whose derivative in reverse is what the rule says.
+
     >>> f = custom_gradient(lambda x: (x**2, lambda ct: 3 * ct))
     >>> phlox.grad(f)(1.0)
     Array(3., dtype=float32, weak_type=True)
@@ -107,6 +122,13 @@ def linear_call(
       fun_transpose: ``fun_transpose(residual_args, cotangent)`` returns a cotangent of `linear_args`.
       residual_args: values that both read and neither is linear in; nothing is differentiated with respect to them.
       linear_args: the argument that `fun` is linear in.
+
+    Returns:
+      What `fun` returns, a tree of arrays.
+
+    Raises:
+      DerivativeError: when it is transposed, `fun_transpose` returns other types than those of `linear_args`.
+      TreeError: the same for another structure.
 
     >>> third = lambda x: linear_call(lambda r, x: x / r, lambda r, ct: 100 * ct, 3.0, x)
     >>> third(6.0), phlox.grad(third)(6.0)
@@ -146,9 +168,18 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
 
     Args:
       fun: a function that is linear in its arguments.
-      primals: examples of arguments; their types alone matter, so `ShapeDtypeStruct` will do.
+      *primals: examples of arguments, trees; their types alone matter, so `ShapeDtypeStruct` will do.
+      reduce_axes: must be empty; a former option of JAX's.
 
-    Raises `DerivativeError` when `fun` uses an operation that is not linear.
+    Returns:
+      A function of one cotangent, of the structure and types of the result of `fun`. It returns a tuple of cotangents,
+      one for each argument, and is a pytree (`Partial`).
+
+    Raises:
+      DerivativeError: `fun` maps integers to floats or the reverse; or, when it is called, the cotangent has another
+        type.
+      MissingRuleError: `fun` uses an operation that is not linear.
+      UnsupportedError: `reduce_axes` is not empty.
 
     >>> linear_transpose(lambda x: 2 * x, 1.0)(3.0)
     (Array(6., dtype=float32, weak_type=True),)

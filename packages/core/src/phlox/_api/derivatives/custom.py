@@ -160,13 +160,17 @@ def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts
 class custom_jvp(_Custom[P, R]):
     """A function whose forward derivative you write yourself.
 
-    Args:
-      fun: the function.
-      nondiff_argnums: positional arguments that are not differentiated; the rule receives them first.
-      nondiff_argnames: the same by name.
-
     The rule, given by `defjvp`, takes (primals, tangents) and returns (out, tangent of out), and must be linear in the
     tangents. Reverse mode follows from it.
+
+    Args:
+      fun: function of positional arguments, trees of arrays.
+      nondiff_argnums: positional arguments that are not differentiated, counted from 0; the rule receives them first.
+      nondiff_argnames: the same by name.
+
+    Raises:
+      OptionError: `fun` has no such arguments.
+      UndefinedRuleError: when it is called, there is no rule yet.
 
     >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_jvp
@@ -187,15 +191,42 @@ class custom_jvp(_Custom[P, R]):
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the derivative rule; returns it, so this is a decorator.
 
-        With `symbolic_zeros` the rule is given a `SymbolicZero` for each tangent that is known to be zero, and may
-        return some.
+        Args:
+          jvp: ``jvp(primals, tangents)`` returns (out, tangent of out); arguments that are not differentiated come
+            first.
+          symbolic_zeros: the rule is given a `SymbolicZero` for each tangent that is known to be zero, and may return
+            some.
+
+        Returns:
+          `jvp`.
+
+        >>> f = phlox.custom_jvp(jnp.sin)
+        >>> _ = f.defjvp(lambda primals, tangents: (f(*primals), 10 * tangents[0]))
+        >>> phlox.grad(f)(0.0)
+        Array(10., dtype=float32, weak_type=True)
         """
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Sets one rule for each argument: ``rule(tangent, out, *primals)``, or None where the derivative is zero."""
+        """Sets one rule for each argument.
+
+        Args:
+          *jvps: ``rule(tangent, out, *primals)``, what this argument adds to the tangent of out; None where that is
+            zero.
+
+        Returns:
+          None.
+
+        Raises:
+          DerivativeError: some arguments are not differentiated.
+
+        >>> f = phlox.custom_jvp(lambda x, y: x * y)
+        >>> f.defjvps(lambda t, out, x, y: 10 * t, None)
+        >>> phlox.grad(f, (0, 1))(2.0, 3.0)
+        (Array(10., dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))
+        """
         if self.nondiff_argnums:
             raise DerivativeError("defjvps: rules for single arguments, but some of them are not differentiated")
 
@@ -266,13 +297,18 @@ def _without_derivative(tree: Any) -> Any:
 class custom_vjp(_Custom[P, R]):
     """A function whose reverse derivative you write yourself.
 
-    Args:
-      fun: the function.
-      nondiff_argnums: positional arguments that are not differentiated; `bwd` receives them first, `fwd` in place.
-      nondiff_argnames: the same by name.
-
     `defvjp(fwd, bwd)` sets the rules: ``fwd(*args) -> (out, residuals)`` keeps what the way back needs,
     ``bwd(residuals, cotangent) -> cotangents`` returns a tuple with one for each differentiated argument (None: zero).
+
+    Args:
+      fun: function of positional arguments, trees of arrays.
+      nondiff_argnums: positional arguments that are not differentiated, counted from 0; `bwd` receives them first,
+        `fwd` in place.
+      nondiff_argnames: the same by name.
+
+    Raises:
+      OptionError: `fun` has no such arguments.
+      UndefinedRuleError: when it is called, there are no rules yet.
 
     >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_vjp
@@ -299,11 +335,22 @@ class custom_vjp(_Custom[P, R]):
         """Sets the forward and the backward rule.
 
         Args:
-          fwd, bwd: the rules.
+          fwd, bwd: the rules, as `custom_vjp` describes them.
           symbolic_zeros: `fwd` gets a `CustomVJPPrimal` for each array among the arguments, which says whether anything
             is differentiated with respect to it, and `bwd` a `SymbolicZero` for each cotangent known to be zero.
           optimize_remat: under `checkpoint`, run the function and not `fwd` where only the result is needed; for rules
             that run as one piece, such as a call of foreign code.
+
+        Returns:
+          None.
+
+        Raises:
+          UnsupportedError: both `symbolic_zeros` and `optimize_remat`.
+
+        >>> f = phlox.custom_vjp(jnp.sin)
+        >>> f.defvjp(lambda x: (jnp.sin(x), None), lambda residuals, ct: (10 * ct,))
+        >>> phlox.grad(f)(0.0)
+        Array(10., dtype=float32, weak_type=True)
         """
         if symbolic_zeros and optimize_remat:
             raise UnsupportedError("defvjp: optimize_remat and symbolic_zeros do not go together")

@@ -111,11 +111,19 @@ def jvp(
 
     Args:
       fun: function of arrays and pytrees of them.
-      primals: tuple of arguments at which to differentiate.
-      tangents: tuple of directions, of the same structure, shapes and dtypes (float0 for integers).
+      primals: tuple or list of the arguments at which to differentiate.
+      tangents: tuple or list of directions, of the same structure, shapes and dtypes (float0 for integers).
       has_aux: `fun` returns (out, aux), and aux is passed through.
 
-    Returns: (out, tangent of out), and aux if asked for.
+    Returns:
+      (out, tangent of out), or (out, tangent of out, aux). The tangent has the structure, shapes and dtypes of out
+      (float0 for integers).
+
+    Raises:
+      ArgumentError: `primals` or `tangents` is neither a tuple nor a list, or holds something that is no array.
+      DtypeError: a tangent has another dtype than its argument.
+      ShapeError: a tangent has another shape than its argument.
+      TreeError: `tangents` has another structure than `primals`.
 
     >>> import phlox.numpy as jnp
     >>> jvp(jnp.sin, (0.0,), (2.0,))
@@ -177,6 +185,18 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     The function is evaluated once; the linear function may be called for many directions, and is a pytree (`Partial`)
     whose leaves are the saved values.
+
+    Args:
+      fun: function of arrays and pytrees of them.
+      *primals: the arguments at which to differentiate.
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+
+    Returns:
+      (out, linear), or (out, linear, aux). ``linear(*tangents)`` takes tangents of the structures, shapes and dtypes of
+      `primals` and returns that of out.
+
+    Raises:
+      ArgumentError: one of `primals` is no array.
 
     >>> import phlox.numpy as jnp
     >>> out, f_lin = linearize(jnp.sin, 0.0)
@@ -385,9 +405,20 @@ def vjp(
 ) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and the function that maps cotangents back (reverse mode).
 
-    Returns: (out, vjp_fun), and aux if asked for. ``vjp_fun(ct)`` takes a cotangent of the structure of `out` and
-    returns a tuple of cotangents, one for each argument (float0 for integers). It may be called many times, and
-    is a pytree whose leaves are the saved values.
+    Args:
+      fun: function of arrays and pytrees of them.
+      *primals: the arguments at which to differentiate.
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+      reduce_axes: must be empty; a former option of JAX's.
+
+    Returns:
+      (out, vjp_fun), or (out, vjp_fun, aux). ``vjp_fun(ct)`` takes a cotangent of the structure, shapes and dtypes of
+      out and returns a tuple of cotangents, one for each argument (float0 for integers). It may be called many times,
+      and is a pytree whose leaves are the saved values.
+
+    Raises:
+      ArgumentError: one of `primals` is no array.
+      UnsupportedError: `reduce_axes` is not empty.
 
     >>> import phlox.numpy as jnp
     >>> out, vjp_fun = vjp(jnp.multiply, 2.0, 3.0)

@@ -122,6 +122,23 @@ def value_and_grad(
 
     With `has_aux`: ((value, aux), gradient).
 
+    Args:
+      fun: function with a scalar floating-point result.
+      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
+      has_aux: `fun` returns (value, aux), and aux, a tree of arrays, is passed through.
+      holomorphic: differentiate a complex function as a holomorphic one.
+      allow_int: take integer arguments; their gradients have dtype float0.
+      reduce_axes: must be empty; a former option of JAX's.
+
+    Returns:
+      A function of the arguments of `fun` that returns (value, gradient), or ((value, aux), gradient). The gradient has
+      the structure, shapes and dtypes of the argument; for several `argnums` it is a tuple.
+
+    Raises:
+      DerivativeError: when that is called, the result is not a scalar of a real dtype, or an argument is an integer.
+      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      UnsupportedError: `reduce_axes` is not empty.
+
     >>> value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
@@ -168,13 +185,20 @@ def grad(
 
     Args:
       fun: function with a scalar floating-point result.
-      argnums: which positional arguments to differentiate; for several numbers a tuple of gradients comes back.
-      has_aux: `fun` returns (value, aux); then the result is (gradient, aux).
+      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
+      has_aux: `fun` returns (value, aux), and aux, a tree of arrays, is passed through.
       holomorphic: differentiate a complex function as a holomorphic one.
       allow_int: take integer arguments; their gradients have dtype float0.
+      reduce_axes: must be empty; a former option of JAX's.
 
-    The gradient has the structure, shapes and dtypes of the arguments. Raises `DerivativeError` when the result is
-    not a scalar or an argument is an integer.
+    Returns:
+      A function of the arguments of `fun` that returns the gradient, or (gradient, aux). The gradient has the
+      structure, shapes and dtypes of the argument; for several `argnums` it is a tuple.
+
+    Raises:
+      DerivativeError: when that is called, the result is not a scalar of a real dtype, or an argument is an integer.
+      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      UnsupportedError: `reduce_axes` is not empty.
 
     >>> grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
@@ -197,12 +221,13 @@ def fwd_and_bwd(
 
     Args:
       fun: function of trees of arrays.
-      argnums: which positional arguments to differentiate.
-      has_aux: `fun` returns (out, aux).
-      jitted: compile both.
+      argnums: which positional arguments to differentiate, counted from 0; an int or several.
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+      jitted: compile both functions.
 
-    Returns: (fwd, bwd). ``fwd(*args)`` returns (out, residuals), and aux if asked for. ``bwd(residuals, cotangent)``
-    returns the cotangent of the argument, or a tuple of them when `argnums` are several.
+    Returns:
+      (fwd, bwd). ``fwd(*args)`` returns (out, residuals), or (out, residuals, aux). ``bwd(residuals, cotangent)`` takes
+      a cotangent like out and returns that of the argument, or a tuple of them when `argnums` are several.
 
     >>> fwd, bwd = fwd_and_bwd(jnp.multiply, argnums=0)
     >>> out, residuals = fwd(2.0, 3.0)
@@ -267,8 +292,20 @@ def jacfwd(
 ) -> Callable[P, Any]:
     """The Jacobian of `fun`, column by column (forward mode): good for few inputs and many outputs.
 
-    For a result of shape s and an argument of shape t the Jacobian has shape s + t; pytrees give a tree of results
-    with a tree of arguments in each leaf.
+    Args:
+      fun: function of trees of arrays, whose differentiated arguments are real.
+      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+      holomorphic: differentiate a complex function as a holomorphic one.
+
+    Returns:
+      A function of the arguments of `fun` that returns the Jacobian, or (Jacobian, aux). For a result of shape s and an
+      argument of shape t it has shape s + t; pytrees give a tree of results with a tree of arguments in each leaf;
+      several `argnums` give a tuple in each leaf.
+
+    Raises:
+      DerivativeError: when that is called, an argument is an integer, or complex without `holomorphic`.
+      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
 
     >>> import phlox.numpy as jnp
     >>> jacfwd(jnp.sin)(jnp.zeros(2))
@@ -311,7 +348,20 @@ def jacrev(
 ) -> Callable[P, Any]:
     """The Jacobian of `fun`, row by row (reverse mode): good for many inputs and few outputs.
 
-    Shapes as for `jacfwd`.
+    Args:
+      fun: function of trees of arrays with real results.
+      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+      holomorphic: differentiate a complex function as a holomorphic one.
+      allow_int: take integer arguments; their Jacobians have dtype float0.
+
+    Returns:
+      A function of the arguments of `fun` that returns the Jacobian, or (Jacobian, aux), of the shapes that `jacfwd`
+      describes.
+
+    Raises:
+      DerivativeError: when that is called, an argument is an integer, or a result is not real without `holomorphic`.
+      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
 
     >>> import phlox.numpy as jnp
     >>> jacrev(lambda x: jnp.stack([x.sum(), x[0]]))(jnp.ones(3))
@@ -350,6 +400,20 @@ def hessian(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
     """The matrix of second derivatives of `fun`: the Jacobian (forward) of the Jacobian (reverse).
+
+    Args:
+      fun: function of trees of arrays with real results.
+      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
+      has_aux: `fun` returns (out, aux), and aux is passed through.
+      holomorphic: differentiate a complex function as a holomorphic one.
+
+    Returns:
+      A function of the arguments of `fun` that returns the Hessian, or (Hessian, aux). For a result of shape s and an
+      argument of shape t it has shape s + t + t; pytrees and several `argnums` nest as for `jacfwd`.
+
+    Raises:
+      DerivativeError: when that is called, an argument is an integer, or a result is not real without `holomorphic`.
+      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
 
     >>> import phlox.numpy as jnp
     >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))

@@ -39,17 +39,23 @@ def checkpoint(
 ) -> Callable[P, R]:
     """`fun`, but its derivative keeps the arguments alone and computes the values between again when it needs them.
 
-    Less memory for more time: apply it to the layers of a deep network.
+    Less memory for more time: apply it to the layers of a deep network. The function is traced, also where it is not
+    differentiated, and once for arguments of the same types.
 
     Args:
       fun: function of trees of arrays.
       prevent_cse: keep the compiler from finding out that it computes things twice. In a `scan` it does not, and
         False saves some time. A tuple says it for each argument; a tree in it, for parts of the argument.
       policy: says of which operations the results are kept all the same; see `checkpoint_policies`. It is asked of
-        operations inside of branches and loop bodies, too.
-      static_argnums, static_argnames: arguments that are Python values.
+        operations inside of branches and loop bodies, too. None keeps no results.
+      static_argnums, static_argnames: arguments that are Python values, by position (from 0) and by name.
 
-    The function is traced, also where it is not differentiated, and once for arguments of the same types.
+    Returns:
+      A function that is called as `fun` is and returns the same.
+
+    Raises:
+      ArgumentError: `prevent_cse` is neither a bool nor a tuple or list.
+      OptionError: `static_argnums` or `static_argnames` name arguments that `fun` does not have.
 
     >>> phlox.grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(1.0)
     Array(0.36003..., dtype=float32, weak_type=True)
@@ -154,6 +160,13 @@ remat = checkpoint
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x` (a tree) under a name by which policies of `checkpoint` speak of it.
 
+    Args:
+      x: array, or a tree of arrays.
+      name: the name; several values may have the same.
+
+    Returns:
+      `x`, with its values unchanged.
+
     >>> checkpoint_name(jnp.ones(2), "activation")
     Array([1., 1.], dtype=float32)
     """
@@ -162,6 +175,14 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Prints what the derivative of `f` in reverse would keep: each value's type, and where it comes from.
+
+    Args:
+      f: function of trees of arrays.
+      *args: arguments to differentiate, which may be `ShapeDtypeStruct`s.
+      **kwargs: further arguments, which are not differentiated.
+
+    Returns:
+      None. One line for each value is printed.
 
     >>> print_saved_residuals(jnp.sin, 1.0)
     f32[] output of cos ...
@@ -180,42 +201,160 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keeps all results, as without `checkpoint`."""
+    """Keeps all results, as without `checkpoint`: a policy.
+
+    Args:
+      *_, **__: what policies are asked with (see `dots_saveable`); it is not read.
+
+    Returns:
+      True.
+
+    >>> from phlox.ad_checkpoint import print_saved_residuals
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=phlox.checkpoint_policies.everything_saveable)
+    >>> print_saved_residuals(f, 1.0)
+    f32[] output of cos ...
+    f32[] output of cos ...
+    """
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Keeps nothing but the arguments: the default."""
+    """Keeps nothing but the arguments: a policy, that of `checkpoint` by default.
+
+    Args:
+      *_, **__: what policies are asked with (see `dots_saveable`); it is not read.
+
+    Returns:
+      False.
+
+    >>> from phlox.ad_checkpoint import print_saved_residuals
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=phlox.checkpoint_policies.nothing_saveable)
+    >>> print_saved_residuals(f, 1.0)
+    f32[] from the argument x
+    """
     return False
 
 
 def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
-    """Keeps the results of matrix products, which cost most to compute again."""
+    """Keeps the results of matrix products, which cost most to compute again: a policy.
+
+    Args:
+      prim: the primitive of an operation.
+      *args: the types of its operands; not read.
+      **params: its parameters; not read.
+
+    Returns:
+      Whether to keep the results of this operation.
+
+    >>> from phlox.ad_checkpoint import print_saved_residuals
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(x @ x), policy=phlox.checkpoint_policies.dots_saveable)
+    >>> print_saved_residuals(f, jnp.ones((2, 2)))
+    f32[2,2] from the argument x
+    f32[2,2] output of dot_general ...
+    """
     return prim is dot_general
 
 
 def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
-    """Keeps the results of matrix products without batch dimensions: weights times activations."""
+    """Keeps the results of matrix products without batch dimensions, as of weights times activations: a policy.
+
+    Args:
+      prim: the primitive of an operation.
+      *args: the types of its operands; not read.
+      **params: its parameters.
+
+    Returns:
+      Whether to keep the results of this operation.
+
+    >>> from phlox.ad_checkpoint import print_saved_residuals
+    >>> f = phlox.checkpoint(
+    ...     lambda x: jnp.sin(x @ x), policy=phlox.checkpoint_policies.dots_with_no_batch_dims_saveable
+    ... )
+    >>> print_saved_residuals(f, jnp.ones((3, 2, 2)))
+    f32[3,2,2] from the argument x
+    """
     return prim is dot_general and not params["dimension_numbers"][1][0]
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keeps all results but those under these names (see `checkpoint_name`)."""
+    """Keeps all results but those under these names (see `checkpoint_name`).
+
+    Args:
+      *names_not_to_save: the names.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
+    >>> policy = phlox.checkpoint_policies.save_anything_except_these_names("a")
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "a")), policy=policy)
+    >>> print_saved_residuals(f, 1.0)
+    f32[] output of cos ...
+    f32[] output of cos ...
+    """
     return lambda prim, *_, **params: not (prim is name_p and params["name"] in names_not_to_save)
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keeps all results that have a name, but those under these."""
+    """Keeps all results that have a name, but those under these.
+
+    Args:
+      *names_not_to_save: the names.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
+    >>> policy = phlox.checkpoint_policies.save_any_names_but_these("a")
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "b")), policy=policy)
+    >>> print_saved_residuals(f, 1.0)
+    f32[] from the argument x
+    f32[] named 'b' ...
+    """
     return lambda prim, *_, **params: prim is name_p and params["name"] not in names_not_to_save
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keeps the results under these names and nothing else."""
+    """Keeps the results under these names and nothing else.
+
+    Args:
+      *names_which_can_be_saved: the names, see `checkpoint_name`.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
+    >>> policy = phlox.checkpoint_policies.save_only_these_names("a")
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "a")), policy=policy)
+    >>> print_saved_residuals(f, 1.0)
+    f32[] from the argument x
+    f32[] named 'a' ...
+    """
     return lambda prim, *_, **params: prim is name_p and params["name"] in names_which_can_be_saved
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keeps what either policy keeps. Both must answer True or False."""
+    """Keeps what either policy keeps.
+
+    Args:
+      policy_1, policy_2: policies that answer True or False.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    Raises:
+      ArgumentError: when it is asked, one of them answers something else.
+
+    >>> from phlox import checkpoint_policies
+    >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
+    >>> either = checkpoint_policies.save_from_both_policies(
+    ...     checkpoint_policies.dots_saveable, checkpoint_policies.save_only_these_names("a")
+    ... )
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(checkpoint_name(x @ x, "a")), policy=either)
+    >>> print_saved_residuals(f, jnp.ones((2, 2)))
+    f32[2,2] from the argument x
+    f32[2,2] named 'a' ...
+    """
 
     def policy(prim: Primitive, *avals: Any, **params: Any) -> bool:
         answers = policy_1(prim, *avals, **params), policy_2(prim, *avals, **params)
@@ -236,7 +375,32 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keeps the results under the first names, and those under the second in another memory; see `Offloadable`."""
+    """Keeps the results under the first names, and those under the second in another memory; see `Offloadable`.
+
+    Args:
+      names_which_can_be_saved: names of the results that are kept.
+      names_which_can_be_offloaded: names of those that are kept in another memory.
+      offload_src, offload_dst: kinds of memory to move these from and to, such as "device" and "pinned_host". There is
+        one kind here, in which they stay.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    Raises:
+      OptionError: a name is among both.
+
+    >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
+    >>> policy = phlox.checkpoint_policies.save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["a"],
+    ...     names_which_can_be_offloaded=["b"],
+    ...     offload_src="device",
+    ...     offload_dst="pinned_host",
+    ... )
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "a")), policy=policy)
+    >>> print_saved_residuals(f, 1.0)
+    f32[] from the argument x
+    f32[] named 'a' ...
+    """
     saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
     if saved & offloaded:
         raise OptionError(
@@ -253,7 +417,22 @@ def save_and_offload_only_these_names(
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keeps what `dots_with_no_batch_dims_saveable` keeps, in another memory; see `Offloadable`."""
+    """Keeps what `dots_with_no_batch_dims_saveable` keeps, in another memory; see `Offloadable`.
+
+    Args:
+      offload_src, offload_dst: kinds of memory to move these from and to, such as "device" and "pinned_host". There is
+        one kind here, in which they stay.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> from phlox.ad_checkpoint import print_saved_residuals
+    >>> policy = phlox.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> f = phlox.checkpoint(lambda x: jnp.sin(x @ x), policy=policy)
+    >>> print_saved_residuals(f, jnp.ones((2, 2)))
+    f32[2,2] from the argument x
+    f32[2,2] output of dot_general ...
+    """
 
     def policy(prim: Primitive, *args: Any, **params: Any) -> Any:
         kept = dots_with_no_batch_dims_saveable(prim, *args, **params)

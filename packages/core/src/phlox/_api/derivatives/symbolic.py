@@ -60,6 +60,15 @@ class CustomVJPPrimal:
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """A tree of `CustomVJPPrimal` as the tree of their values.
 
+    Args:
+      tree: tree of `CustomVJPPrimal`, as a fwd rule gets it.
+
+    Returns:
+      A tree of arrays.
+
+    Raises:
+      ArgumentError: a leaf is something else.
+
     >>> custom_vjp_primal_tree_values({"a": CustomVJPPrimal(1.0, True)})
     {'a': 1.0}
     """
@@ -74,6 +83,16 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """Zero tangents for a tree of values: arrays, or `SymbolicZero` objects.
+
+    Args:
+      val: tree of arrays and numbers.
+      symbolic_zeros: return `SymbolicZero` objects.
+
+    Returns:
+      A tree like `val`, of the same shapes and dtypes (float0 for integers).
+
+    Raises:
+      ArgumentError: a leaf is no array.
 
     >>> zero_from_primal(jnp.ones(2))
     Array([0., 0.], dtype=float32)

@@ -73,10 +73,18 @@ def make_array_from_callback(
     Args:
       shape: shape of the whole array.
       sharding: how it lies.
-      data_callback: gets the index (a tuple of slices) of a part of the whole array and returns that part.
+      data_callback: gets the index (a tuple of slices) of a part of the whole array and returns that part. Where all
+        devices hold the whole array it is called once.
       dtype: checked against that of the parts; needed when this process holds none.
 
-    Raises `ShapeError` and `DtypeError` for parts that do not fit.
+    Returns:
+      An array of this shape, of the dtype of the parts.
+
+    Raises:
+      ArgumentError: `sharding` is no `Sharding`; or this process holds no part, and `dtype` is None.
+      DtypeError: parts of different dtypes, or of another one than `dtype`.
+      ShapeError: a part has another shape than its index.
+      UnexpectedTracerError: a part is a traced value.
 
     >>> import phlox
     >>> place = phlox.device_put(0).sharding
@@ -110,6 +118,15 @@ def make_array_from_single_device_arrays(
       arrays: the parts, one on each device of this process, in any order.
       dtype: checked against that of the parts; needed when this process holds none.
 
+    Returns:
+      An array of this shape, of the dtype of the parts, whose memory it shares.
+
+    Raises:
+      ArgumentError: `arrays` is no list or tuple of arrays; or it is empty, and `dtype` is None.
+      DeviceError: the parts are not one on each device of `sharding` that this process has.
+      DtypeError: parts of different dtypes, or of another one than `dtype`.
+      ShapeError: a part has another shape than `sharding` cuts.
+
     >>> import phlox
     >>> x = phlox.device_put(np.ones(2, np.float32), phlox.devices()[0])
     >>> make_array_from_single_device_arrays((2,), x.sharding, [x])
@@ -137,6 +154,8 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
     """Arrays whose data is spread over processes, each of which passes what its own devices hold.
 
+    With one process this is `device_put`.
+
     Args:
       sharding: how the whole arrays lie: a `Sharding`, a `PartitionSpec` of the mesh of the context, or a tree of those
         that is a prefix of `local_data`.
@@ -144,7 +163,11 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
       global_shape: shapes of the whole arrays (a tuple, or a tree of tuples). Along an axis where it is that of the
         local data, every process holds the whole axis. By default the processes' data stands side by side.
 
-    With one process this is `device_put`. Raises `ShapeError` when local data fits no global shape.
+    Returns:
+      A tree like `local_data` of arrays of the global shapes and of the dtypes of the data.
+
+    Raises:
+      ShapeError: local data fits no global shape.
 
     >>> import phlox
     >>> make_array_from_process_local_data(phlox.device_put(0).sharding, np.ones(2, np.float32))
@@ -208,6 +231,17 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 
     JAX had this function until 0.9; code that feeds `pmap` has it still.
 
+    Args:
+      shards: trees of one structure, whose arrays have equal shapes and dtypes: the first for the first device, and so
+        on.
+      devices: as many devices as shards.
+
+    Returns:
+      A tree of arrays of shape ``(len(devices), *shape)``; row i lies on device i.
+
+    Raises:
+      ArgumentError: the numbers of shards and devices differ, or there are none.
+
     >>> device_put_sharded([jnp.zeros(2)], phlox.devices()[:1]).shape
     (1, 2)
     """
@@ -227,6 +261,16 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
     """A tree of arrays with a new first axis, along which each device holds a copy.
 
     JAX had this function until 0.9; code that feeds `pmap` has it still.
+
+    Args:
+      x: array or number, or a tree of those.
+      devices: where the copies go.
+
+    Returns:
+      A tree like `x` of arrays of shape ``(len(devices), *shape)``; row i lies on device i.
+
+    Raises:
+      ArgumentError: there are no devices.
 
     >>> device_put_replicated(jnp.arange(2), phlox.devices()[:1])
     Array([[0, 1]], dtype=int32)

@@ -63,9 +63,15 @@ def auto_axes(
     """`f`, inside of which the compiler decides how arrays lie; its result lies as `out_sharding` says.
 
     Args:
-      f: function; without it a decorator is returned. If `out_sharding` is not given here, calls have it as an option.
+      f: function; None returns a decorator. If `out_sharding` is not given here, calls have it as an option.
       axes: accepted as in JAX; the compiler decides along all axes here.
       out_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the result.
+
+    Returns:
+      A function that is called as `f` is and returns the same values. Without a mesh in the context it is `f`.
+
+    Raises:
+      ArgumentError: when that is called, `out_sharding` is given neither here nor there.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
@@ -93,11 +99,22 @@ def explicit_axes(
     """`f`, whose arguments are first laid out as `in_sharding` says.
 
     Args:
-      f: function; without it a decorator is returned. If `in_sharding` is not given here, calls have it as an option.
+      f: function; None returns a decorator. If `in_sharding` is not given here, calls have it as an option.
       axes: accepted as in JAX; see `auto_axes`.
-      in_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the arguments.
+      in_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the positional
+        arguments.
 
-    Raises `OptionError` without a mesh in the context.
+    Returns:
+      A function that is called as `f` is and returns the same values.
+
+    Raises:
+      ArgumentError: when that is called, `in_sharding` is given neither here nor there.
+      OptionError: when that is called, there is no mesh in the context.
+
+    >>> import phlox
+    >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
+    ...     explicit_axes(lambda x: x + 1, in_sharding=phlox.P("i"))(jnp.zeros(2))
+    Array([1., 1.], dtype=float32)
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)

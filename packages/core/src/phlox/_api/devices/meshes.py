@@ -39,10 +39,16 @@ def make_mesh(
     Args:
       axis_shapes: length of each axis.
       axis_names: name of each axis.
-      axis_types: type of each axis; `Explicit` by default, as in JAX. See `AxisType` for what that means here.
-      devices: what to take devices from, in order; by default all of the default platform.
+      axis_types: type of each axis; None for `Explicit`, as in JAX. See `AxisType` for what that means here.
+      devices: what to take devices from, in order; None for all of the default platform.
 
-    Raises `DeviceError` when there are too few devices.
+    Returns:
+      A `Mesh` with the first devices in row-major order.
+
+    Raises:
+      ArgumentError: `axis_shapes` is no sequence.
+      DeviceError: there are too few devices.
+      ShapeError: there are more or fewer names than axes, or a name occurs twice.
 
     >>> make_mesh((1, 1), ("data", "model")).shape_tuple
     (('data', 1), ('model', 1))
@@ -68,8 +74,13 @@ def make_mesh(
 class set_mesh:
     """Makes `mesh` the mesh of the context: for good when it is called, for a block as ``with set_mesh(mesh):``.
 
-    `shard_map` without a mesh is mapped over it, and where a sharding is expected a `PartitionSpec` is enough. None
-    says that there is none. Raises `OptionError` for anything else, and inside of traced functions.
+    `shard_map` without a mesh is mapped over it, and where a sharding is expected a `PartitionSpec` is enough.
+
+    Args:
+      mesh: the mesh; None for none.
+
+    Raises:
+      OptionError: `mesh` is something else; or inside of a traced function.
 
     >>> import phlox
     >>> with set_mesh(make_mesh((1,), ("data",))):
@@ -107,6 +118,9 @@ def current_mesh() -> Mesh | None:
 def get_mesh() -> Mesh:
     """The mesh of the context; one without axes when none is set.
 
+    Returns:
+      A `Mesh`; its `empty` is True when none is set.
+
     >>> with set_mesh(make_mesh((1,), ("data",))):
     ...     get_mesh().axis_names
     ('data',)
@@ -121,6 +135,9 @@ _abstract: ContextVar[AbstractMesh | None] = ContextVar("phlox_abstract_mesh", d
 def get_abstract_mesh() -> AbstractMesh:
     """The axes of the mesh of the context; without any when none is set.
 
+    Returns:
+      An `AbstractMesh`; its `empty` is True when none is set.
+
     >>> get_abstract_mesh().empty
     True
     """
@@ -134,6 +151,12 @@ def get_abstract_mesh() -> AbstractMesh:
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
     """Makes `get_abstract_mesh` answer `mesh` inside of a ``with`` block.
+
+    Args:
+      mesh: names, lengths and types of axes.
+
+    Returns:
+      A context manager.
 
     >>> with use_abstract_mesh(AbstractMesh((2,), ("data",))):
     ...     get_abstract_mesh().shape_tuple
@@ -166,6 +189,15 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
       xs: arrays, a tree.
       out_shardings: a `NamedSharding` or a `PartitionSpec` (of the mesh of the context), or a tree of those that is a
         prefix of `xs`.
+
+    Returns:
+      A tree like `xs` of arrays of the same shapes and dtypes.
+
+    Raises:
+      DeviceError: a `PartitionSpec` without a mesh in the context.
+      OptionError: something among `out_shardings` is neither.
+      ShapeError: a spec has more entries than the array has axes, or an axis does not divide.
+      TreeError: `out_shardings` is no prefix of `xs`.
 
     >>> mesh = make_mesh((1,), ("data",))
     >>> import phlox

@@ -20,6 +20,13 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
     Inside of a jitted function the call comes once, when that is decided: while it is lowered or compiled.
 
+    Args:
+      value: a tree of arrays.
+      callback: function of one `Sharding`.
+
+    Returns:
+      None.
+
     >>> phlox.debug.inspect_array_sharding(jnp.ones(3), callback=lambda s: print(type(s).__name__))
     SingleDeviceSharding
     """
@@ -28,7 +35,23 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Draws in the terminal which device holds which part of an array; see `visualize_sharding` for the options."""
+    """Draws in the terminal which device holds which part of an array, with the library rich.
+
+    Args:
+      arr: an array with one or two axes, which may be traced.
+      **kwargs: options of `visualize_sharding`.
+
+    Returns:
+      None.
+
+    Raises:
+      ShapeError: `arr` has another number of axes.
+
+    >>> phlox.debug.visualize_array_sharding(jnp.ones(4), use_color=False)
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
+    """
     shape = typeof(arr).shape
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(shape, sharding, **kwargs))
 
@@ -49,11 +72,16 @@ def visualize_sharding(
       shape: one or two axes.
       sharding: how the array lies.
       use_color: colour the parts, where the terminal can.
-      scale: size of the picture.
+      scale: size of the picture; at 1 the first axis takes about ten lines.
       min_width, max_width: bounds of the width of a part and of the picture, in characters.
-      color_map: function from [0, 1] to (red, green, blue), each in [0, 1], as those of matplotlib.
+      color_map: function from [0, 1] to (red, green, blue), each in [0, 1], as those of matplotlib; None for one of its
+        own.
 
-    Raises `ShapeError` for arrays of other ranks.
+    Returns:
+      None.
+
+    Raises:
+      ShapeError: `shape` has another number of axes.
 
     >>> phlox.debug.visualize_sharding((4,), jnp.ones(4).sharding, use_color=False)
     ┌───────┐

@@ -53,19 +53,28 @@ def pmap(
 ) -> Wrapped[P, R]:
     """Runs `fun` on several devices at once, on slices of its arguments along their mapped axis.
 
+    Virtual CPU devices are made by the flag `num_cpu_devices`.
+
     Args:
       fun: function of arrays and pytrees of them. It sees one slice, without the mapped axis.
       axis_name: a name by which collectives such as `lax.psum` refer to the devices.
-      in_axes: which axis of each argument is mapped, as for `vmap`; None gives the whole argument to every device.
+      in_axes: which axis of each argument is mapped, counted from 0, as for `vmap`; None gives the whole argument to
+        every device.
       out_axes: where the mapped axis appears in results; None for results that are the same on all devices.
-      static_broadcasted_argnums: arguments that are Python values.
+      static_broadcasted_argnums: positional arguments that are Python values, counted from 0.
       devices: the devices, as many as the mapped axis is long; by default the first ones there are.
-      backend: the platform to take devices from.
+      backend: the platform to take devices from; None for the default one.
       axis_size: the length of the mapped axis, if no argument has it.
-      donate_argnums: arguments whose memory may be reused for results.
+      donate_argnums: positional arguments whose memory may be reused for results.
 
-    Raises `AxisSizeError` when mapped arguments disagree on the length and `DeviceError` when there are fewer devices.
-    Virtual CPU devices are made by the flag `num_cpu_devices`.
+    Returns:
+      A function that is called as `fun` is, with the mapped axis added to its arguments. Its results have that axis
+      too, each slice on its device. It has the methods ``trace`` and ``lower``.
+
+    Raises:
+      AxisSizeError: when that is called, mapped arguments disagree on the length, or lack the axis.
+      DeviceError: `devices` is empty; or when that is called, there are fewer devices than the mapped axis is long.
+      OptionError: `in_axes` counts from the end.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.pmap(lambda x: x / phlox.lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))

@@ -53,18 +53,27 @@ def shard_map(
     """Runs `f` on every device of a mesh, each on its own part of the arguments.
 
     Args:
-      f: function of arrays and trees of them. It sees the parts, and collectives in it name axes of the mesh. Without
-        it a decorator is returned.
+      f: function of arrays and trees of them. It sees the parts, and collectives in it name axes of the mesh. None
+        returns a decorator.
       out_specs: for each result a `PartitionSpec` that says how the devices' results are put together, a tree that is a
         prefix of the result. Along axes that a spec does not name, all devices must have the same result.
       in_specs: for each argument how it is cut into parts, a prefix of the tuple of arguments; None for arguments that
         are Python values. By default an argument is cut as it lies, which must be on this mesh.
-      mesh: the devices; by default the mesh of the context, see `set_mesh`.
+      mesh: the devices; None for the mesh of the context, see `set_mesh`.
       axis_names: the axes that `f` is mapped over; all of them by default. Along the others the compiler may split.
       check_vma: accepted as in JAX. That results which no spec splits are the same everywhere is not checked.
 
-    Raises `TreeError` when specs do not fit the arguments, `ShapeError` when an axis does not divide or a spec is too
-    long, `DeviceError` without a mesh.
+    Returns:
+      A function of whole arrays, positional arguments alone. A result whose part has length n along an axis that is
+      split over k devices has length k * n there.
+
+    Raises:
+      ArgumentError: when that is called, something among the specs is no `PartitionSpec`.
+      DeviceError: when that is called, there is no mesh.
+      OptionError: when that is called, `axis_names` has a name that is no axis of the mesh.
+      ShapeError: when that is called, an axis does not divide, or a spec is too long or names an axis that the mesh
+        lacks.
+      TreeError: when that is called, specs do not fit the arguments or the result.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
@@ -88,10 +97,17 @@ def smap(
     """`shard_map` along one axis of the mesh of the context, with axes of arrays in place of specs, as for `vmap`.
 
     Args:
-      f: function that sees one device's part. Without it a decorator is returned.
-      in_axes: which axis of each argument is cut (None: none), an integer for all or a tuple.
+      f: function that sees one device's part. None returns a decorator.
+      in_axes: which axis of each argument is cut, counted from 0 (None: none), an integer for all or a tuple.
       out_axes: along which axis results are put together; a tree that is a prefix of the result.
       axis_name: the axis of the mesh.
+
+    Returns:
+      A function of whole arrays, positional arguments alone.
+
+    Raises:
+      ArgumentError: `axis_name` is not one name, or `in_axes` or `out_axes` are no axes.
+      DeviceError: when that is called, there is no mesh in the context.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):

@@ -56,17 +56,25 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     """Copies a tree of arrays to a device, or lays it out over several.
 
     Args:
-      x: array, number, or a tree of those.
+      x: array or number, or a tree of those.
       device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), or a tree of
-        those that is a prefix of `x`. Without one, arrays stay where they are and everything else goes to the default
+        those that is a prefix of `x`. With None, arrays stay where they are and everything else goes to the default
         device.
-      src: where `x` is; arrays know it themselves.
+      src: where `x` is; not read, as arrays know it themselves.
       donate: True (or a tree of truth values) where `x` is not used afterwards, so that its memory could be reused.
         No platform of today does; the arrays stay.
-      may_alias: False (or a tree) where the result must have memory of its own even if it is where `x` is.
+      may_alias: False (or a tree of truth values) where the result must have memory of its own even if it is where `x`
+        is.
 
-    The result is committed: computations with it run where it lies. Raises `OptionError` for leaves with both `donate`
-    and `may_alias`.
+    Returns:
+      A tree like `x` of arrays of the same shapes and dtypes. Where `device` is given they are committed: computations
+      with them run where they lie.
+
+    Raises:
+      ArgumentError: a leaf of `x` is no array, or one of `device` neither a device nor a sharding.
+      DeviceError: a `PartitionSpec` without a mesh in the context.
+      OptionError: a leaf with both `donate` and `may_alias`.
+      TreeError: the tree of `device`, `donate` or `may_alias` is no prefix of `x`.
 
     >>> import phlox
     >>> device_put(np.ones(2, np.float32), phlox.devices()[0])
@@ -92,6 +100,12 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 def device_get(x: Any) -> Any:
     """A tree of arrays, and of what else has ``__array__``, as NumPy arrays; other leaves stay as they are.
 
+    Args:
+      x: tree of arrays. Arrays of keys come as the uint32 that they consist of.
+
+    Returns:
+      A tree like `x`; the NumPy arrays have the shapes and dtypes of the arrays.
+
     >>> import phlox.numpy as jnp
     >>> device_get({"a": jnp.arange(2)})
     {'a': array([0, 1], dtype=int32)}
@@ -110,6 +124,12 @@ def block_until_ready(x: Any) -> Any:
     """Waits until all arrays of a tree are computed, and other leaves that can wait are ready; returns the tree.
 
     Errors of the computations are raised here.
+
+    Args:
+      x: tree of arrays. Leaves without a method ``block_until_ready``, and traced ones, are passed over.
+
+    Returns:
+      `x` itself.
 
     >>> import phlox.numpy as jnp
     >>> block_until_ready(jnp.ones(1))
@@ -135,6 +155,12 @@ def _ask(x: Any, method: str) -> None:
 
 def copy_to_host_async(x: Any) -> Any:
     """Starts copying all arrays of a tree, and other leaves that have the method, to the host; returns the tree.
+
+    Args:
+      x: tree of arrays. Leaves without a method ``copy_to_host_async``, and traced ones, are passed over.
+
+    Returns:
+      `x` itself, at once. `device_get` later finds what has been copied.
 
     >>> copy_to_host_async([1.0])
     [1.0]

@@ -17,7 +17,13 @@ _Terms = dict[tuple[str, ...], int]
 
 
 class SymbolicScope:
-    """Where symbolic dimensions belong to: those of one scope may meet. Constraints are kept as text.
+    """Where symbolic dimensions belong to: those of one scope may meet.
+
+    Args:
+      constraints_str: what is known of the names, a list of texts. They are kept, and not read.
+
+    Raises:
+      OptionError: `constraints_str` is one string.
 
     >>> SymbolicScope(["a >= 3"])
     SymbolicScope('a >= 3')
@@ -164,6 +170,12 @@ def _named(function: str, *args: Any) -> SymbolicDim:
 def is_symbolic_dim(p: Any) -> bool:
     """Whether the length of an axis is symbolic.
 
+    Args:
+      p: a whole number, or a length out of `symbolic_shape`.
+
+    Returns:
+      A bool.
+
     >>> [is_symbolic_dim(n) for n in symbolic_shape("a, 3")]
     [True, False]
     """
@@ -182,11 +194,15 @@ def symbolic_shape(
     Args:
       shape_spec: lengths between commas; ``_`` stands for the length in `like`, ``...`` for all that are left there.
         None is ``...``.
-      constraints: what is known of the names, such as ``"a >= 3"``.
-      scope: where the names belong to; a new scope by default.
+      constraints: what is known of the names, such as ``"a >= 3"``; kept, and not read.
+      scope: where the names belong to; None for a new scope.
       like: another shape.
 
-    Raises `OptionError` for other text.
+    Returns:
+      A tuple of whole numbers and symbolic lengths.
+
+    Raises:
+      OptionError: the text cannot be read, or `like` has another number of axes; or both `scope` and `constraints`.
 
     >>> symbolic_shape("a, 2*b + 1, 4")
     (a, 2*b + 1, 4)
@@ -290,6 +306,13 @@ def symbolic_args_specs(
       shapes_specs: texts for `symbolic_shape`, as a tree that stops above the leaves where all are the same; None keeps
         a shape.
       constraints, scope: as for `symbolic_shape`.
+
+    Returns:
+      A tree like `args`, of what has the shape and the dtype as `ShapeDtypeStruct` does.
+
+    Raises:
+      OptionError: a text cannot be read, or is for another number of axes.
+      TreeError: `shapes_specs` is no prefix of `args`.
 
     >>> symbolic_args_specs((jnp.ones((3, 4)),), "a, ...")
     (ShapeDtypeStruct(shape=(a, 4), dtype=float32),)

@@ -55,7 +55,17 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Lets a function be exported that calls this foreign function, about whose stability nothing is known."""
+        """Lets a function be exported that calls this foreign function, about whose stability nothing is known.
+
+        Args:
+          target_name: the name that the foreign function is registered under.
+
+        Returns:
+          A check, for `export`.
+
+        >>> DisabledSafetyCheck.custom_call("half")
+        custom_call:half
+        """
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
@@ -123,7 +133,18 @@ class Exported:
         return self.out_shardings_hlo
 
     def mlir_module(self, serialized: bool = True) -> Any:
-        """The program as StableHLO text, or with ``serialized=False`` as an object of MLIR's Python bindings."""
+        """The program.
+
+        Args:
+          serialized: False gives an object of MLIR's Python bindings.
+
+        Returns:
+          StableHLO as text, or that object.
+
+        >>> exported = export(phlox.jit(lambda x: 2 * x))(1.0)
+        >>> "stablehlo.multiply" in exported.mlir_module()
+        True
+        """
         text = inspection.from_portable(self.mlir_module_serialized)
         return text if serialized else parse(text)
 
@@ -134,11 +155,17 @@ class Exported:
     def vjp(self) -> Exported:
         """The exported derivative, in reverse mode.
 
-        It takes the leaves of the arguments and then a cotangent for each leaf of the result, as positional arguments,
-        and returns a tuple with a cotangent for each leaf of the arguments. Those of integers and booleans, which have
-        no derivative, are of dtype float0.
+        Returns:
+          An `Exported`. It takes the leaves of the arguments and then a cotangent for each leaf of the result, as
+          positional arguments, and returns a tuple with a cotangent for each leaf of the arguments. Those of integers
+          and booleans, which have no derivative, are of dtype float0.
 
-        Raises `ExportError` when it is not there.
+        Raises:
+          ExportError: the derivative was not serialized.
+
+        >>> exported = export(phlox.jit(lambda x: 2 * x))(1.0)
+        >>> [float(ct) for ct in exported.vjp().call(3.0, 1.0)]
+        [2.0]
         """
         if self._get_vjp is None:
             raise ExportError(
@@ -148,9 +175,20 @@ class Exported:
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The function as bytes, for `deserialize`; with `vjp_order` derivatives up to this order.
+        """The function as bytes, for `deserialize`.
 
-        Raises `ExportError` for containers that `register_pytree_node_serialization` does not know.
+        Args:
+          vjp_order: up to which order derivatives are serialized too.
+
+        Returns:
+          A bytearray.
+
+        Raises:
+          ExportError: a container that `register_pytree_node_serialization` does not know.
+
+        >>> exported = export(phlox.jit(lambda x: 2 * x))(1.0)
+        >>> type(exported.serialize()).__name__
+        'bytearray'
         """
         from .format import serialize
 
@@ -159,8 +197,21 @@ class Exported:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function, also inside of `jit` and `grad` (reverse mode).
 
-        Raises `TreeError`, `ShapeError` or `DtypeError` for arguments of other structure or types, and `DeviceError`
-        on a platform that it was not exported for.
+        Args:
+          *args, **kwargs: arguments of the structure and types that it was exported for.
+
+        Returns:
+          What the function returns.
+
+        Raises:
+          DeviceError: it was not exported for this platform.
+          DtypeError: an argument has another dtype.
+          ShapeError: an argument has another shape.
+          TreeError: the arguments have another structure.
+
+        >>> exported = export(phlox.jit(lambda x: 2 * x))(1.0)
+        >>> float(exported.call(3.0))
+        6.0
         """
         platform = default_export_platform()
         if platform not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
@@ -204,6 +255,9 @@ class Exported:
 def default_export_platform() -> str:
     """The platform that `export` exports for unless told otherwise: 'cpu', 'cuda', 'rocm' or 'tpu'.
 
+    Returns:
+      A string.
+
     >>> default_export_platform()
     'cpu'
     """
@@ -225,15 +279,20 @@ def export(
 
     Args:
       fun_jit: what `jit` returned.
-      platforms: where it may run, such as ``("cpu", "cuda")``; by default the platform of this process.
+      platforms: where it may run, such as ``("cpu", "cuda")``; None for the platform of this process.
       disabled_checks: checks that are left out.
+      _override_lowering_rules: must be None.
 
-    Returns: a function that takes arguments as `fun_jit` does (arrays or `ShapeDtypeStruct`s) and returns the
-    `Exported` for arguments of these types.
+    Returns:
+      A function that takes arguments as `fun_jit` does (arrays or `ShapeDtypeStruct`s) and returns the `Exported` for
+      arguments of these types.
 
-    Raises `OptionError` when `fun_jit` is not jitted, `ExportError` when it calls foreign functions of this process
-    (or others that nothing is known about), and `UnsupportedError` when it runs on several devices, or for symbolic
-    shapes.
+    Raises:
+      ExportError: when that is called, `fun_jit` calls foreign functions of this process (or others that nothing is
+        known about), or Python.
+      OptionError: `fun_jit` is not jitted, or `platforms` is empty.
+      UnsupportedError: when that is called, `fun_jit` runs on several devices, or an argument has a symbolic shape; or
+        `_override_lowering_rules` is given.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
     >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))

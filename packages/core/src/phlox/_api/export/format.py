@@ -66,10 +66,26 @@ def register_pytree_node_serialization(
       nodetype: the class; it must be registered with `phlox.tree_util` already.
       serialized_name: the name that stands for it in files.
       serialize_auxdata, deserialize_auxdata: from the auxiliary data of the class to bytes, and back.
-      from_children: makes an instance from auxiliary data and children; by default the class's own function does.
+      from_children: makes an instance from auxiliary data and children; None for the class's own function.
 
-    Returns `nodetype`, so that it can be used as a class decorator. Raises `OptionError` when the class or the name is
-    registered already, or the class is no container.
+    Returns:
+      `nodetype`, so that it can be used as a class decorator.
+
+    Raises:
+      OptionError: the class or the name is registered already, or the class is no container.
+
+    >>> class Pair(tuple):
+    ...     pass
+    >>> phlox.tree_util.register_pytree_node(Pair, lambda pair: (tuple(pair), None), lambda _, xs: Pair(xs))
+    >>> _ = register_pytree_node_serialization(
+    ...     Pair,
+    ...     serialized_name="documentation.Pair",
+    ...     serialize_auxdata=lambda aux: b"",
+    ...     deserialize_auxdata=lambda data: None,
+    ... )
+    >>> saved = phlox.export.export(phlox.jit(lambda pair: pair[0] + pair[1]))(Pair((1.0, 2.0))).serialize()
+    >>> deserialize(saved).call(Pair((1.0, 2.0)))
+    Array(3., dtype=float32, weak_type=True)
     """
     if nodetype in _by_type:
         raise OptionError(f"{nodetype.__name__} is registered for serialization as {_by_type[nodetype].name!r} already")
@@ -91,7 +107,15 @@ def register_pytree_node_serialization(
 def register_namedtuple_serialization(nodetype: _T, *, serialized_name: str) -> _T:
     """Says that named tuples of this class may be written into exported functions, under this name.
 
-    Returns `nodetype`. Raises `OptionError` for other classes, and when the class or the name is registered already.
+    Args:
+      nodetype: the class.
+      serialized_name: the name that stands for it in files.
+
+    Returns:
+      `nodetype`.
+
+    Raises:
+      OptionError: the class or the name is registered already, or the class is not one of named tuples.
 
     >>> import collections
     >>> Point = collections.namedtuple("Point", ["x", "y"])
@@ -203,8 +227,19 @@ def deserialize(blob: bytes | bytearray) -> Exported:
 
     A checksum finds bytes that were damaged on their way; it does not say who wrote them.
 
-    Raises `ExportError` for other bytes, for other versions of the format, and for classes of containers that are not
-    registered here; `ArgumentError` for what is no bytes.
+    Args:
+      blob: all of these bytes.
+
+    Returns:
+      An `Exported`, whose method ``call`` runs the function.
+
+    Raises:
+      ArgumentError: `blob` is no bytes.
+      ExportError: other bytes, another version of the format, or a class of containers that is not registered here.
+
+    >>> saved = phlox.export.export(phlox.jit(lambda x: 2 * x))(3.0).serialize()
+    >>> deserialize(saved).call(3.0)
+    Array(6., dtype=float32, weak_type=True)
     """
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise ArgumentError(f"deserialize: {type(blob).__name__} is no bytes", instead="file.read_bytes()")

@@ -97,6 +97,9 @@ def bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
 def clear_caches() -> None:
     """Forgets all that was traced and compiled in this process (the cache on disk stays).
 
+    Returns:
+      None. Jitted functions are traced and compiled anew when they are called again.
+
     >>> clear_caches()
     """
     from ..._ir.primitive import primitives

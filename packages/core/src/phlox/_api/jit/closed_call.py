@@ -15,7 +15,16 @@ def closed_call(call_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
 
     What ``jax.extend.core.primitives.closed_call_p.bind`` does. The equation is that of a jitted function.
 
-    Raises `ShapeError` for arguments of other types than the Jaxpr was made for.
+    Args:
+      call_jaxpr: a Jaxpr with its constants, as `phlox.make_jaxpr` gives it.
+      *args: arrays and numbers of the types of its inputs.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ArgumentError: `call_jaxpr` is no `ClosedJaxpr`.
+      ShapeError: arguments of other types than the Jaxpr was made for.
 
     >>> closed_call(phlox.make_jaxpr(jnp.sin)(0.0), 0.0)
     [Array(0., dtype=float32, weak_type=True)]

@@ -16,6 +16,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
     Their results can be used in Python conditions and as static values. Operations on traced values are recorded as
     ever.
 
+    Returns:
+      A context manager.
+
     >>> @phlox.jit
     ... def f(x):
     ...     with ensure_compile_time_eval():

@@ -551,19 +551,29 @@ def jit(
     `fun` must be pure: it is run once on tracers, and later calls run the compiled program.
 
     Args:
-      fun: function of arrays, numbers and pytrees of them, returning the same. Without it a decorator is returned.
+      fun: function of arrays, numbers and pytrees of them, returning the same. None returns a decorator.
       in_shardings, out_shardings: how arguments must lie and results will, as trees of `Sharding` that stop above the
         leaves where all are the same; None leaves the choice to the arguments and the compiler.
-      static_argnums, static_argnames: arguments that are Python values; each new value compiles anew. Hashable. If
-        one of the two is given the other one follows; if both are, they hold as they are, by position and by name.
+      static_argnums, static_argnames: arguments that are Python values, hashable; each new value compiles anew. Numbers
+        count from 0, or back from -1. If one of the two is given the other one follows; if both are, they hold as they
+        are, by position and by name.
       donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
       keep_unused: compile arguments in that `fun` does not use.
-      device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``.
+      device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``; None for where the arguments are.
       inline: inside other transformed functions, behave as if `fun` were written out there.
       compiler_options: options of XLA by the names of its flags; they hold where `fun` is not part of another program.
 
-    Raises `ArgumentError` for an argument that is no array, `StaticArgumentError` for a static one that is not
-    hashable, `TracerBoolConversionError` and its relatives when `fun` needs the value of a traced array.
+    Returns:
+      A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
+      and look at the program without running it.
+
+    Raises:
+      ArgumentError: when that is called, an argument or a result is no array.
+      ConcretizationTypeError: when that is called, `fun` needs the value of a traced array; often one of its subclasses
+        such as `TracerBoolConversionError`.
+      DeviceError: there is no such backend.
+      OptionError: `static_argnums` and the like name arguments that `fun` does not have.
+      StaticArgumentError: when that is called, a static argument is not hashable.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))

@@ -31,6 +31,17 @@ from .user_functions import FlatFunction
 class ShapeDtypeStruct:
     """The shape and dtype of an array, without the array.
 
+    Args:
+      shape: lengths of the axes.
+      dtype: a dtype or its name.
+      sharding: how the array is to lie; None where that is not said.
+      weak_type: whether the dtype gives way in promotions, as that of Python numbers does.
+      is_ref: whether a reference to such an array is meant.
+
+    Raises:
+      ArgumentError: `dtype` is None.
+      DtypeError: `dtype` is no dtype.
+
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
@@ -183,11 +194,14 @@ def make_jaxpr(
     """A function that returns the Jaxpr of `fun` for its arguments instead of running it.
 
     Args:
-      static_argnums: positional arguments that are Python values.
-      axis_env: names and sizes of mapped axes, for functions that call collectives.
+      fun: function of trees of arrays.
+      static_argnums: positional arguments that are Python values, counted from 0 (or back from -1).
+      axis_env: names and sizes of mapped axes, for functions that call collectives; None for no axes.
       return_shape: also return the result's tree of `ShapeDtypeStruct`.
 
-    Arguments may be `ShapeDtypeStruct`s.
+    Returns:
+      A function that is called as `fun` is, and whose arguments may be `ShapeDtypeStruct`s. It returns a `ClosedJaxpr`,
+      or (ClosedJaxpr, tree of `ShapeDtypeStruct`).
 
     >>> make_jaxpr(lambda x: 2 * x)(1.0)
     { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
@@ -231,8 +245,15 @@ def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of ``fun(*args, **kwargs)``, without computing anything.
 
-    Returns a tree of `ShapeDtypeStruct`, with the `out_shardings` of a jitted function; arguments may be
-    `ShapeDtypeStruct`s too.
+    Args:
+      fun: function of trees of arrays, jitted or not.
+      *args, **kwargs: its arguments, which may be `ShapeDtypeStruct`s.
+
+    Returns:
+      A tree like the result, of `ShapeDtypeStruct`; with the `out_shardings` of a jitted function.
+
+    Raises:
+      ArgumentError: an argument is neither an array nor a `ShapeDtypeStruct`.
 
     >>> import phlox.numpy as jnp
     >>> eval_shape(jnp.dot, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3,), "float32"))

@@ -202,7 +202,17 @@ class Traced(Stage):
         return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """The next stage. `lowering_platforms` names platforms that need not be there, such as ``("cuda",)``."""
+        """The next stage.
+
+        Args:
+          lowering_platforms: platforms that need not be there, such as ``("cuda",)``; None for that of the arguments.
+
+        Returns:
+          A `Lowered`.
+
+        >>> type(phlox.jit(jnp.sin).trace(1.0).lower()).__name__
+        'Lowered'
+        """
         lowered = self._lower()
         if lowering_platforms is not None:
             lowered.platforms = tuple(lowering_platforms)
@@ -223,10 +233,21 @@ class Lowered(Stage):
         self.platforms: tuple[str, ...] | None = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The module as text: ``"stablehlo"``, which is exactly what the compiler gets, or ``"hlo"``.
+        """The module as text.
 
-        With `debug_info` each operation says where it comes from: the names it stands in (`named_scope`), and the
-        user's line.
+        Args:
+          dialect: ``"stablehlo"``, which is exactly what the compiler gets, or ``"hlo"``; None for the first.
+          debug_info: let each operation say where it comes from: the names it stands in (`named_scope`), and the user's
+            line.
+
+        Returns:
+          A string.
+
+        Raises:
+          OptionError: there is no such dialect.
+
+        >>> "stablehlo.sine" in phlox.jit(jnp.sin).lower(1.0).as_text()
+        True
         """
         text = self._lowering.located()[0] if debug_info else self._lowering.text
         return inspection.hlo_text(text, metadata=debug_info) if _dialect(dialect) == "hlo" else text
@@ -248,9 +269,21 @@ class Lowered(Stage):
     ) -> Compiled:
         """The next stage.
 
-        `compiler_options` are options of XLA, such as ``{"xla_backend_optimization_level": 0}``; they are added to
-        those of `jit`. Raises `CompilerOptionError` for options and values that XLA does not know, and `DeviceError`
-        when the program was lowered for other platforms.
+        Args:
+          compiler_options: options of XLA, such as ``{"xla_backend_optimization_level": 0}``; they are added to those
+            of `jit`.
+          device_assignment: the devices that it was lowered for; None for them.
+
+        Returns:
+          A `Compiled`.
+
+        Raises:
+          CompilerOptionError: an option or a value that XLA does not know.
+          DeviceError: the program was lowered for other platforms.
+          UnsupportedError: `device_assignment` has other devices.
+
+        >>> phlox.jit(jnp.sin).lower(1.0).compile()(0.0)
+        Array(0., dtype=float32, weak_type=True)
         """
         devices = self._lowering.where.devices
         if device_assignment is not None and tuple(device_assignment) != devices:

@@ -187,12 +187,30 @@ def unary(
     nan_checked: bool | None = None,
     light: bool = False,
 ) -> Primitive:
-    """An elementwise function of one operand.
+    """An elementwise function of one operand, as a primitive with its rules.
 
-    `lower` names the StableHLO operation, or writes it. `derivative(x, out)` is what the tangent is multiplied
-    with; `LINEAR` applies the primitive to the tangent (state `transpose(ct, x)` too), `ZERO` gives none.
-    Where that is not the natural form, `tangent(t, x, out)` says how `t` passes, linearly.
-    `result(dtype)` is the element type of the result.
+    Args:
+      name: of the primitive.
+      lower: the StableHLO operation by name, or a function ``(f, x, **params)`` that writes it; see `lowered_as`.
+      accepts: kinds of dtypes that it takes, one letter each: `FLOAT`, `NUMBER`, `ANY` ...
+      derivative: ``derivative(x, out)``, what the tangent is multiplied with; `LINEAR` applies the primitive to the
+        tangent (give `transpose` too), `ZERO` gives none. None without `tangent`: it cannot be differentiated.
+      tangent: ``tangent(t, x, out)``, how the tangent `t` passes, linearly, where a product is not the natural form.
+      result: ``result(dtype)``, the dtype of the result; None for that of the operand.
+      transpose: ``transpose(ct, x)``, the cotangent of the operand; None where the primitive is not linear.
+      show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
+      eager: what computes it outside of traced functions; None for the compiled operation.
+      nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
+      light: whether the result is cheaper to compute again than to store.
+
+    Returns:
+      A `Primitive`, whose `bind` applies it.
+
+    >>> cube = unary(
+    ...     "documentation_cube", lowered_as(lambda x: x * x * x), accepts=FLOAT, derivative=lambda x, out: 3 * x * x
+    ... )
+    >>> float(phlox.grad(cube.bind)(2.0))
+    12.0
     """
 
     def types(x: ShapedArray, **params: Any) -> ShapedArray:
@@ -241,11 +259,36 @@ def binary(
     nan_checked: bool | None = None,
     light: bool = False,
 ) -> Primitive:
-    """An elementwise function of two operands, of one dtype unless `dtype_of` has another rule.
+    """An elementwise function of two operands, as a primitive with its rules.
 
-    `tangents` holds for each operand a function ``(t, x, y, out)`` that is linear in `t`; `ZERO` for both when
-    there is nothing to differentiate. `transpose` holds for each operand a function ``(ct, x, y)``, or None
-    where the operation is not linear in it. Results are summed where operands were repeated.
+    Operands with axes of length one, or without axes, are repeated; where they were, cotangents are summed.
+
+    Args:
+      name: of the primitive.
+      lower: the StableHLO operation by name, or a function ``(f, x, y, **params)`` that writes it; see `lowered_as`.
+      accepts: kinds of dtypes that it takes, one letter each: `FLOAT`, `NUMBER`, `ANY` ...
+      tangents: for each operand a function ``(t, x, y, out)`` that is linear in its tangent `t`; `ZERO` for both when
+        there is nothing to differentiate. None: it cannot be differentiated.
+      transpose: for each operand a function ``(ct, x, y)`` that gives its cotangent, or None where the operation is not
+        linear in it.
+      result: ``result(dtype)``, the dtype of the result; None for that of the operands.
+      dtype_of: ``dtype_of(name, avals)``, the common dtype of the operands; by default they must have the same.
+      requires: ``requires(checks, x, y)`` tells `checkify` what must hold of the operands, such as a divisor that is
+        not zero; None for nothing.
+      nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
+      light: whether the result is cheaper to compute again than to store.
+
+    Returns:
+      A `Primitive`, whose `bind` applies it.
+
+    >>> norm = binary(
+    ...     "documentation_norm",
+    ...     lowered_as(lambda x, y: jnp.sqrt(x * x + y * y)),
+    ...     accepts=FLOAT,
+    ...     tangents=(lambda t, x, y, out: t * x / out, lambda t, x, y, out: t * y / out),
+    ... )
+    >>> [float(x) for x in phlox.grad(norm.bind, (0, 1))(3.0, 4.0)]
+    [0.6000000238418579, 0.800000011920929]
     """
 
     def types(x: ShapedArray, y: ShapedArray, **params: Any) -> ShapedArray:
@@ -304,7 +347,19 @@ def binary(
 
 
 def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any]:
-    """A lowering rule that writes what `fun`, made of other primitives, does; it returns `many` results, or one."""
+    """A lowering rule that writes what a function of arrays, made of other primitives, does.
+
+    Args:
+      fun: ``fun(*operands, **params)``.
+      many: it returns a list of results instead of one.
+
+    Returns:
+      A rule for `Primitive`.
+
+    >>> twice = Primitive("documentation_twice", types=lambda x: x, lower=lowered_as(lambda x: x + x))
+    >>> float(twice.bind(3.0))
+    6.0
+    """
 
     def lower(f: Function, *values: Value, **params: Any) -> Any:
         def flat(*args: Any) -> Sequence[Any]:

@@ -96,11 +96,22 @@ def build_ffi_lowering_function(
         and result; None is row-major.
       backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
       skip_ffi_layout_processing: say nothing of layouts.
-      lowering_args: `has_side_effect`, `api_version` (4, the typed interface), and `operand_output_aliases`, a dict
+      **lowering_args: `has_side_effect`, `api_version` (4, the typed interface), and `operand_output_aliases`, a dict
         from arguments to the results that take their memory.
 
-    The result is called with the function that is written (`f`), the values of the arguments, and further attributes
-    as keywords; it returns a list of values. Their types are those of the equation that is lowered.
+    Returns:
+      A function ``write(f, *operands, **attributes)`` that writes the call into `f`, a `phlox.extend.Function`. It
+      takes the values of the arguments and returns a list of values, whose types are those of the equation that is
+      lowered.
+
+    Raises:
+      OptionError: other `lowering_args`, or a `backend_config` that is no dict in the typed interface.
+
+    >>> from phlox.extend import Primitive
+    >>> write = build_ffi_lowering_function("quarter", backend_config={"scale": 0.25})
+    >>> quarter = Primitive("documentation_quarter", types=lambda x: x, lower=lambda f, x: write(f, x)[0])
+    >>> "custom_call @quarter" in phlox.jit(quarter.bind).lower(1.0).as_text()
+    True
     """
     unknown = set(lowering_args) - {"has_side_effect", "api_version", "operand_output_aliases"}
     if unknown:
@@ -149,7 +160,24 @@ def ffi_lowering(
 ) -> Callable[..., Any]:
     """The `lower` rule of a primitive that calls a foreign function; its parameters become attributes.
 
-    Takes what `build_ffi_lowering_function` takes. The rule returns one value where there is one result.
+    Args:
+      call_target_name: the name that the function was registered under.
+      operand_layouts, result_layouts: the order of axes in memory, from the fastest to the slowest, of each argument
+        and result; None is row-major.
+      backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
+      skip_ffi_layout_processing: say nothing of layouts.
+      **lowering_args: as for `build_ffi_lowering_function`.
+
+    Returns:
+      A rule for `phlox.extend.Primitive`. It returns one value where there is one result, else a list.
+
+    Raises:
+      OptionError: other `lowering_args`, or a `backend_config` that is no dict in the typed interface.
+
+    >>> from phlox.extend import Primitive
+    >>> half = Primitive("documentation_half", types=lambda x: x, lower=ffi_lowering("half"))
+    >>> "custom_call @half" in phlox.jit(half.bind).lower(1.0).as_text()
+    True
     """
     write = build_ffi_lowering_function(
         call_target_name,

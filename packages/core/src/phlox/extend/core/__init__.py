@@ -18,6 +18,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer
 from ..._xla.array import Array
 from ...lax._tokens import Token
+from ...typing import DTypeLike
 from . import primitives
 
 __all__ = [
@@ -76,6 +77,12 @@ class Primitive(_Primitive):
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     """A program as a function of flat arguments that returns a list.
 
+    Args:
+      closed_jaxpr: the program, as `phlox.make_jaxpr` gives it.
+
+    Returns:
+      A function of as many arrays as the program has inputs, which returns a list of arrays.
+
     >>> from phlox.extend.core import jaxpr_as_fun
     >>> jaxpr_as_fun(phlox.make_jaxpr(lambda x: x + 1)(1.0))(2.0)
     [Array(3., dtype=float32, weak_type=True)]
@@ -84,12 +91,34 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among the parameters of an equation."""
+    """The programs among the parameters of an equation.
+
+    Args:
+      params: the parameters, by name.
+
+    Returns:
+      An iterator of `Jaxpr`.
+
+    >>> jaxpr = phlox.make_jaxpr(lambda x: phlox.lax.cond(x > 0, jnp.sin, jnp.cos, x))(1.0).jaxpr
+    >>> [len(list(jaxprs_in_params(eqn.params))) for eqn in jaxpr.eqns]
+    [0, 0, 2]
+    """
     yield from jaxprs_in(params)
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The programs that the equations of `jaxpr` hold."""
+    """The programs that the equations of `jaxpr` hold, but not those that these hold in turn.
+
+    Args:
+      jaxpr: the program.
+
+    Returns:
+      An iterator of `Jaxpr`.
+
+    >>> jaxpr = phlox.make_jaxpr(lambda x: phlox.lax.cond(x > 0, jnp.sin, jnp.cos, x))(1.0).jaxpr
+    >>> [inner.eqns[0].primitive.name for inner in subjaxprs(jaxpr)]
+    ['cos', 'sin']
+    """
     for eqn in jaxpr.eqns:
         yield from jaxprs_in(eqn.params)
 
@@ -103,32 +132,110 @@ def new_jaxpr_eqn(
     source_info: Any = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """An equation. Its effects are those that the primitive states."""
+    """An equation of a program. Its effects are those that the primitive states.
+
+    Args:
+      invars: its operands, variables (`Var`) and literals.
+      outvars: its results.
+      primitive: its operation.
+      params: the parameters of that, by name.
+      effects, ctx: accepted as in JAX; not read.
+      source_info: where it comes from, that of another equation; None if that is not known.
+
+    Returns:
+      A `JaxprEqn`.
+
+    >>> jaxpr = phlox.make_jaxpr(jnp.sin)(1.0).jaxpr
+    >>> changed = jaxpr.replace(eqns=[new_jaxpr_eqn(jaxpr.invars, jaxpr.outvars, primitives.cos_p, {})])
+    >>> changed
+    { lambda ; a:f32[]. let b:f32[] = cos a in (b,) }
+    """
     return JaxprEqn(list(invars), list(outvars), primitive, params, source_info)
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of one example out of a batch."""
+    """The type of one example out of a batch.
+
+    Args:
+      size: length of the mapped axis; not read.
+      axis: which axis of the batch it is, counted from 0; None for a batch that is one example for all.
+      aval: the type of the batch.
+
+    Returns:
+      The type without this axis.
+
+    >>> mapped_aval(2, 0, phlox.typeof(jnp.ones((2, 3))))
+    ShapedArray(float32[3])
+    """
     return aval if axis is None else aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of a batch of examples."""
+    """The type of a batch of examples.
+
+    Args:
+      size: number of examples.
+      axis: where the batch gets its axis, counted from 0; None for an example that is the same for all.
+      aval: the type of one example.
+
+    Returns:
+      The type with this axis.
+
+    >>> unmapped_aval(2, 0, phlox.typeof(jnp.ones(3)))
+    ShapedArray(float32[2,3])
+    """
     return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of derivatives with respect to values of this dtype: float0 where there are none."""
+def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike | None) -> Any:
+    """The dtype of derivatives with respect to values of this dtype: float0 where there are none.
+
+    Args:
+      primal_dtype: a dtype or its name.
+
+    Returns:
+      A dtype: that of floating and complex values itself, float0 for others.
+
+    >>> primal_dtype_to_tangent_dtype("float32")
+    dtype('float32')
+    >>> primal_dtype_to_tangent_dtype("int32") == phlox.float0
+    True
+    """
     return shaped((), dtypes.as_dtype(primal_dtype)).tangent().dtype
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether `x` can be an argument of an operation: an array or a number."""
+    """Whether `x` can be an argument of an operation: an array or a number.
+
+    Args:
+      x: any object.
+
+    Returns:
+      A bool.
+
+    >>> valid_jaxtype(1.0), valid_jaxtype([1.0])
+    (True, False)
+    """
     return typeof_value(x) is not None
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
-    """``force(val)``, for a value that must not be traced. Raises `ConcretizationTypeError` when it is."""
+    """``force(val)``, for a value that must not be traced.
+
+    Args:
+      force: function such as ``int``; None for none.
+      val: any object.
+      context: what the message begins with.
+
+    Returns:
+      What `force` returns, or `val`.
+
+    Raises:
+      ConcretizationTypeError: `val` is traced.
+
+    >>> concrete_or_error(int, 3.0, "the number of steps")
+    3
+    """
     if isinstance(val, Tracer):
         raise ConcretizationTypeError(
             f"{context or 'a Python value is needed here'}: got {val.aval.short}, which is traced and has no value",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +19,23 @@ from ..._trace.trace import not_an_array, typeof as type_of_array
 from .._creation.fill import zeros
 from .ds import Slice
 
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+
+def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A reference to an array that can be written, with `init_val` in it.
 
     Args:
       init_val: an array, or a number. It is not changed by writes.
       memory_space, kind: accepted as in JAX; references do not differ by them here.
+
+    Returns:
+      A `Ref` of the shape and dtype of `init_val`.
+
+    Raises:
+      ArgumentError: `init_val` is no array.
+      RefError: `init_val` is a reference.
 
     >>> ref = new_ref(jnp.zeros(2))
     >>> ref[0] += 3.0
@@ -40,10 +50,17 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return Ref(AbstractRef(aval, memory_space, kind), own(init_val))
 
 
-def typeof(x: Any) -> Any:
+def typeof(x: ArrayLike | Ref) -> Any:
     """The type of `x`: shape, dtype and weak type of an array or number, and for a reference that of its array.
 
-    Raises `ArgumentError` when `x` is neither.
+    Args:
+      x: array, number or reference.
+
+    Returns:
+      A `ShapedArray`, or the type of a reference.
+
+    Raises:
+      ArgumentError: `x` is neither.
 
     >>> typeof(np.zeros((2, 3), np.float32))
     ShapedArray(float32[2,3])
@@ -56,6 +73,13 @@ def typeof(x: Any) -> Any:
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A reference to an array of the type of `ty` (an array or a `ShapeDtypeStruct`), whose elements are not specified.
 
+    Args:
+      ty: what has the shape and dtype: an array or a `ShapeDtypeStruct`.
+      memory_space: accepted as in JAX; references do not differ by it here.
+
+    Returns:
+      A `Ref` of this shape and dtype.
+
     >>> import phlox
     >>> empty_ref(phlox.ShapeDtypeStruct((2,), "float32")).shape
     (2,)
@@ -63,8 +87,17 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     return new_ref(zeros(ty.shape, ty.dtype), memory_space=memory_space)
 
 
-def freeze(ref: Ref) -> Any:
+def freeze(ref: Ref) -> Array:
     """The array in `ref`, which is not to be used afterwards: in functions that are traced that is a `RefError`.
+
+    Args:
+      ref: a reference. A view of a part of one is refused.
+
+    Returns:
+      The whole array.
+
+    Raises:
+      RefError: `ref` is no reference, or is used after `free_ref`.
 
     >>> freeze(new_ref(1.0))
     Array(1., dtype=float32, weak_type=True)
@@ -81,6 +114,15 @@ def freeze(ref: Ref) -> Any:
 def free_ref(ref: Ref) -> tuple[()]:
     """Says that `ref` is not used any more: in functions that are traced, later uses are a `RefError`.
 
+    Args:
+      ref: a reference, or a view of a part of one, for which nothing happens.
+
+    Returns:
+      The empty tuple.
+
+    Raises:
+      RefError: `ref` is no reference, or is used after `freeze` or `free_ref`.
+
     >>> free_ref(new_ref(1.0))
     ()
     """
@@ -90,8 +132,18 @@ def free_ref(ref: Ref) -> tuple[()]:
     return ()
 
 
-def get(ref: Ref | RefView, idx: Any = None) -> Any:
+def get(ref: Ref | RefView, idx: Any = None) -> Array:
     """The elements at an index, as ``ref[idx]``; all of them without one.
+
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+
+    Returns:
+      An array of the dtype of the reference.
+
+    Raises:
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
 
     >>> get(new_ref(jnp.arange(5)), slice(1, 3))
     Array([1, 2], dtype=int32)
@@ -101,10 +153,22 @@ def get(ref: Ref | RefView, idx: Any = None) -> Any:
     return whole if _is_all(idx) else whole[_checked(ref, idx)]
 
 
-def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
-    """Replaces the elements at an index, as ``ref[idx] = value``. `value` has exactly their shape and dtype.
+def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
+    """Replaces the elements at an index, as ``ref[idx] = value``.
 
-    Raises `ShapeError` and `DtypeError` when it does not, and `RefError` for an index outside of the array.
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+      value: array of exactly the shape and dtype of these elements; for a single one also a Python number of the same
+        kind.
+
+    Returns:
+      None.
+
+    Raises:
+      DtypeError: `value` has another dtype.
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+      ShapeError: `value` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))
     >>> set(ref, 1, 7)
@@ -115,8 +179,22 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
     _write("set", ref, idx, value)
 
 
-def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+def swap(ref: Ref | RefView, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """Replaces the elements at an index and returns those that were there.
+
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+      value: array of exactly the shape and dtype of these elements, or a Python number, as for `set`.
+      _function_name: accepted as in JAX; not read.
+
+    Returns:
+      An array of the elements that were there.
+
+    Raises:
+      DtypeError: `value` has another dtype.
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+      ShapeError: `value` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))
     >>> swap(ref, 1, 7)
@@ -127,8 +205,21 @@ def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_sw
     return before
 
 
-def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index, as ``ref[idx] += x``.
+
+    Args:
+      ref: a reference, or a view of a part of one.
+      idx: an index as arrays take it; None for all elements.
+      x: array of exactly the shape and dtype of these elements, or a Python number, as for `set`.
+
+    Returns:
+      None.
+
+    Raises:
+      DtypeError: `x` has another dtype.
+      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
+      ShapeError: `x` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))
     >>> addupdate(ref, slice(0, 2), jnp.array([10, 10]))
