@@ -249,7 +249,7 @@ def fwd_and_bwd(
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
-    """The standard basis of the space of all `leaves`: for each leaf, its parts of all basis vectors, stacked in front."""
+    """The standard basis of the space of all `leaves`: for each leaf, its part of all basis vectors, stacked."""
     avals = [typeof_value(x) for x in leaves]
     total = sum(a.size for a in avals if a is not None)
     result, start = [], 0
