@@ -84,7 +84,7 @@ class Checks:
             self.error = self.error.with_places(tree.unflatten([None] * tree.num_leaves).kinds)
 
     def results(self, outs: Sequence[Any], *trees: PyTreeDef) -> list[Any]:
-        """Takes the error from the outputs of an inner Jaxpr (one of several, for branches); returns the other outputs."""
+        """Takes the error from the outputs of an inner Jaxpr (one of several, for branches); returns the others."""
         width = trees[0].num_leaves
         first, *others = (tree.unflatten(outs[:width]) for tree in trees)
         self.error = first.with_reports(*others)
