@@ -174,7 +174,7 @@ def _method(method: Any) -> ResizeMethod:
     return ResizeMethod.from_string(method) if isinstance(method, str) else method
 
 
-# --- what users call ------------------------------------------------------------------------------------
+# --- public functions -----------------------------------------------------------------------------------
 
 
 def scale_and_translate(

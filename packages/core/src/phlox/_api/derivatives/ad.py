@@ -27,13 +27,13 @@ class DontWant:
 @register_static
 @dataclass(frozen=True, slots=True)
 class GradRef:
-    """Takes the place of a gradient in the result that was added to a reference."""
+    """In the result, takes the place of a gradient that was added to a reference."""
 
 
 @register_static
 @dataclass(frozen=True, slots=True)
 class DidntWant:
-    """Takes the place of a gradient in the result that was left out."""
+    """In the result, takes the place of a gradient that was left out."""
 
 
 def deliver(gradients: Sequence[Any], wishes: Sequence[Any]) -> list[Any]:

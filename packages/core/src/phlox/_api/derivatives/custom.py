@@ -90,7 +90,7 @@ class _Custom(Decorated[P, R]):
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result where nothing is traced."""
+        """The result of an eager call without differentiation."""
         args = positional(self.fun, args, kwargs, self.kind)
         _, given = self._split(args)
         return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(given))))

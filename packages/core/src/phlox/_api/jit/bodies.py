@@ -91,6 +91,7 @@ def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> 
 
 
 def paths(tree: PyTreeDef) -> list[Any]:
+    """The key path of each leaf of a treedef."""
     return [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
 
 

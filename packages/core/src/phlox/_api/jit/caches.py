@@ -95,10 +95,10 @@ def bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced and compiled in this process (the cache on disk stays).
+    """Clears the caches of traced and compiled programs in this process; the cache on disk stays.
 
     Returns:
-      None. Jitted functions are traced and compiled anew when they are called again.
+      None. Jitted functions are traced and compiled again when they are next called.
 
     >>> clear_caches()
     """

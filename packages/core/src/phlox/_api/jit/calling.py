@@ -104,14 +104,14 @@ def function_of(jitted: JitFunction) -> Any:
     return function
 
 
-def specialize(function: Any, parameters: Parameters, static: frozenset[int], by_place: bool) -> None:
+def specialize(function: Any, parameters: Parameters, static: frozenset[int], full_calls_only: bool) -> None:
     """Replaces the code of a jitted function by code generated for `parameters`.
 
-    `static` has the positions of static parameters. With `by_place`, the code serves only calls that give all
+    `static` has the positions of static parameters. With `full_calls_only`, the code serves only calls that give all
     parameters and nothing else; other calls take the general path.
     """
     names, optional = parameters.names, sorted(parameters.optional)
-    code = _compiled(_text(parameters, static, by_place))
+    code = _compiled(_text(parameters, static, full_calls_only))
     # The text calls parameters p0, p1, … as the user's names could hide its own; callers need the user's names.
     code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
     function.__defaults__ = (MISSING,) * sum(i < parameters.positional for i in optional)
@@ -119,7 +119,7 @@ def specialize(function: Any, parameters: Parameters, static: frozenset[int], by
     function.__code__ = code
 
 
-def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str:
+def _text(parameters: Parameters, static: frozenset[int], full_calls_only: bool) -> str:
     """`CALL` filled in for these parameters, which are named ``p0, p1, …`` in it."""
     names = [f"p{i}" for i in range(len(parameters.names))]
     by_position, by_name = names[: parameters.positional], names[parameters.positional :]
@@ -156,7 +156,7 @@ def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str
     return CALL.format(
         parameters=", ".join(filter(None, heads)),
         arguments=given,
-        unless=_OTHERWISE.format(otherwise=otherwise, arguments=given) if by_place else "",
+        unless=_OTHERWISE.format(otherwise=otherwise, arguments=given) if full_calls_only else "",
         arrays=(" and ".join(arrays) or "True") if len(wanted) <= MAX_ARRAYS else "False",
         keys=keys[0] if len(keys) == 1 and not fixed else _tuple([*keys, *fixed]),
         buffers=", ".join(f"{name}._buf" for name in wanted),

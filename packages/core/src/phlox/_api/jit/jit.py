@@ -135,12 +135,12 @@ class JitFunction:
     def parameters(self) -> Parameters:
         """The parameters of the user's function; or any parameters, if it matters how arguments are given."""
         if self._parameters is None:
-            self._parameters = any_like(0) if self._by_place else parameters_of(self.fun)
+            self._parameters = any_like(0) if self._form_matters else parameters_of(self.fun)
         return self._parameters
 
     @property
-    def _by_place(self) -> bool:
-        """Whether an argument is static or donated only when given by position, or only when given by name."""
+    def _form_matters(self) -> bool:
+        """Whether the form of a call (by position or by name) decides which arguments are static or donated."""
         taken, options = parameters_of(self.fun), self.options
         numbers, names = options.static_argnums, options.static_argnames
         if not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names)):
@@ -152,10 +152,10 @@ class JitFunction:
     def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Generates the code of the function that the user calls. If it takes (*args, **kwargs), the code has
         parameters for as many arguments, and for the names, of this call."""
-        by_place, taken, options = self._by_place, self.parameters, self.options
+        form_matters, taken, options = self._form_matters, self.parameters, self.options
         if taken.rest and not taken.names and len(args) + len(kwargs) <= MAX_ARRAYS:
             taken = any_like(len(args), kwargs)
-        elif by_place:
+        elif form_matters:
             return
         numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
         static = {n for n in numbers if n < taken.positional}
@@ -165,7 +165,7 @@ class JitFunction:
         except IndexError:
             return
         self._parameters = taken
-        specialize(function, taken, frozenset(static), by_place)
+        specialize(function, taken, frozenset(static), form_matters)
 
     def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """Runs a slow path, which may run the user's function, and removes phlox's frames from its errors."""
@@ -228,6 +228,7 @@ class JitFunction:
             raise
 
     def _leaf_key(self, x: Any, args: Any, kwargs: Any, statics: Any, leaves: Any) -> Any:
+        """The key of a leaf that is no `ArrayImpl`; raises if it cannot be an argument."""
         kind = type(x)
         if kind in NUMBERS:
             return kind
@@ -298,6 +299,7 @@ class JitFunction:
     # -- tracing and compiling
 
     def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
+        """The function traced for leaves of these types, from the cache if possible."""
         key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
         found = self._store.traces.get(key)
         if found is not None:
@@ -331,6 +333,7 @@ class JitFunction:
     def _compile(
         self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
     ) -> Entry | ReferenceCall:
+        """The compiled call for leaves with these keys; a `ReferenceCall` if the function uses references."""
         ref_places = tuple(i for i, key in enumerate(keys) if key is Ref)
         if ref_places:
             return self._reference_call(in_tree, statics, ref_places)
@@ -362,6 +365,10 @@ class JitFunction:
         return function_of(_PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device)))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
+        """The function traced and lowered for leaves with these keys.
+
+        Uncommitted scalars among the closed-over arrays become literals of the program, the others become its first arguments.
+        """
         traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
         options = self._options
         asked_in, asked_out = options.in_shardings, options.out_shardings
@@ -397,6 +404,7 @@ class JitFunction:
     # -- inside another transformation
 
     def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call under a trace, which is one equation of the primitive `jit_p`."""
         if self._options.inline or config.current().disable_jit:
             return self._inlined(args, kwargs)
         if kwargs:
@@ -449,6 +457,7 @@ class JitFunction:
         return self.guarded(self._staged, "lower", args, kwargs)
 
     def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
         dynamic, named, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((dynamic, named))
         leaves = [as_ref(x) for x in leaves]
@@ -533,6 +542,7 @@ def _typed(traced: Traced) -> Any:
 
 
 def _result_paths(result: Any) -> list[str]:
+    """The path of each leaf of the result: ``result['loss']``."""
     return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
 
 
