@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from .avals import ShapedArray
@@ -67,6 +67,9 @@ _RULES = (
     "checked",
 )
 
+Series = Literal["linear", "bilinear", "quotient"]
+Unfused = Literal["operation", "layout"]
+
 
 class Primitive:
     """One operation. `multiple_results` says that rules and `bind` return lists.
@@ -76,9 +79,27 @@ class Primitive:
     it is true of arithmetic, and false of what only moves, chooses or compares elements. `light` says that results are
     cheaper to compute again than to store: it is true of simple arithmetic on elements and of changes of shape. Of a
     primitive that runs a program it is a function of the parameters.
+
+    `series` says how the coefficients of a Taylor series pass: "linear" in all inexact operands together, "bilinear" in
+    two operands, "quotient" of two; None where they follow from the jvp rule. `program` names the parameter that holds
+    the program which computes the results. `unfused` says what XLA's older emitter of CPU loops makes of a program with
+    this operation alone: with "operation" the same bits as the newer emitter, with "layout" a part of its neighbour's
+    loop; None: the newer one is needed. See `_xla/pipeline.py`.
     """
 
-    __slots__ = ("cache", "light", "multiple_results", "name", "nan_checked", "remembers", "typed", *_RULES)
+    __slots__ = (
+        "cache",
+        "light",
+        "multiple_results",
+        "name",
+        "nan_checked",
+        "program",
+        "remembers",
+        "series",
+        "typed",
+        "unfused",
+        *_RULES,
+    )
 
     types: Any
     lower: Any
@@ -105,6 +126,9 @@ class Primitive:
         remembers: bool = False,
         nan_checked: bool | None = None,
         light: bool | Callable[[dict[str, Any]], bool] = False,
+        series: Series | None = None,
+        program: str | None = None,
+        unfused: Unfused | None = None,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -115,6 +139,9 @@ class Primitive:
         self.remembers = remembers
         self.nan_checked = nan_checked
         self.light = light
+        self.series = series
+        self.program = program
+        self.unfused = unfused
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled one-operation programs, by argument types and parameters

@@ -18,19 +18,6 @@ Overrides = tuple[tuple[str, str | bool | int | float], ...]
 
 QUICK: Overrides = (("xla_cpu_use_fusion_emitters", False),)
 
-#: One loop each, which both ways write alike. cbrt, rsqrt, tan and tanh are not: last bits differ. Scans and argmax run
-#: slower.
-SINGLE = frozenset(
-    (
-        "abs", "add", "and", "atan2", "ceil", "clamp", "cos", "div", "eq", "erf", "exp", "exp2", "expm1",
-        "floor", "ge", "gt", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt",
-        "max", "min", "mul", "ne", "neg", "nextafter", "not", "or", "pow", "reduce_max", "reduce_min",
-        "reduce_sum", "rem", "rev", "round", "select_n", "shift_left", "shift_right_arithmetic",
-        "shift_right_logical", "sign", "sin", "slice", "sqrt", "square", "sub", "transpose", "xor",
-    )
-)  # fmt: skip
-#: What stands around an operation and costs nothing in its loop.
-AROUND = frozenset(("broadcast_in_dim", "convert_element_type", "reshape", "squeeze"))
 #: Of other types log1p and others differ, or run slower.
 _BOOL = np.dtype("bool")
 _DTYPES = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32")))
@@ -40,9 +27,11 @@ def pipeline(jaxpr: Jaxpr) -> Overrides:
     """Options for this program, before those that the user asks for."""
     single = 0
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name in SINGLE:
+        # Primitives state this: both emitters write their loop alike. cbrt, rsqrt, tan and tanh do not, as last bits
+        # differ; scans and argmax do not, as they would run slower.
+        if eqn.primitive.unfused == "operation":
             single += 1
-        elif eqn.primitive.name not in AROUND:
+        elif eqn.primitive.unfused is None:
             return ()
         if eqn.primitive.name == "clamp" and eqn.outvars[0].aval.dtype == _BOOL:  # which the older way cannot compile
             return ()
