@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import Literal
 from .._trace.trace import Tracer, check_live, not_an_array
-from . import transfer_guard as permission
+from . import transfer_guard
 from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512
@@ -72,7 +72,7 @@ def as_literal(array: Array) -> Literal | None:
     aval = array.aval
     if aval.shape or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
-    if array.is_deleted() or not permission.free("device_to_host"):
+    if array.is_deleted() or not transfer_guard.free("device_to_host"):
         return None
     return Literal(np.asarray(array), aval)
 

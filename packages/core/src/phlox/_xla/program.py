@@ -137,7 +137,8 @@ class Program:
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
-            None if _alike(key, sharding) else sharding for key, sharding in zip(in_keys, where.shardings, strict=True)
+            None if _same_layout(key, sharding) else sharding
+            for key, sharding in zip(in_keys, where.shardings, strict=True)
         ]
         if not any(self.arrange):
             self.arrange = []
@@ -181,7 +182,7 @@ class Program:
         return outs
 
 
-def _alike(key: Key, sharding: Sharding) -> bool:
+def _same_layout(key: Key, sharding: Sharding) -> bool:
     here = sharding_of(key)
     if here == sharding:
         return True
