@@ -1,8 +1,8 @@
-"""Settings: one table of flags, process-wide values, and scoped overrides that hold for one thread of control.
+"""Settings: the table of flags, their process-wide values, and scoped overrides for one thread or async task.
 
-A `Settings` is an immutable snapshot. Caches key on interned marks that change identity only when a flag of some kind
-changes, so that the hot path compares one pointer: `Settings.traced` for flags that can change a traced program,
-`Settings.executed` for those that change how a compiled one is run, and `Settings.called` for both.
+A `Settings` is an immutable snapshot. Its fingerprints are part of cache keys: `Settings.traced` changes when a flag
+changes that can change a traced Jaxpr, `Settings.executed` for flags that change how a compiled program is run, and
+`Settings.called` for both. Fingerprints are interned, so that the fast path compares one pointer.
 
 Every flag ``name`` can be set by ``phlox.config.update("name", value)`` (JAX's ``jax_name`` is understood
 too), by the environment variable ``PHLOX_NAME`` or else ``JAX_NAME``, and by the context manager
@@ -43,7 +43,7 @@ def _integer(value: Any) -> int:
 
 
 def _count(value: Any) -> int:
-    return 0 if str(value) == "-1" else _integer(value)  # -1 is how jax says that nothing is set
+    return 0 if str(value) == "-1" else _integer(value)  # -1 is jax's value for "not set"
 
 
 def _text(value: Any) -> str | None:
@@ -64,7 +64,7 @@ def _anything(value: Any) -> Any:
 
 
 def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A flag that may also be None, or "" in the environment: whatever the default does."""
+    """A parser that also accepts None, or "" in an environment variable, for None."""
     return lambda value: None if value is None or value == "" else parse(value)
 
 
@@ -75,7 +75,7 @@ def _contexts(value: Any) -> tuple[tuple[Any, Any], ...]:
 
 
 def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any], Any]:
-    """A flag of JAX's whose other values would be ignored here: they are refused."""
+    """A parser for a flag of JAX that has no effect in phlox: values other than `default` are refused, with `why`."""
 
     def fixed(value: Any) -> Any:
         if parse(value) != default:
@@ -86,10 +86,10 @@ def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any]
 
 
 class Flag(NamedTuple):
-    """One row of the table: how to read a value, its default, and what depends on it.
+    """One row of the table: the parser of values, the default, and what depends on the flag.
 
-    `traced`: programs come out otherwise when they are traced. `executed`: compiled programs are run otherwise,
-    or operations refused.
+    `traced`: tracing depends on the flag. `executed`: running compiled programs depends on it, or whether operations
+    are refused.
     """
 
     parse: Callable[[Any], Any]
@@ -100,7 +100,7 @@ class Flag(NamedTuple):
 
 
 _PRECISIONS = (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32")
-#: what stands for an algorithm in place of a precision: the names of `phlox.lax.DotAlgorithmPreset`
+#: names of `phlox.lax.DotAlgorithmPreset`, which `default_matmul_precision` also accepts
 ALGORITHMS = (
     *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"),
     *("F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6"),
@@ -138,7 +138,7 @@ FLAGS: dict[str, Flag] = {
         False,
         "'off' shows phlox's own frames in errors, 'tracebackhide' hides them from IPython and pytest alone.",
     ),
-    # For finding mistakes.
+    # Debugging.
     "debug_nans": Flag(_boolean, False, False, "Look for nan in all results, and name the operation it is from.", True),
     "debug_infs": Flag(_boolean, False, False, "The same for infinities.", True),
     "check_tracer_leaks": Flag(_boolean, False, True, "Look for traced values that outlive their transformation."),
@@ -177,7 +177,7 @@ FLAGS: dict[str, Flag] = {
     "debug_key_reuse": Flag(
         _only(_boolean, False, "phlox does not follow the uses of keys"), False, False, "Look for keys used twice."
     ),
-    # Flags of JAX's that there is nothing to choose about.
+    # Flags of JAX that have only one possible value in phlox.
     "softmax_custom_jvp": Flag(
         _only(_boolean, False, "phlox differentiates softmax as it is written"), False, True, "A rule for softmax."
     ),
@@ -198,13 +198,13 @@ FLAGS: dict[str, Flag] = {
     ),
     "user_contexts": Flag(_contexts, (), True, "Values of contexts that make_user_context made."),
 }
-#: Flags that stand for several.
+#: Flags that set several others.
 _GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("transfer_guard_"))}
 _NAMES = tuple(FLAGS)
 
 
 class Fingerprint:
-    """Stands for the values of some flags. Equal values have one mark, which is hashed and compared by identity."""
+    """Represents the values of some flags. Equal values have one fingerprint, hashed and compared by identity."""
 
     __slots__ = ("__weakref__", "values")
 
@@ -224,12 +224,12 @@ def _fingerprint(key: tuple[Any, ...]) -> Fingerprint:
     return _fingerprints.get(key) or _fingerprints.add(key, lambda: Fingerprint(key))
 
 
-#: how many changes of some settings are remembered
-_MOST = 64
+#: how many results of `Settings.replace` each `Settings` caches
+_MAX_REPLACED = 64
 
 
 class Settings:
-    """An immutable value of every flag, readable as attributes."""
+    """The values of all flags, as read-only attributes, and the fingerprints `traced`, `executed` and `called`."""
 
     __slots__ = (*_NAMES, *_KINDS, "_replaced", "strict")
     _replaced: dict[Any, Settings]
@@ -238,7 +238,7 @@ class Settings:
         object.__setattr__(self, "_replaced", {})
         for name in _NAMES:
             object.__setattr__(self, name, values[name])
-        # Whether promotion that a user may not have meant is an error, or told.
+        # Whether some promotions raise an error or warn, see strictness.py.
         strict = values["numpy_rank_promotion"] != "allow" or values["numpy_dtype_promotion"] != "standard"
         object.__setattr__(self, "strict", strict)
         for kind, names in _KINDS.items():
@@ -248,18 +248,18 @@ class Settings:
         raise AttributeError("Settings are immutable; use config.update or config.scope")
 
     def replace(self, changes: dict[str, Any]) -> Settings:
-        """A copy with `changes` applied; the same one each time, as programs enter a ``with`` block many times."""
+        """A copy with `changes` applied. It is cached, because programs enter the same ``with`` block many times."""
         key, known = tuple(changes.items()), self._replaced
         found = known.get(key)
         if found is None:
             found = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
-            if "user_contexts" not in changes:  # values of the user's, of which 1 and True are equal
-                if len(known) >= _MOST:
+            if "user_contexts" not in changes:  # user values may be equal but different, as 1 and True
+                if len(known) >= _MAX_REPLACED:
                     known.clear()
                 known[key] = found
         return found
 
-    if TYPE_CHECKING:  # the slots are made from the table, which a type checker cannot follow
+    if TYPE_CHECKING:  # a type checker does not see slots that are computed from the table
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -279,7 +279,7 @@ def _check(name: str, value: Any) -> tuple[str, Any]:
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
-    """Flags by their short names with values that they can take; one that stands for several sets them all."""
+    """Parsed values by the short names of flags; a flag that sets several others is expanded."""
     found = {}
     for name, value in changes.items():
         short, parsed = _check(name, value)
@@ -290,7 +290,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
 def _from_environment() -> Settings:
     values = {name: flag.default for name, flag in FLAGS.items()}
     for name in _NAMES:
-        # The folder of JAX's cache belongs to jax.
+        # JAX's variables for its compilation cache are not read: that folder belongs to jax.
         jaxs = None if "compilation_cache" in name else os.environ.get("JAX_" + name.upper())
         text = os.environ.get("PHLOX_" + name.upper())
         try:
@@ -307,7 +307,7 @@ def _from_environment() -> Settings:
     return Settings(values)
 
 
-#: what the project's own tools read
+#: prefixes of environment variables that the project's own tools read
 _OTHER_VARIABLES = ("TEST_", "PANTS")
 
 
@@ -320,13 +320,13 @@ def _warn_of_unknown(name: str, flag: str) -> None:
 
 
 class _Scope:
-    """Overrides of one `with` block, merged with the process-wide values when those change."""
+    """The overrides of one `with` block, merged with the process-wide values; merged again when those change."""
 
     __slots__ = ("known", "overrides")
 
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
-        #: the process-wide values, and these with the overrides
+        #: the process-wide settings, and their copy with the overrides
         self.known = global_settings, global_settings.replace(overrides)
 
     def settings(self) -> Settings:
@@ -334,7 +334,7 @@ class _Scope:
         if base is not global_settings:
             base = global_settings
             merged = base.replace(self.overrides)
-            self.known = base, merged  # in one assignment: threads may share a scope
+            self.known = base, merged  # one assignment, because threads may share a scope
         return merged
 
 
@@ -342,12 +342,13 @@ class _Scope:
 global_settings = _from_environment()
 _updating = threading.Lock()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
-#: None where the settings in force are `global_settings`, which the hot path asks without a call of Python
+#: overridden() is None if the current settings are `global_settings`. The fast path of calls uses it: it is a C method,
+#: cheaper than the Python function `current`.
 overridden = _scope.get
 
 
 def current() -> Settings:
-    """The settings in force here and now."""
+    """The current settings: the process-wide ones with the overrides of the current scope."""
     scope = _scope.get()
     return global_settings if scope is None else scope.settings()
 
@@ -361,7 +362,7 @@ def update(name: str, value: Any) -> None:
 
 
 def read(name: str) -> Any:
-    """The value of a flag that is in force here."""
+    """The current value of a flag."""
     short = name.removeprefix("jax_").removeprefix("phlox_")
     if short not in FLAGS:
         raise ConfigError(f"there is no configuration flag {name!r}", instead="one of " + ", ".join(_NAMES))
@@ -369,14 +370,14 @@ def read(name: str) -> Any:
 
 
 def override(**changes: Any) -> None:
-    """Sets flags in this thread (and its async tasks) alone, for good or until the scope around ends."""
+    """Sets flags for this thread or async task only, until the enclosing scope, if any, ends."""
     checked = _checked(changes)
     outer = _scope.get()
     _scope.set(_Scope({**outer.overrides, **checked} if outer else checked))
 
 
 def scope(**changes: Any) -> AbstractContextManager[None]:
-    """Sets flags for the body of a ``with`` block, in this thread (and its async tasks) alone."""
+    """Sets flags for the body of a ``with`` block, for this thread or async task only."""
     return _scoped(_checked(changes))
 
 
@@ -391,7 +392,7 @@ def _scoped(checked: dict[str, Any]) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Lets go of settings, and of the values in them, that are in force nowhere."""
+    """Drops cached `Settings`, and with them the flag values that are not current any more."""
     global_settings._replaced.clear()
     scope = _scope.get()
     if scope is not None:
@@ -399,5 +400,5 @@ def forget() -> None:
 
 
 def flags_of(kind: str) -> tuple[str, ...]:
-    """Names of the flags that a mark of this kind ("traced", "executed", "called") stands for, in its order."""
+    """Names of the flags in a fingerprint of this kind ("traced", "executed", "called"), in the order of its values."""
     return _KINDS[kind]
