@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from .avals import ShapedArray
@@ -69,6 +69,9 @@ _RULES = (
     "checked",
 )
 
+Series = Literal["linear", "bilinear", "quotient"]
+Unfused = Literal["operation", "layout"]
+
 
 class Primitive:
     """One operation and its rules.
@@ -81,9 +84,27 @@ class Primitive:
         move, select or compare elements.
       light: whether recomputing the results is cheaper than storing them, as for simple elementwise arithmetic and
         changes of shape. For primitives that hold Jaxprs: a function of the parameters.
+      series: how the coefficients of a Taylor series are computed (`_transform.jet`): the operation is "linear" in all
+        inexact operands together, "bilinear" in two operands, or the "quotient" of two; None: by the jvp rule.
+      program: name of the parameter with the Jaxpr that computes the results, or None.
+      unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
+        its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
+        loop of another one; None: the newer emitter is needed. See `_xla.pipeline`.
     """
 
-    __slots__ = ("cache", "light", "multiple_results", "name", "nan_checked", "remembers", "typed", *_RULES)
+    __slots__ = (
+        "cache",
+        "light",
+        "multiple_results",
+        "name",
+        "nan_checked",
+        "program",
+        "remembers",
+        "series",
+        "typed",
+        "unfused",
+        *_RULES,
+    )
 
     types: Any
     lower: Any
@@ -110,6 +131,9 @@ class Primitive:
         remembers: bool = False,
         nan_checked: bool | None = None,
         light: bool | Callable[[dict[str, Any]], bool] = False,
+        series: Series | None = None,
+        program: str | None = None,
+        unfused: Unfused | None = None,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -120,6 +144,9 @@ class Primitive:
         self.remembers = remembers
         self.nan_checked = nan_checked
         self.light = light
+        self.series = series
+        self.program = program
+        self.unfused = unfused
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters

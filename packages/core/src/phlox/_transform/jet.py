@@ -23,25 +23,6 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Trace, Tracer, bind_under, typeof
 from .array_operations import Zero, add, instantiate, weak_number, zero_tangent, zeros
 
-#: Linear in all of their floating arguments together.
-LINEAR = {
-    "add", "add_any", "sub", "neg", "real", "imag", "complex", "conj", "convert_element_type", "reduce_precision",
-    "copy", "name", "broadcast_in_dim", "reshape", "transpose", "squeeze", "rev", "concatenate", "pad", "slice",
-    "dynamic_slice", "dynamic_update_slice", "gather", "scatter-add", "scatter", "select_n", "reduce_sum",
-    "reduce_window_sum", "cumsum", "psum", "fft", "split", "stack", "unstack", "device_put",
-}  # fmt: skip
-#: Linear in each of two arguments.
-BILINEAR = {"mul", "dot_general", "conv_general_dilated"}
-#: Primitives that are replaced by the Jaxpr in this parameter. Custom derivative rules are not used, as in JAX.
-CALLS = {
-    "jit": "jaxpr",
-    "remat2": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vmap_call": "call",
-    "linear_call": "callee",
-}
-
 #: rule(k) computes coefficient k (from 1 on) of a polynomial; None is zero.
 Rule = Callable[[int], Any]
 
@@ -110,8 +91,9 @@ class JetTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not any(self.mine(x) for x in args):
             return bind_under(self.parent, primitive, args, params)
-        if primitive.name in CALLS:
-            closed = params[CALLS[primitive.name]]
+        # The Jaxpr of a call is evaluated; custom derivative rules are not used, as in JAX.
+        if primitive.program is not None:
+            closed = params[primitive.program]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             return outs if primitive.multiple_results else outs[0]
         key = (primitive, *map(id, args))
@@ -142,11 +124,11 @@ class JetTrace(Trace):
         values: Sequence[Any],
     ) -> list[Rule]:
         """For each result, the rule for its coefficients."""
-        if primitive.name in BILINEAR:
+        if primitive.series == "bilinear":
             return [partial(self._product, partial(primitive.bind, **params), *args)]
-        if primitive.name == "div":
+        if primitive.series == "quotient":
             return [partial(self._quotient, [values[0]], *args)]
-        if primitive.name in LINEAR:
+        if primitive.series == "linear":
             return self._each(partial(self._linear, primitive, args, params), len(values))
         return self._each(partial(self._derived, self._once(primitive, args, params, known)), len(values))
 

@@ -18,19 +18,6 @@ Overrides = tuple[tuple[str, str | bool | int | float], ...]
 
 QUICK: Overrides = (("xla_cpu_use_fusion_emitters", False),)
 
-#: Operations that both implementations compile to equally fast programs with bitwise equal results. With the older one
-#: cbrt, rsqrt, tan and tanh differ in the last bits; scans and argmax run slower.
-SINGLE = frozenset(
-    (
-        "abs", "add", "and", "atan2", "ceil", "clamp", "cos", "div", "eq", "erf", "exp", "exp2", "expm1",
-        "floor", "ge", "gt", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt",
-        "max", "min", "mul", "ne", "neg", "nextafter", "not", "or", "pow", "reduce_max", "reduce_min",
-        "reduce_sum", "rem", "rev", "round", "select_n", "shift_left", "shift_right_arithmetic",
-        "shift_right_logical", "sign", "sin", "slice", "sqrt", "square", "sub", "transpose", "xor",
-    )
-)  # fmt: skip
-#: Operations that may surround the single one: they cost nothing in its loop.
-AROUND = frozenset(("broadcast_in_dim", "convert_element_type", "reshape", "squeeze"))
 #: With other dtypes some operations, such as log1p, give different bits or run slower.
 _BOOL = np.dtype("bool")
 _DTYPES = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32")))
@@ -40,9 +27,11 @@ def pipeline(jaxpr: Jaxpr) -> Overrides:
     """The compiler options for this program; the user's options override them."""
     single = 0
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name in SINGLE:
+        # "operation": both implementations give equally fast programs with equal bits. `unfused` is None for cbrt,
+        # rsqrt, tan and tanh, whose last bits differ, and for scans and argmax, which would be slower.
+        if eqn.primitive.unfused == "operation":
             single += 1
-        elif eqn.primitive.name not in AROUND:
+        elif eqn.primitive.unfused is None:
             return ()
         if eqn.primitive.name == "clamp" and eqn.outvars[0].aval.dtype == _BOOL:  # the older one cannot compile this
             return ()
