@@ -120,7 +120,7 @@ FLAGS: dict[str, Flag] = {
         _one_of(*_PRECISIONS, *ALGORITHMS), None, True, "Precision of matrix products, or an algorithm."
     ),
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
-    "mesh": Flag(_anything, None, True, "The mesh that PartitionSpecs without one speak of; see phlox.set_mesh."),
+    "mesh": Flag(_anything, None, True, "The mesh for PartitionSpecs that are given without one; see phlox.set_mesh."),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
     "num_cpu_devices": Flag(
         lambda value: 0 if str(value) == "-1" else _integer(value),
@@ -128,10 +128,10 @@ FLAGS: dict[str, Flag] = {
         False,
         "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1).",
     ),
-    "platforms": Flag(_text, None, False, "Platforms to look for, in order of preference, as 'cuda,cpu'."),
+    "platforms": Flag(_text, None, False, "Platforms in order of preference, as 'cuda,cpu'."),
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
-    "compilation_cache_dir": Flag(_text, None, False, "Folder of that cache (default: the user's cache folder)."),
-    "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Bytes that cache may hold."),
+    "compilation_cache_dir": Flag(_text, None, False, "Folder of the disk cache (default: the user's cache folder)."),
+    "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Maximal size of the disk cache in bytes."),
     "traceback_filtering": Flag(
         _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
         "auto",
@@ -139,22 +139,22 @@ FLAGS: dict[str, Flag] = {
         "'off' shows phlox's own frames in errors, 'tracebackhide' hides them from IPython and pytest alone.",
     ),
     # Debugging.
-    "debug_nans": Flag(_boolean, False, False, "Look for nan in all results, and name the operation it is from.", True),
-    "debug_infs": Flag(_boolean, False, False, "The same for infinities.", True),
-    "check_tracer_leaks": Flag(_boolean, False, True, "Look for traced values that outlive their transformation."),
-    "enable_checks": Flag(_boolean, False, True, "Check each traced program's form and types. Slow."),
-    "check_static_indices": Flag(_boolean, False, True, "Refuse Python numbers as indices outside of the array."),
-    "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
-    "log_checkpoint_residuals": Flag(
-        _boolean, False, False, "Log as a warning what checkpoint keeps for the derivative of a function."
+    "debug_nans": Flag(
+        _boolean, False, False, "Check all results for nan, and report the operation that gave it.", True
     ),
+    "debug_infs": Flag(_boolean, False, False, "Check all results for infinities, as debug_nans does for nan.", True),
+    "check_tracer_leaks": Flag(_boolean, False, True, "Report traced values that outlive their transformation."),
+    "enable_checks": Flag(_boolean, False, True, "Check that each Jaxpr is well-formed and well-typed. Slow."),
+    "check_static_indices": Flag(_boolean, False, True, "Refuse Python integers as indices that are out of bounds."),
+    "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
+    "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "generated_calls": Flag(
-        _boolean, True, False, "Give jitted functions code of their own at the second call, which is called sooner."
+        _boolean, True, False, "Generate code for a jitted function at its second call, which makes calls faster."
     ),
     "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),
     "no_execution": Flag(_boolean, False, False, "Refuse to run compiled programs.", True),
-    "transfer_guard": Flag(_GUARD, None, False, "What is done about transfers in all three directions; sets these:"),
+    "transfer_guard": Flag(_GUARD, None, False, "What to do about transfers; sets the three flags of directions."),
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
@@ -163,23 +163,28 @@ FLAGS: dict[str, Flag] = {
     ),
     "allow_f16_reductions": Flag(_boolean, True, True, "False refuses sums of float16 and bfloat16.", True),
     # PRNG keys.
-    "legacy_prng_key": Flag(_one_of("allow", "warn", "error"), "allow", True, "What to do with keys that are uint32."),
+    "legacy_prng_key": Flag(
+        _one_of("allow", "warn", "error"), "allow", True, "What to do with PRNG keys that are uint32 arrays."
+    ),
     "enable_custom_prng": Flag(_boolean, False, True, "PRNGKey returns new-style keys."),
     "default_prng_impl": Flag(
         _one_of("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
         "threefry2x32",
         True,
-        "The generator of keys that are made without naming one.",
+        "The PRNG implementation of keys that are made without naming one.",
     ),
     "threefry_partitionable": Flag(
-        _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As it says."
+        _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As JAX's."
     ),
     "debug_key_reuse": Flag(
         _only(_boolean, False, "phlox does not follow the uses of keys"), False, False, "Look for keys used twice."
     ),
     # Flags of JAX that have only one possible value in phlox.
     "softmax_custom_jvp": Flag(
-        _only(_boolean, False, "phlox differentiates softmax as it is written"), False, True, "A rule for softmax."
+        _only(_boolean, False, "phlox differentiates softmax as it is written"),
+        False,
+        True,
+        "Differentiate softmax by a rule.",
     ),
     "auto_pcast": Flag(
         _only(_boolean, True, "phlox's types do not say over which mesh axes values vary"), True, True, "As JAX's."

@@ -29,7 +29,7 @@
     ├── EffectError (ValueError, NotImplementedError) an effect where it, or its order, is not possible
     ├── JAXTypeError (TypeError)               an invalid use of traced values or PRNG keys
     │   ├── UnexpectedTracerError              a traced value outlived its trace
-    │   ├── ConcretizationTypeError            Python asked for the value of a traced array
+    │   ├── ConcretizationTypeError            Python code needs the value of a traced array
     │   │   ├── TracerBoolConversionError
     │   │   ├── TracerIntegerConversionError
     │   │   └── TracerArrayConversionError

@@ -354,15 +354,14 @@ def tree_map_with_path(
     """Like `tree_map`; `f` also receives the path, as its first argument.
 
     Args:
-      f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and as many subtrees as there are
-        `rest`.
+      f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and one subtree of each of `rest`.
       tree: any tree.
-      *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
+      *rest: trees with the structure of `tree`; where `tree` has a leaf they may have a subtree, which `f` receives.
       is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
 
     Returns:
-      A tree of the structure of `tree`, with what `f` returned in place of the leaves.
+      A tree with the structure of `tree` and the results of `f` as leaves.
 
     Raises:
       TreeError: one of `rest` does not have the structure.

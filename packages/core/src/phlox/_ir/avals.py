@@ -58,9 +58,9 @@ class ShapedArray:
     if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every attribute name
 
         def __getattr__(self, name: str) -> Any:
-            if name not in FORMS:
+            if name not in LAZY_ATTRIBUTES:
                 raise AttributeError(f"{self!r} has no attribute {name!r}")
-            value = FORMS[name](self)
+            value = LAZY_ATTRIBUTES[name](self)
             setattr(self, name, value)  # fills the slot: later reads do not come here
             return value
 
@@ -110,7 +110,7 @@ def _physical(aval: ShapedArray) -> ShapedArray:
 
 
 #: the attributes that are computed at first access; sharding.py, which this layer cannot import, adds `sharding`
-FORMS: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
+LAZY_ATTRIBUTES: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
 
 
 def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:

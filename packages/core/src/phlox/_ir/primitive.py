@@ -207,10 +207,10 @@ class Primitive:
             found = rule(*avals, **params)
         except PhloxError:
             raise
-        except MISTAKES as error:
-            if not of_the_library(rule):
+        except RULE_FAILURES as error:
+            if not defined_in_phlox(rule):
                 raise
-            raise refused_parameters(self, avals, params, error) from error
+            raise parameter_error(self, avals, params, error) from error
         if (type(found) is ShapedArray) is self.multiple_results:
             raise OptionError(
                 f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results: "
@@ -245,15 +245,15 @@ class Primitive:
 
 
 #: exceptions that a rule may raise when a parameter has the wrong kind
-MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
+RULE_FAILURES = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
 
 
-def of_the_library(rule: Callable[..., Any]) -> bool:
+def defined_in_phlox(rule: Callable[..., Any]) -> bool:
     """Whether a rule is defined in phlox, and not by a user."""
     return str(getattr(rule, "__module__", "")).startswith("phlox.")
 
 
-def refused_parameters(
+def parameter_error(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], error: Exception
 ) -> OptionError:
     """The error for parameters that a rule of `primitive` failed on with `error`."""

@@ -263,25 +263,25 @@ def check_index(aval: ShapedArray) -> None:
         )
 
 
-def _of_buffers(name: str) -> Callable[..., NoReturn]:
+def _refused_method(name: str) -> Callable[..., NoReturn]:
     def refuse(self: Tracer, *args: Any) -> NoReturn:
-        """Of arrays alone: nothing is computed yet."""
+        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
         use = f"The {name}() method was called on traced array: it"
         self._refuse(errors.ConcretizationTypeError, use, f"x.{name}() of what the function returns")
 
     return refuse
 
 
-def _of_placed(name: str) -> Callable[[Tracer], NoReturn]:
+def _refused_property(name: str) -> Callable[[Tracer], NoReturn]:
     def refuse(self: Tracer) -> NoReturn:
-        """Of arrays alone: nothing is computed yet."""
+        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
         self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
 
     return refuse
 
 
 def _sharding(self: Tracer) -> NoReturn:
-    """Of arrays alone: where traced values lie is decided later."""
+    """Raises `AttributeError`: a tracer has no sharding, which is decided at compilation."""
     raise AttributeError(
         f"{type(self).__name__} has no attribute 'sharding': where a traced array lies is decided when it is compiled; "
         "what its type says of it is phlox.typeof(x).sharding"
@@ -293,9 +293,9 @@ Tracer.sharding = property(_sharding)  # type: ignore[attr-defined]
 
 # Methods that need a buffer exist on tracers and raise when they are called, so that `hasattr` is true as for arrays.
 for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "tolist", "unsafe_buffer_pointer"):
-    setattr(Tracer, _name, _of_buffers(_name))
+    setattr(Tracer, _name, _refused_method(_name))
 for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated"):
-    setattr(Tracer, _name, property(_of_placed(_name)))
+    setattr(Tracer, _name, property(_refused_property(_name)))
 
 
 def check_live(tracer: Tracer) -> None:

@@ -15,7 +15,7 @@ from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from .._ir.primitive import MISTAKES, of_the_library, refused_parameters
+from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -101,10 +101,10 @@ def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value]
         return rule(f, *operands, **params)
     except PhloxError:
         raise
-    except MISTAKES as error:
-        if not of_the_library(rule):
+    except RULE_FAILURES as error:
+        if not defined_in_phlox(rule):
             raise
-        raise refused_parameters(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
+        raise parameter_error(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
 
 
 def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:

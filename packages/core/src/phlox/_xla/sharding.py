@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.errors import DeviceError, OptionError, ShapeError
 from .._base.native import hlo, native
-from .._ir.avals import FORMS
+from .._ir.avals import LAZY_ATTRIBUTES
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
 
@@ -286,7 +286,7 @@ class NamedSharding(Sharding):
 
 
 #: the attribute `sharding` of avals: a mesh without axes, which in JAX means that the type does not name a sharding
-FORMS["sharding"] = lambda aval: NamedSharding(AbstractMesh((), ()), PartitionSpec(*(None,) * aval.ndim))
+LAZY_ATTRIBUTES["sharding"] = lambda aval: NamedSharding(AbstractMesh((), ()), PartitionSpec(*(None,) * aval.ndim))
 
 
 class CompilerSharding(Sharding):
@@ -339,7 +339,7 @@ def single_device(device: Device) -> SingleDeviceSharding:
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that lie on one device.
+    """The sharding of arrays on one device.
 
     Args:
       device: the device.
