@@ -57,3 +57,7 @@ def static(**options: Any) -> Any:
     import dataclasses  # here, so that programs without dataclasses do not pay for this import
 
     return dataclasses.field(metadata={"static": True, **(options.pop("metadata", None) or {})}, **options)
+
+
+def __dir__() -> list[str]:
+    return __all__

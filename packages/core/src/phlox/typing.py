@@ -30,3 +30,7 @@ DTypeLike = str | type[Any] | np.dtype | _HasDtype
 Key = Array | np.ndarray
 #: The shape of an array: a sequence of integers, or one integer for a single axis.
 Shape = SupportsIndex | Sequence[SupportsIndex]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""What is imported when it is first asked for, so that `import phlox` does not wait for all that few programs need."""
+"""Lazy imports of submodules, which keep `import phlox` fast: few programs need all modules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 def on_demand(
     package: str, submodules: str, members: dict[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package with these submodules, and with these members of further ones.
+    """``__getattr__`` and ``__dir__`` of a package that imports these names at first access.
 
-    Names are separated by blanks. The package states them again under ``if TYPE_CHECKING``, for those who read types;
+    `submodules` are names of submodules, separated by blanks; `members` maps further submodules to the names that are
+    taken from them. The package imports the names again under ``if TYPE_CHECKING``, for type checkers;
     tests/house/test_doors.py compares.
     """
     homes = {name: name for name in submodules.split()}
@@ -30,6 +31,7 @@ def on_demand(
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        # Private names are left out, so that completion shows the API and nothing else.
+        return sorted(name for name in {*vars(sys.modules[package]), *homes} if not name.startswith("_"))
 
     return __getattr__, __dir__

@@ -367,7 +367,7 @@ class JitFunction:
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         """The function traced and lowered for leaves with these keys.
 
-        Uncommitted scalars among the closed-over arrays become literals of the program, the others become its first arguments.
+        Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
         """
         traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
         options = self._options

@@ -194,4 +194,5 @@ custom_vmap_call = Primitive(
     axes=lambda params: axes_used(params["call"]),
     effects=effects_inside,
     nan_checked=True,
+    program="call",
 )

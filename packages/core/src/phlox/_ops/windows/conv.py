@@ -356,4 +356,5 @@ conv_general_dilated = Primitive(
     transpose=_conv_transpose,
     batch=_conv_batch,
     nan_checked=True,
+    series="bilinear",
 )
