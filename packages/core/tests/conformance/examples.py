@@ -102,7 +102,7 @@ def functions():
 
 @functools.cache
 def elementwise():
-    """Functions of elements alone: batches and derivatives of them are made of one rule (test_elements)."""
+    """Functions of elements alone: batches and derivatives of them are made of one rule (test_elementwise_transforms)."""
     found = {r.path for module in (test_numpy_elementwise, test_lax_elementwise, test_special) for r in module.TABLE}
     return found - {"numpy.allclose", "numpy.array_equal", "numpy.array_equiv"}  # which compare whole arrays
 
