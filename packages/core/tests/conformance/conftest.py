@@ -45,7 +45,7 @@ CHANGED = {
     r"test_convention\[(arctanh at the edge-second|hypot at 0-|det.* rank .*-second)": (
         "second derivatives of atanh at 1, and derivatives of hypot at (0, 0) and of det at singular matrices, are others"
     ),
-    r"test_orders\.py::test_(none|real)\[(lax|numpy)\.(nextafter|spacing)": "nextafter has a derivative",
+    r"test_first_and_second_derivatives\.py::test_(none|real)\[(lax|numpy)\.(nextafter|spacing)": "nextafter has a derivative",
     r"test_checkify.py::.*\[(all_checks-)?(again|thrown)\]": "a failed check is told before a nan that came earlier",
     r"test_gradient\[.*linalg\.cholesky\(": "the derivative of cholesky is of one triangle, not symmetric",
     r"test_value\[lax\.igammac?\(np\.float32\(inf\)": "igamma(inf, x) is 0, not nan",
