@@ -55,7 +55,7 @@ NOT_DRAWN = {
     "numpy.save numpy.savez",
     "text and its settings, in test_numpy_rest": "numpy.array_repr numpy.array_str numpy.get_printoptions numpy.printoptions "
     "numpy.set_printoptions",
-    "a list of pairs and text, in test_numpy_linear": "numpy.einsum_path",
+    "a list of pairs and text, in test_numpy_products": "numpy.einsum_path",
     "every field for every dtype, in test_dtypes": "numpy.finfo numpy.iinfo dtypes.finfo dtypes.iinfo",
     "functions that return functions, in test_transforms and test_ufuncs": "numpy.frompyfunc numpy.vectorize",
     "whole programs with them are drawn in test_random_programs": "lax.cond lax.fori_loop lax.map lax.scan lax.switch "
