@@ -16,9 +16,9 @@ import numpy as np
 
 import phlox
 from conformance import (
-    test_conv,
     test_fft,
     test_image,
+    test_lax_convolutions,
     test_lax_elementwise,
     test_lax_structural,
     test_linalg,
@@ -50,7 +50,7 @@ MODULES = [
     test_special,
     test_linalg,
     test_fft,
-    test_conv,
+    test_lax_convolutions,
     test_windows,
     test_image,
 ]
