@@ -21,6 +21,7 @@ from conformance import (
     test_lax_convolutions,
     test_lax_elementwise,
     test_lax_structural,
+    test_lax_windows,
     test_linalg,
     test_numpy_creation,
     test_numpy_elementwise,
@@ -31,7 +32,6 @@ from conformance import (
     test_numpy_shapes,
     test_numpy_statistics,
     test_special,
-    test_windows,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
 from conformance.programs import PROGRAMS
@@ -51,7 +51,7 @@ MODULES = [
     test_linalg,
     test_fft,
     test_lax_convolutions,
-    test_windows,
+    test_lax_windows,
     test_image,
 ]
 DOORS = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]

@@ -52,6 +52,7 @@ from conformance import (
     test_lax_convolutions,
     test_lax_more,
     test_lax_structural,
+    test_lax_windows,
     test_linalg,
     test_meshes,
     test_nn,
@@ -69,7 +70,6 @@ from conformance import (
     test_transforms,
     test_trees,
     test_ufuncs,
-    test_windows,
 )
 from conformance.examples import MODULES
 
@@ -95,7 +95,7 @@ ELSEWHERE = {
         test_lax_more,
         test_lax_structural,
         test_solves,
-        test_windows,
+        test_lax_windows,
     ],
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],

@@ -67,7 +67,7 @@ NOT_DRAWN = {
     "lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all lax.with_sharding_constraint lax.after_all lax.create_token "
     "lax.precv lax.psend",
     "one layout and few dtypes each, in test_lax_more": "lax.ragged_dot_general lax.scaled_dot",
-    "which numbers it gives is open, in test_windows": "lax.rng_uniform",
+    "which numbers it gives is open, in test_lax_windows": "lax.rng_uniform",
     "it has no result, in test_lax_more": "lax.dce_sink",
     "an annotation": "lax.DotDimensionNumbers",
 }  # fmt: skip
