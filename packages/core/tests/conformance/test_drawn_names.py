@@ -62,7 +62,7 @@ NOT_DRAWN = {
     "lax.while_loop",
     "they take several functions that fit together, in test_solves and test_lax_more": "lax.composite "
     "lax.custom_linear_solve lax.custom_root lax.platform_dependent",
-    "they take the names of axes of meshes, in test_collectives and test_meshes": "lax.all_gather lax.all_to_all "
+    "they take the names of axes of meshes, in test_lax_collectives and test_meshes": "lax.all_gather lax.all_to_all "
     "lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmean lax.pmin lax.ppermute lax.pshuffle lax.psum "
     "lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all lax.with_sharding_constraint lax.after_all lax.create_token "
     "lax.precv lax.psend",
