@@ -60,7 +60,7 @@ NOT_DRAWN = {
     "functions that return functions, in test_transforms and test_ufuncs": "numpy.frompyfunc numpy.vectorize",
     "whole programs with them are drawn in test_random_programs": "lax.cond lax.fori_loop lax.map lax.scan lax.switch "
     "lax.while_loop",
-    "they take several functions that fit together, in test_solves and test_lax_more": "lax.composite "
+    "they take several functions that fit together, in test_lax_solves and test_lax_more": "lax.composite "
     "lax.custom_linear_solve lax.custom_root lax.platform_dependent",
     "they take the names of axes of meshes, in test_lax_collectives and test_meshes": "lax.all_gather lax.all_to_all "
     "lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmean lax.pmin lax.ppermute lax.pshuffle lax.psum "
