@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 import judge
-from conformance import test_drawn_elementwise, test_drawn_linear, test_drawn_reductions, test_drawn_shapes
+from conformance import test_drawn_elementwise, test_drawn_linalg, test_drawn_reductions, test_drawn_shapes
 from conformance.drawn import every, values
 from conformance.harness import A, S, call
 from conformance.test_array_methods import DEVICES, PUBLIC
@@ -13,7 +13,7 @@ from conformance.test_ufuncs import NAMES as UFUNCS
 # --- methods of arrays
 
 NUMPY = (
-    test_drawn_elementwise.TABLE | test_drawn_linear.TABLE | test_drawn_reductions.TABLE | test_drawn_shapes.TABLE
+    test_drawn_elementwise.TABLE | test_drawn_linalg.TABLE | test_drawn_reductions.TABLE | test_drawn_shapes.TABLE
 )  # fmt: skip
 
 

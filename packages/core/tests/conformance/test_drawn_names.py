@@ -16,7 +16,7 @@ import phlox.image
 import phlox.ops
 from conformance import (
     test_drawn_elementwise,
-    test_drawn_linear,
+    test_drawn_linalg,
     test_drawn_methods,
     test_drawn_reductions,
     test_drawn_shapes,
@@ -30,7 +30,7 @@ TABLES = [
     table.TABLE
     for table in (
         test_drawn_elementwise,
-        test_drawn_linear,
+        test_drawn_linalg,
         test_drawn_methods,
         test_drawn_reductions,
         test_drawn_shapes,
