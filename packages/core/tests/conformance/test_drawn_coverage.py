@@ -16,11 +16,11 @@ import phlox.image
 import phlox.ops
 from conformance import (
     test_drawn_elementwise,
+    test_drawn_lax_structural,
     test_drawn_linalg,
     test_drawn_methods,
     test_drawn_reductions,
     test_drawn_shapes,
-    test_drawn_structure,
 )
 from conformance.drawn import AS_NUMPY, CASES, drawn
 from conformance.harness import function
@@ -34,7 +34,7 @@ TABLES = [
         test_drawn_methods,
         test_drawn_reductions,
         test_drawn_shapes,
-        test_drawn_structure,
+        test_drawn_lax_structural,
     )
 ]
 DOORS = [
