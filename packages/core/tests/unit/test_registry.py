@@ -163,7 +163,7 @@ def test_jvp_agrees_with_differences(name):
             )
 
 
-# How often a while loop turns is not known; its rule says so, see test_lax_control_flow.py.
+# How often a while loop turns is not known; its rule says so, see test_control_flow.py.
 @pytest.mark.parametrize("name", sorted({*having("transpose")} - {"while", "custom_vmap_call"}))
 def test_transpose_satisfies_the_inner_product_identity(name):
     p = primitive(name)
