@@ -105,6 +105,19 @@ class Call:
         return ",".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs)])
 
 
+@dataclasses.dataclass(frozen=True)
+class F:
+    """A function as an argument, written as text, which is its name in the list of tests."""
+
+    text: str
+
+    def __call__(self, *args, **kwargs):
+        return eval(f"lambda {self.text}")(*args, **kwargs)
+
+    def __repr__(self):
+        return f"F({self.text})"
+
+
 def call(*args, **kwargs):
     """Arguments of one call; `A` and `S` in them (in lists and tuples too) are arrays, all else is passed as it is."""
     return Call(args, tuple(kwargs.items()))
