@@ -243,6 +243,11 @@ def agree(mine, theirs, row, what, **options):
     judge.compare(x, y, what=what, **{"tolerance": row.tolerance, "exact": row.exact, **options})
 
 
+def both(case, *args, what="", **options):
+    """Compares what a case gives, or how it is refused, with each library."""
+    agree(outcome(case, phlox, args), outcome(case, jax, args), row("both"), what, **options)
+
+
 # --- what is compared --------------------------------------------------------------------------------------
 
 

@@ -51,9 +51,9 @@ DOORS = [
 
 #: What is not drawn, and where it is compared instead.
 NOT_DRAWN = {
-    "files and other processes' memory, in test_arrays and test_numpy_rest": "numpy.from_dlpack numpy.fromfile numpy.load "
+    "files and other processes' memory, in test_arrays and test_numpy_files": "numpy.from_dlpack numpy.fromfile numpy.load "
     "numpy.save numpy.savez",
-    "text and its settings, in test_numpy_rest": "numpy.array_repr numpy.array_str numpy.get_printoptions numpy.printoptions "
+    "text and its settings, in test_dtypes": "numpy.array_repr numpy.array_str numpy.get_printoptions numpy.printoptions "
     "numpy.set_printoptions",
     "a list of pairs and text, in test_numpy_products": "numpy.einsum_path",
     "every field for every dtype, in test_dtypes": "numpy.finfo numpy.iinfo dtypes.finfo dtypes.iinfo",

@@ -9,7 +9,7 @@ import pytest
 
 import judge
 import phlox
-from conformance.harness import A, I, S, agree, batches, call, gradients, outcome, row, values
+from conformance.harness import A, I, S, batches, both, call, gradients, row, values
 
 INTS = ["int8", "int32", "uint8", "uint32", "int16"]
 ROWS = [
@@ -79,10 +79,6 @@ ROWS = [
 test_values = values(ROWS)
 test_gradients = gradients(ROWS)
 test_batches = batches(ROWS)
-
-
-def both(case, *args, what="", **options):
-    agree(outcome(case, phlox, args), outcome(case, jax, args), row("lax"), what, **options)
 
 
 def data(shape, dtype="float32", *seed):

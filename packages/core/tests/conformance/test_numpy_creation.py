@@ -1,9 +1,10 @@
-"""phlox.numpy, functions that make arrays: of numbers, of lists, of other arrays; triangles, diagonals, grids, windows."""
+"""phlox.numpy, functions that make arrays: of numbers, of lists, of other arrays; triangles, diagonals, grids, windows; r_ and c_."""
 
 import numpy as np
+import pytest
 
 import judge
-from conformance.harness import A, B, I, S, batches, call, gradients, row, rows, values, wide
+from conformance.harness import A, B, I, S, batches, both, call, gradients, row, rows, values, wide
 
 WIDE = np.arange(3.0) / 7  # float64, which becomes float32
 LONG = np.arange(3)  # int64
@@ -200,3 +201,27 @@ test_value = values(TABLE)
 test_gradient = gradients(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+JOINS = {
+    "numbers": lambda n, x: n.r_[1, 2.5, 3],
+    "a slice": lambda n, x: n.r_[:4, 0, 1:10:3],
+    "steps": lambda n, x: n.r_[-1:1:5j],
+    "arrays": lambda n, x: n.r_[x, 0, x],
+    "along axis 1": lambda n, x: n.r_["1", x[None], x[None]],
+    "rank 2": lambda n, x: n.r_["0,2", x, x],
+    "rank 2, in front": lambda n, x: n.r_["0,2,0", x, x],
+    "rank 3": lambda n, x: n.r_["1,3,1", x, x],
+    "columns": lambda n, x: n.c_[x, x, x],
+    "columns of numbers": lambda n, x: n.c_[1:4, x],
+    "columns of matrices": lambda n, x: n.c_[x[None], x[None], 0],
+    "a wrong directive": lambda n, x: n.r_["up", x],
+    "a late directive": lambda n, x: n.r_[x, "0"],
+    "s_": lambda n, x: n.asarray(x)[n.s_[1:]],
+    "index_exp": lambda n, x: n.asarray(x)[n.index_exp[::-1]],
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_what_is_indexed(name):
+    both(lambda m, x: JOINS[name](m.numpy, x), np.array([1.0, 2.0, 3.0], np.float32))

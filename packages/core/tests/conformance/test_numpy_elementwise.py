@@ -1,8 +1,10 @@
 """phlox.numpy, functions of one element at a time, parts of numbers, angles and bits: values, derivatives, batches."""
 
 import numpy as np
+import pytest
 
 import judge
+import phlox
 from conformance.harness import (
     A,
     B,
@@ -217,3 +219,12 @@ test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+def test_fix():
+    """jax took the name away; numpy has it."""
+    x = np.array([-2.7, -0.2, 0.0, 1.5, np.inf], np.float32)
+    np.testing.assert_array_equal(phlox.numpy.fix(x), np.fix(x))
+    assert phlox.numpy.fix(3).dtype == np.int32
+    with pytest.raises(NotImplementedError):
+        phlox.numpy.fix(x, out=x)

@@ -1,8 +1,8 @@
-"""phlox.numpy, functions that take elements by their places: take, take_along_axis."""
+"""phlox.numpy, functions that take elements by their places: take, take_along_axis; and places as numbers and as masks."""
 
 import numpy as np
 
-from conformance.harness import A, I, S, batches, call, gradients, row, values, wide
+from conformance.harness import A, I, S, batches, both, call, gradients, row, values, wide
 
 TAKEN = [
     row("numpy.take", call(A(5), I(3)), call(A(2, 3), I(2, 2), 1), call(A(2, 3), I(4), axis=0, mode="clip"),
@@ -20,9 +20,26 @@ TAKEN = [
     row("method.take", call(A(5), I(3)), call(A(2, 3), I(2), axis=1), call(A(5), 2)),
 ]  # fmt: skip
 
-TABLE = TAKEN
+#: Only values are compared.
+PLACES = [
+    row(
+        "numpy.unravel_index",
+        call(A(5, low=0, high=30), (2, 3, 4)),
+        call(A(2, 3, low=-40, high=40), (4, 5)),
+        call(A(5, low=0, high=9), 7),
+        dtypes=["int32", "int8"],
+    ),
+]
+
+TABLE = TAKEN + PLACES
 
 test_value = values(TABLE)
-test_gradient = gradients(TABLE)
-test_vmap = batches(TABLE)
-test_64_bits = wide(TABLE)
+test_gradient = gradients(TAKEN)
+test_vmap = batches(TAKEN)
+test_64_bits = wide(TAKEN)
+
+
+def test_mask_indices():
+    both(lambda m: m.numpy.mask_indices(4, m.numpy.triu))
+    both(lambda m: m.numpy.mask_indices(4, m.numpy.tril, 1))
+    both(lambda m: m.jit(lambda: m.numpy.mask_indices(4, m.numpy.triu, size=12))())

@@ -3,8 +3,9 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
-from conformance.harness import A, F, I, S, batches, call, gradients, row, rows, values, wide
+from conformance.harness import A, F, I, S, batches, both, call, gradients, row, rows, values, wide
 
 SHAPES = [
     row("numpy.reshape", call(A(2, 6), (3, 4)), call(A(2, 6), -1), call(A(2, 3, 2), (3, -1)),
@@ -153,3 +154,17 @@ test_value = values(TABLE)
 test_gradient = gradients(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+PADDED = {
+    "pad by medians": lambda n: n.pad(np.array([[1, 5, 2], [7, 7, 0]]), ((1, 2), (3, 0)), "median"),
+    "pad nothing by medians": lambda n: n.pad(np.zeros((0, 2), np.float32), 1, "median"),
+    "pad some axes": lambda n: n.pad(np.zeros((1, 2)), {0: (1, 2), -1: 1}),
+    "pad in an unknown mode": lambda n: n.pad(np.zeros(2), 1, "mode"),
+    "pad by medians of floats": lambda n: n.pad(np.array([1.0, 5.0, 2.5, 4.0]), 2, "median", stat_length=(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_pads(name):
+    both(lambda m: PADDED[name](m.numpy))
