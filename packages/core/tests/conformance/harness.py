@@ -248,6 +248,11 @@ def both(case, *args, what="", **options):
     agree(outcome(case, phlox, args), outcome(case, jax, args), row("both"), what, **options)
 
 
+def data(shape, dtype="float32", *seed):
+    """Random numbers, the same in every run."""
+    return judge.array(judge.rng("lax more", *seed), shape, dtype)
+
+
 # --- what is compared --------------------------------------------------------------------------------------
 
 

@@ -60,15 +60,15 @@ NOT_DRAWN = {
     "functions that return functions, in test_transforms and test_ufuncs": "numpy.frompyfunc numpy.vectorize",
     "whole programs with them are drawn in test_random_programs": "lax.cond lax.fori_loop lax.map lax.scan lax.switch "
     "lax.while_loop",
-    "they take several functions that fit together, in test_lax_solves and test_lax_more": "lax.composite "
+    "they take several functions that fit together, in test_lax_solves and test_lax_compiler": "lax.composite "
     "lax.custom_linear_solve lax.custom_root lax.platform_dependent",
     "they take the names of axes of meshes, in test_lax_collectives and test_meshes": "lax.all_gather lax.all_to_all "
     "lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmean lax.pmin lax.ppermute lax.pshuffle lax.psum "
     "lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all lax.with_sharding_constraint lax.after_all lax.create_token "
     "lax.precv lax.psend",
-    "one layout and few dtypes each, in test_lax_more": "lax.ragged_dot_general lax.scaled_dot",
+    "one layout and few dtypes each, in test_lax_products": "lax.ragged_dot_general lax.scaled_dot",
     "which numbers it gives is open, in test_lax_windows": "lax.rng_uniform",
-    "it has no result, in test_lax_more": "lax.dce_sink",
+    "it has no result, in test_lax_compiler": "lax.dce_sink",
     "an annotation": "lax.DotDimensionNumbers",
 }  # fmt: skip
 
