@@ -126,3 +126,9 @@ def test_products_of_two_kinds_of_bytes():
         a, b = np.asarray(x, first), np.asarray(y, second)
         got = phlox.lax.dot(a, b, preferred_element_type="float32")
         np.testing.assert_allclose(got, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-6)
+
+
+def test_flags_name_the_algorithms():
+    from phlox._base import config
+
+    assert {"DEFAULT", *config.ALGORITHMS} == set(phlox.lax.DotAlgorithmPreset.__members__)
