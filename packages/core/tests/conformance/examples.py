@@ -39,7 +39,7 @@ from conformance import (
 from conformance.harness import A, Special, _slots, case_of, inputs
 from conformance.programs import PROGRAMS
 
-MODULES = [
+TESTS = [
     test_numpy_elementwise,
     test_numpy_reductions,
     test_numpy_shapes,
@@ -60,7 +60,7 @@ MODULES = [
     test_lax_windows,
     test_image,
 ]
-DOORS = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
+MODULES = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Example:
 def rows_of():
     """The rows of each function, of all tables."""
     found = {}
-    for module in MODULES:
+    for module in TESTS:
         for r in module.TABLE:
             found.setdefault(r.path, []).append(r)
     return found
@@ -97,12 +97,12 @@ def rows_of():
 def functions():
     """The paths of all public functions, `numpy.sin`; of one that has several names the first."""
     found = {}
-    for door in DOORS:
-        module = functools.reduce(getattr, door.split("."), phlox)
+    for path in MODULES:
+        module = functools.reduce(getattr, path.split("."), phlox)
         for name in getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]:
             x = getattr(module, name)
             if callable(x) and not inspect.isclass(x) and not name.endswith("_p") and not name.startswith("__"):
-                found.setdefault(id(x), f"{door}.{name}")
+                found.setdefault(id(x), f"{path}.{name}")
     return list(found.values())
 
 

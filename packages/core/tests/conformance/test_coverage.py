@@ -77,9 +77,9 @@ from conformance import (
     test_trees,
     test_ufuncs,
 )
-from conformance.examples import MODULES
+from conformance.examples import TESTS
 
-TABLES = [*MODULES, test_nn, test_ufuncs]
+TABLES = [*TESTS, test_nn, test_ufuncs]
 ROWS = {row.path for module in TABLES for row in module.TABLE}
 
 #: What has no rows has tests of its own, in these files.
@@ -152,7 +152,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-DOORS = ["ops", "numpy.fft", "numpy.linalg", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {
@@ -166,7 +166,7 @@ NO_VALUES = {
 }  # fmt: skip
 
 
-def door(library, path):
+def member(library, path):
     for part in filter(None, path.split(".")):
         library = getattr(library, part)
     return library
@@ -174,14 +174,14 @@ def door(library, path):
 
 def public(path):
     """What a module offers, without its submodules and the primitives."""
-    module = door(phlox, path)
+    module = member(phlox, path)
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
     return [
         n for n in names if not inspect.ismodule(getattr(module, n)) and not n.startswith("__") and not n.endswith("_p")
     ]
 
 
-@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize("path", MODULES)
 def test_every_function_is_compared(path):
     text = "\n".join(pathlib.Path(module.__file__).read_text() for module in ELSEWHERE.get(path, []))
     missing = []
@@ -196,12 +196,12 @@ def test_every_function_is_compared(path):
 def test_rows_name_functions_that_exist():
     for path in ROWS:
         first, _, name = path.partition(".")
-        assert hasattr(phlox.Array, name) if first == "method" else door(phlox, path) is not None, path
+        assert hasattr(phlox.Array, name) if first == "method" else member(phlox, path) is not None, path
 
 
 # --- signatures
 
-#: Parameters of jax that phlox has not, or names otherwise: where jax's own doors to one function differ.
+#: Parameters of jax that phlox has not, or names otherwise: where jax's own modules with one function differ.
 ABSENT_OF = {
     "array": {"args"},
     "checkpoint": {"concrete"},
@@ -220,12 +220,12 @@ def parameters(name, function):
     return [(p.name, p.kind) for p in found if p.name not in ABSENT_OF.get(name, set())]
 
 
-@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize("path", MODULES)
 def test_signatures(path):
     """The same names in the same order, so that calls written for jax are understood."""
     wrong = []
     for name in public(path):
-        mine, theirs = getattr(door(phlox, path), name), getattr(door(jax, path), name, None)
+        mine, theirs = getattr(member(phlox, path), name), getattr(member(jax, path), name, None)
         if not callable(mine) or not callable(theirs) or inspect.isclass(mine) or name == "random_gamma_grad":
             continue
         ours, wanted = parameters(name, mine), parameters(name, theirs)

@@ -37,7 +37,7 @@ TABLES = [
         test_drawn_lax_structural,
     )
 ]
-DOORS = [
+MODULES = [
     "numpy",
     "numpy.linalg",
     "numpy.fft",
@@ -73,22 +73,22 @@ NOT_DRAWN = {
 }  # fmt: skip
 
 
-def public(door):
+def public(module):
     """The functions that both libraries have in this module."""
-    mine, theirs = function(phlox, door), function(jax, door)
+    mine, theirs = function(phlox, module), function(jax, module)
     values = {name: getattr(mine, name) for name in dir(theirs) if hasattr(mine, name)}
     return {
-        f"{door}.{name}"
+        f"{module}.{name}"
         for name, value in values.items()
         if callable(value) and not inspect.isclass(value) and not name.startswith("_") and not name.endswith("_p")
     }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_function_is_drawn(door):
-    of_door = lambda paths: {path for path in paths if path.rpartition(".")[0] == door}
-    paths, tables = public(door), of_door(path for table in TABLES for path in table)
-    not_drawn = of_door(path for paths in NOT_DRAWN.values() for path in paths.split())
+@pytest.mark.parametrize("module", MODULES)
+def test_every_function_is_drawn(module):
+    of_module = lambda paths: {path for path in paths if path.rpartition(".")[0] == module}
+    paths, tables = public(module), of_module(path for table in TABLES for path in table)
+    not_drawn = of_module(path for paths in NOT_DRAWN.values() for path in paths.split())
     assert not paths - tables - not_drawn, "neither drawn nor in NOT_DRAWN"
     assert not tables - paths, "drawn, but no public function"
     assert not not_drawn - paths, "in NOT_DRAWN, but no public function"

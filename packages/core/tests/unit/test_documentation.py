@@ -25,7 +25,7 @@ def modules():
 
 
 def documented(module):
-    """(name, object) for what the module defines, methods included, and what a door brings in on demand."""
+    """(name, object) for what the module defines, methods included, and what a module brings in on demand."""
     seen = set()
     for name, value in [(name, getattr(module, name, None)) for name in dir(module)]:
         if getattr(value, "__module__", None) != module.__name__ or id(value) in seen:
@@ -57,7 +57,7 @@ def test_examples_of_docstrings(name):
 
 def test_examples_of_what_comes_on_demand_are_found():
     found = {name for name, value in documented(jnp) if examples(name, value, jnp)}
-    assert {"sin", "add", "sinc"} <= found  # imported with the door, and on demand
+    assert {"sin", "add", "sinc"} <= found  # imported with the module, and on demand
 
 
 DOORS = ["phlox", "phlox.numpy", "phlox.lax", "phlox.nn", "phlox.random", "phlox.tree", "phlox.nn.initializers"]

@@ -1,7 +1,7 @@
 """Docstrings of public functions say what each parameter is and what is returned, in the form that mkdocstrings reads.
 
 The form is Google's: sections `Args:`, `Returns:` and `Raises:`, then an example. To see what a module lacks:
-`python tests/house/test_docstrings.py phlox.numpy`. That the examples run is the subject of
+`python tests/repository/test_docstrings.py phlox.numpy`. That the examples run is the subject of
 packages/core/tests/unit/test_documentation.py.
 """
 
