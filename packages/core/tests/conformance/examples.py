@@ -108,7 +108,10 @@ def functions():
 
 @functools.cache
 def elementwise():
-    """Functions of elements alone: batches and derivatives of them are made of one rule (test_elementwise_transforms)."""
+    """Functions of elements alone: batches and derivatives of them are made of one rule.
+
+    test_elementwise_transforms compares them.
+    """
     tables = (test_numpy_elementwise.ELEMENTWISE, test_lax_elementwise.TABLE, test_special.TABLE)
     found = {r.path for table in tables for r in table}
     return found - {"numpy.allclose", "numpy.array_equal", "numpy.array_equiv"}  # which compare whole arrays

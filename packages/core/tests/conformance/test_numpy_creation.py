@@ -1,4 +1,4 @@
-"""phlox.numpy, functions that make arrays: of numbers, of lists, of other arrays; triangles, diagonals, grids, windows; r_ and c_."""
+"""phlox.numpy, functions that make arrays: of numbers, lists, arrays; triangles, diagonals, grids, windows; r_ and c_."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""phlox.numpy, functions that take elements by their places: take, take_along_axis; and places as numbers and as masks."""
+"""phlox.numpy, elements by their places: take, take_along_axis; and places as numbers and as masks."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""phlox.numpy, functions that move elements: shapes, joins, repetitions, diagonals, all to the bit; and pads, insertions."""
+"""phlox.numpy, functions that move elements: shapes, joins, repetitions, diagonals, to the bit; pads, insertions."""
 
 import dataclasses
 
