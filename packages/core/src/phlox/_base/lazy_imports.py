@@ -15,7 +15,7 @@ def on_demand(
 
     `submodules` are names of submodules, separated by blanks; `members` maps further submodules to the names that are
     taken from them. The package imports the names again under ``if TYPE_CHECKING``, for type checkers;
-    tests/house/test_doors.py compares.
+    tests/repository/test_lazy_imports.py compares.
     """
     homes = {name: name for name in submodules.split()}
     for home, names in (members or {}).items():
