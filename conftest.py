@@ -22,6 +22,6 @@ def settings_are_restored():
     except ImportError:  # the test is about something else, and phlox is not installed
         yield
         return
-    before = config.everywhere
+    before = config.global_settings
     yield
-    config.everywhere = before
+    config.global_settings = before

@@ -3,3 +3,7 @@
 from ._api.derivatives.ad import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
+
+
+def __dir__() -> list[str]:
+    return __all__

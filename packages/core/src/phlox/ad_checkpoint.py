@@ -14,3 +14,7 @@ __all__ = [
     "print_saved_residuals",
     "remat",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

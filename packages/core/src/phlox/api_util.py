@@ -222,3 +222,7 @@ def debug_info(
     names = [name for i, name in zip(owners, given, strict=True) if i not in static]
     named = {key: x for key, x in kwargs.items() if key not in static_argnames}
     return DebugInfo(traced_for, sourceinfo, (*names, *arguments.leaf_names(fun, (), named)))
+
+
+def __dir__() -> list[str]:
+    return __all__

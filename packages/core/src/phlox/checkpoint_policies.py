@@ -32,3 +32,7 @@ __all__ = [
     "save_from_both_policies",
     "save_only_these_names",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

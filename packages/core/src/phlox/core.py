@@ -57,3 +57,7 @@ def is_concrete(x: Any) -> bool:
     (True, [False])
     """
     return not isinstance(x, Tracer)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -39,3 +39,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         return out, tree.map(lambda _: True, out)
 
     return made
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -16,3 +16,7 @@ __all__ = [
     "visualize_array_sharding",
     "visualize_sharding",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

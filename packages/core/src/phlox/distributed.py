@@ -3,3 +3,7 @@
 from ._xla.distributed import initialize, is_initialized, shutdown
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
+
+
+def __dir__() -> list[str]:
+    return __all__

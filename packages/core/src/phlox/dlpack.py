@@ -60,3 +60,7 @@ def is_supported_dtype(dtype: DTypeLike | None) -> bool:
         raise ArgumentError("is_supported_dtype: None is no dtype")
     found = np.dtype(dtype)
     return found.name == "bfloat16" or (found.isbuiltin == 1 and found.kind in _KINDS and found.name != "longdouble")
+
+
+def __dir__() -> list[str]:
+    return __all__

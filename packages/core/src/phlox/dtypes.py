@@ -63,3 +63,7 @@ def result_type(*args: ArrayLike | DTypeLike | None, return_weak_type_flag: bool
     """
     found = common_type(*args)
     return found if return_weak_type_flag else found[0]
+
+
+def __dir__() -> list[str]:
+    return __all__

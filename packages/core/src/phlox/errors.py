@@ -6,3 +6,7 @@ from ._xla.compile import JaxRuntimeError as JaxRuntimeError
 
 __all__ = ["JaxRuntimeError"]
 __all__ += _errors.__all__
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,3 +35,7 @@ __all__ = [
     "symbolic_args_specs",
     "symbolic_shape",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

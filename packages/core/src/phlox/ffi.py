@@ -24,3 +24,7 @@ __all__ = [
     "register_ffi_type",
     "register_ffi_type_id",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -83,3 +83,7 @@ class _Unravel:
 
     def __hash__(self) -> int:
         return hash((self.tree, self.avals))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -270,3 +270,7 @@ def resize(
     if len(wanted) != aval.ndim:
         raise ShapeError(f"resize: shape {wanted} for {aval.short}", shapes=[aval.shape, wanted])
     return _resize(image, wanted, _method(method), antialias, precision)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -195,3 +195,7 @@ def segment_min(
     """
     options = num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     return _segments("segment_min", "min", highest, data, segment_ids, *options)
+
+
+def __dir__() -> list[str]:
+    return __all__

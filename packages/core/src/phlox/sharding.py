@@ -26,3 +26,7 @@ __all__ = [
     "set_mesh",
     "use_abstract_mesh",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,3 +9,7 @@ from ._api.jit.options import CompilerOptions
 from ._api.jit.stages import ArgInfo, Compiled, Lowered, Traced, Wrapped
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+
+
+def __dir__() -> list[str]:
+    return __all__

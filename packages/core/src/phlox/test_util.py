@@ -233,3 +233,7 @@ def _pulled(f: Callable[..., Any], *args: Any) -> Any:
 def _linearized(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     out, derivative = linearize(f, *primals)
     return out, derivative(*tangents)
+
+
+def __dir__() -> list[str]:
+    return __all__

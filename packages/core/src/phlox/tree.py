@@ -57,3 +57,7 @@ def static(**options: Any) -> Any:
     import dataclasses  # only programs that have dataclasses pay for this import
 
     return dataclasses.field(metadata={"static": True, **(options.pop("metadata", None) or {})}, **options)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -122,3 +122,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
     if found is None:
         raise ArgumentError(f"flatten_one_level_with_keys: can't tree-flatten type {type(tree)}")
     return found
+
+
+def __dir__() -> list[str]:
+    return __all__

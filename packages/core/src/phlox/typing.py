@@ -32,3 +32,7 @@ DTypeLike = str | type[Any] | np.dtype | _HasDtype
 Key = Array | np.ndarray
 #: What says how long the axes of an array are: whole numbers, or one of them for a single axis.
 Shape = SupportsIndex | Sequence[SupportsIndex]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -241,7 +241,7 @@ def test_settings_of_scopes_are_remembered():
         config.update("jax_enable_x64", False)
     for n in range(300):
         assert inside(compilation_cache_max_size=n).compilation_cache_max_size == n
-    assert 0 < len(settings.everywhere._replaced) <= 64
+    assert 0 < len(settings.global_settings._replaced) <= 64
 
 
 def test_environment_for_debugging():

@@ -27,7 +27,8 @@ def modules():
 def documented(module):
     """(name, object) for what the module defines, methods included, and what a door brings in on demand."""
     seen = set()
-    for name, value in [(name, getattr(module, name, None)) for name in dir(module)]:
+    for name in sorted({*dir(module), *vars(module)}):
+        value = getattr(module, name, None)
         if getattr(value, "__module__", None) != module.__name__ or id(value) in seen:
             continue
         seen.add(id(value))

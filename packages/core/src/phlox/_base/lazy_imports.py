@@ -30,6 +30,7 @@ def on_demand(
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        # Private names are left out, so that completion shows the API and nothing else.
+        return sorted(name for name in {*vars(sys.modules[package]), *homes} if not name.startswith("_"))
 
     return __getattr__, __dir__

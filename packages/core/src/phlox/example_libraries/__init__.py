@@ -3,3 +3,7 @@
 from . import optimizers, stax
 
 __all__ = ["optimizers", "stax"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -277,3 +277,7 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     """
     norm = l2_norm(grad_tree)
     return pytree.tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,3 +23,7 @@ __all__ = [
     "nan_checks",
     "user_checks",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -117,3 +117,7 @@ def _term(x: Any, aval: ShapedArray, name: str, k: int, scale: float) -> Any:
 
 def _scaled(x: Any, factor: float) -> Any:
     return x if factor == 1 or not dtypes.is_inexact(typeof(x).dtype) else mul(x, literal(x, factor))
+
+
+def __dir__() -> list[str]:
+    return __all__

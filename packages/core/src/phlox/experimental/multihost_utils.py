@@ -233,3 +233,7 @@ def _side_by_side(mine: np.ndarray) -> Array:
     part = put(mine, typeof(mine), single_device(local_devices()[0]), committed=True)
     shape = (count * mine.shape[0], *mine.shape[1:])
     return make_array_from_single_device_arrays(shape, NamedSharding(mesh, PartitionSpec("processes")), [part])
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -70,3 +70,7 @@ __all__ = [
     "user_location",
     "warn",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

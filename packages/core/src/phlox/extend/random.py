@@ -135,3 +135,7 @@ def threefry_2x32(keypair: tuple[ArrayLike, ArrayLike], count: ArrayLike) -> Arr
     padded = jnp.concatenate([flat, jnp.zeros(odd, np.uint32)])
     first, second = threefry2x32_p.bind(key_1, key_2, *jnp.split(padded, 2))
     return jnp.concatenate([first, second])[: flat.size].reshape(avals[2].shape)
+
+
+def __dir__() -> list[str]:
+    return __all__

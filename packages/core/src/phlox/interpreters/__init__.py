@@ -7,3 +7,7 @@ In phlox a primitive holds its rules; these tables read and write them there. Ne
 from . import ad, batching, mlir
 
 __all__ = ["ad", "batching", "mlir"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -91,3 +91,7 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
     primitive.transpose = lambda ct, *args, **params: (
         [Zero(x.aval) for x in args] if type(ct) is Zero else transpose_rule(ct, *args, **params)
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

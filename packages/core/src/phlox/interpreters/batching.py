@@ -62,3 +62,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
     ((3, 2), (3, 2))
     """
     return place_axis(x, bdim, 0, size)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -64,3 +64,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
         )
     prim.lower = lowered_as(rule.fun, many=rule.multiple_results)
     return rule
+
+
+def __dir__() -> list[str]:
+    return __all__

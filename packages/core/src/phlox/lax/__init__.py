@@ -257,4 +257,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_jax_names()})
+    return sorted(name for name in {*globals(), *_jax_names()} if not name.startswith("_"))

@@ -521,7 +521,7 @@ def gather(
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Slices of `operand` at computed places (StableHLO's ``gather``). Indexing as in NumPy is easier to use.
 
@@ -799,7 +799,7 @@ reduce_xor = _reduction(
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    dimension_numbers: Any,
+    dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     *,
@@ -873,7 +873,7 @@ def dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
     *,
-    dimension_numbers: Any = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,

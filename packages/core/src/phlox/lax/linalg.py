@@ -570,3 +570,7 @@ def _prepared(function: str, x: Any, symmetrize: bool) -> Any:
     if type_of(x).shape[-1] != type_of(x).shape[-2]:
         raise ShapeError(f"{function}: takes square matrices, got {type_of(x).short}", shapes=[type_of(x).shape])
     return hermitian_part(*promote_inexact(x))
+
+
+def __dir__() -> list[str]:
+    return __all__

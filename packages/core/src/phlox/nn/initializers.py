@@ -383,3 +383,7 @@ def delta_orthogonal(
         return lay_out("delta_orthogonal", jnp.zeros(shape, dtype).at[middle].set(matrix), out_sharding)
 
     return init
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -582,3 +582,7 @@ def ifftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     Array([ 0,  1,  2, -2, -1], dtype=int32)
     """
     return _shifted("ifftshift", x, axes, -1)
+
+
+def __dir__() -> list[str]:
+    return __all__

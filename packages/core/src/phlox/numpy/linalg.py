@@ -281,3 +281,7 @@ def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
         return _linear.matmul(multiply(i, cut[i, j]), multiply(cut[i, j] + 1, j), precision=precision)
 
     return multiply(0, count - 1)
+
+
+def __dir__() -> list[str]:
+    return __all__

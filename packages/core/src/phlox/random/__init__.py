@@ -80,3 +80,7 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

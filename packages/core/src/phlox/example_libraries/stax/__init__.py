@@ -93,3 +93,7 @@ __all__ = [
     "standardize",
     "zeros",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

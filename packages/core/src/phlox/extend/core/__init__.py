@@ -243,3 +243,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
             aval=val.aval,
         )
     return val if force is None else force(val)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,3 +3,7 @@
 from . import norm
 
 __all__ = ["norm"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -75,3 +75,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     x, loc, scale = promoted_inexact("norm.cdf", x, loc, scale)
     half = np.asarray(0.5, type_of(x).dtype)
     return half * lax.erfc((loc - x) / scale * literal(x, math.sqrt(0.5)))
+
+
+def __dir__() -> list[str]:
+    return __all__
