@@ -51,7 +51,7 @@ Ints = Sequence[int]
 
 
 def _scale(lengths: Sequence[int], back: bool, norm: str | None) -> float:
-    """What the result is multiplied with; transforms back have a factor of 1 / size already."""
+    """The factor of the result; inverse transforms of XLA already include 1 / size."""
     size = math.prod(lengths)
     factors = {None: 1.0, "backward": 1.0, "ortho": math.sqrt(size), "forward": float(size)}
     if norm not in factors:
@@ -91,7 +91,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
 
 
 def _fitted(a: Any, lengths: Sequence[int]) -> Any:
-    """`a` with its last axes cut, or filled with zeros, to these lengths."""
+    """`a` with its last axes truncated, or padded with zeros, to these lengths."""
     if not lengths:
         return a
     rank = type_of(a).ndim
@@ -101,7 +101,7 @@ def _fitted(a: Any, lengths: Sequence[int]) -> Any:
 
 
 def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
-    """The transform over the last axes; XLA knows three at once, so more are done in turns."""
+    """The transform over the last axes; XLA transforms at most three axes at once, so more take several operations."""
     if len(lengths) <= 3:
         return transform(a, kind, lengths)
     some = 2 if len(lengths) == 4 else 3

@@ -261,7 +261,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
 
 def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
-    """The product by the best plan: for each run of factors, where to cut it, found from short runs to long ones."""
+    """The product in the cheapest order, by dynamic programming: for each run of factors, shorter ones first, finds
+    where to split it."""
     shapes = [type_of(x).shape for x in factors]
     sizes = [shapes[0][0] if len(shapes[0]) == 2 else 1, *[s[0] for s in shapes[1:]]]
     sizes.append(shapes[-1][1] if len(shapes[-1]) == 2 else 1)

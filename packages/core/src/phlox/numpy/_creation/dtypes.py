@@ -1,4 +1,4 @@
-"""dtypes as `phlox.numpy` shows them: scalar types such as float32, and questions about dtypes."""
+"""The scalar types of `phlox.numpy`, such as float32, and functions about dtypes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _ScalarType(type):
-    """A dtype that can be called: ``jnp.float32(3)`` is an array without axes."""
+    """A dtype that can be called: ``jnp.float32(3)`` is an array of shape ()."""
 
     dtype: np.dtype
 
@@ -174,7 +174,7 @@ def iinfo(int_type: DTypeLike) -> Any:
 
 
 def common_type(*args: Any) -> tuple[Any, bool]:
-    """What `result_type` says, and whether it gives way to the dtypes of other arrays."""
+    """The result of `result_type`, and whether it is weakly typed."""
     return promote(tuple(_typed(x) for x in args))
 
 
@@ -221,7 +221,7 @@ def scalar_type_of(x: Any) -> type:
 
 
 def _typed(x: Any) -> tuple[Any, bool]:
-    if any(x is kind for kind in (int, float, complex)):  # `float64` of this package is equal to float, too
+    if any(x is kind for kind in (int, float, complex)):  # not ==, because `float64` of this package equals float
         return dtypes.python_scalar_dtype(x), True
     if x is None:
         return dtypes.canonical(dtypes.float64), False
@@ -280,7 +280,7 @@ def iscomplexobj(x: Any) -> bool:
     aval = typeof_value(array_like(x))
     if aval is not None:
         return dtypes.kind(aval.dtype) == "c"
-    if isinstance(x, list | tuple):  # whose elements may be traced
+    if isinstance(x, list | tuple):  # elements may be tracers
         return any(iscomplexobj(part) for part in x)
     return bool(np.iscomplexobj(x))
 

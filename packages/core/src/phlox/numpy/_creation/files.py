@@ -1,4 +1,4 @@
-"""Arrays out of files, bytes and text, as NumPy reads them."""
+"""Arrays from files, bytes and text, read by NumPy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     """
     found = np.load(file, *args, **kwargs)
     if isinstance(found, np.ndarray):
-        if found.dtype.kind == "V":  # NumPy writes element types that it does not know as bytes
+        if found.dtype.kind == "V":  # NumPy writes dtypes of extensions (bfloat16 …) as bytes
             found = found.view(dtypes.bfloat16) if found.dtype.itemsize == 2 else found
         return _of(found)
     return found

@@ -1,4 +1,4 @@
-"""Arrays from data: numbers, lists, NumPy arrays, the arrays of other libraries."""
+"""Arrays from data: numbers, lists, NumPy arrays, arrays of other libraries."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def array(
         return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
     if isinstance(object, np.ndarray):
-        object = np.asarray(object)  # of a subclass the elements, as numpy.array
+        object = np.asarray(object)  # drops subclasses, as numpy.array
     made = _convert(array_like(object), wanted)
     missing = ndmin - type_of(made).ndim
     if missing > 0:
@@ -95,7 +95,7 @@ def array(
 
 
 def listed(function: str, *args: Any) -> list[Array]:
-    """The arguments of a function that takes lists and tuples of numbers as well as arrays."""
+    """Converts the arguments of a function that takes lists and tuples of numbers as well as arrays."""
     return check(function, *[asarray(x) if isinstance(x, list | tuple) else x for x in args])
 
 

@@ -1,4 +1,4 @@
-"""Positions in an array and in the flattened array: one number or one for each axis."""
+"""`ravel_multi_index`: positions along each axis as positions in the flattened array."""
 
 from __future__ import annotations
 

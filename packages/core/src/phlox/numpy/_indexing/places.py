@@ -1,7 +1,7 @@
-"""Where an array is not zero, and what stands there: nonzero and its relatives, extract, compress, place, put.
+"""Positions and elements selected by values: nonzero, argwhere, extract, compress, place, put and others.
 
-How many places there are depends on values, which a program that is compiled cannot wait for. So these functions take
-`size`: the first so many places are given, and what is missing is filled.
+The number of positions depends on values, but shapes in a compiled program are static. These functions therefore take
+`size`: they return the first `size` positions, and fill the rest if there are fewer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def known_count(function: str, mask: Any) -> int:
-    """How many elements are true. Raises `ConcretizationTypeError` where only the running program knows."""
+    """The number of true elements. Raises `ConcretizationTypeError` if `mask` is traced."""
     if isinstance(mask, Tracer):
         mask._refuse(ConcretizationTypeError, f"{function} without size", f"{function}(..., size=n)")
     return int(np.asarray(r.count_nonzero(mask)))
@@ -45,7 +45,7 @@ def first_places(mask: Any, size: int, fill: Any) -> Any:
     if size == 0 or not type_of(mask).shape[0]:
         return broadcast_to(to_dtype(fill, integer), (size,))
     counted = r.cumsum(mask, dtype=integer)
-    # So many elements come before the i-th true one as have counted i or fewer.
+    # The position of the i-th true element is the number of elements at which the count of true ones is at most i.
     places = r.cumsum(bincount(counted, length=size), dtype=integer)
     return choose(less(np.arange(size), counted[-1]), places, to_dtype(fill, integer))
 
@@ -218,7 +218,7 @@ def _not_in_place(function: str, inplace: bool) -> None:
 
 
 def _repeated(values: Any, count: int) -> Any:
-    """The flattened values from the beginning again until there are `count`."""
+    """The first `count` of the flattened values, repeated from the beginning if there are fewer."""
     values = ravel(values)
     return take(values, np.arange(count, dtype=np.int32) % type_of(values).shape[0])
 

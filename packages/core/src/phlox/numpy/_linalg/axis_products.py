@@ -1,4 +1,4 @@
-"""Products over particular axes: of vectors, of matrices with vectors, and the cross and Kronecker products."""
+"""Products along given axes: vecdot, matvec, vecmat, cross, and the Kronecker product."""
 
 from __future__ import annotations
 

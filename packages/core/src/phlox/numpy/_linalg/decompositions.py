@@ -1,4 +1,4 @@
-"""Matrices as products of simpler ones: Cholesky, QR, singular values, eigenvalues."""
+"""Matrix decompositions: Cholesky, QR, singular values, eigenvalues."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def svd(
 
 
 def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
-    """Singular values of Hermitian matrices are the eigenvalues without their signs, which one side takes."""
+    """The SVD of Hermitian matrices by `eigh`: absolute eigenvalues, with their signs in one of the factors."""
     v, w = _eigh(a, True, True, subset_by_index)
     s = e.abs_(w)
     last = type_of(s).ndim - 1

@@ -218,7 +218,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-# --- made of vectors ------------------------------------------------------------------------------------
+# --- matrices from vectors ------------------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames="k")

@@ -1,4 +1,4 @@
-"""Shapes: reshaping, permuting, broadcasting, joining and splitting arrays."""
+"""Reshaping, permuting axes, broadcasting, joining and splitting arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _measured(function: str, a: Any) -> ShapedArray:
-    """The type of `a`, which may be nested lists here, or None, which NumPy takes for an object without axes."""
+    """The type of `a`, which may also be nested lists, or None (for NumPy an object of shape ())."""
     if a is None or isinstance(a, list | tuple):
         warn(f"{function} requires ndarray or scalar arguments, got {type(a)}", DeprecationWarning)
     if a is None:
@@ -99,7 +99,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
 
 
 def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
-    """`new` with a -1 replaced by the length that is left for it."""
+    """`new` with a -1 replaced by the length that the size of `old` determines."""
     if new.count(-1) == 1:
         rest = math.prod(n for n in new if n != -1)
         total = math.prod(old)
@@ -144,7 +144,7 @@ def reshape(
     new = _fill_in("reshape", as_shape(shape, "reshape"), old)
     if order == "F":
         return transpose(reshape(transpose(a), new[::-1]))
-    if order == "A":  # the order in memory, which only NumPy arrays may have another way
+    if order == "A":  # memory order; only NumPy arrays may have another one than "C"
         order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
     if order != "C":
         raise OptionError(f"reshape: order={order!r}", instead="'C', 'F' or 'A'")

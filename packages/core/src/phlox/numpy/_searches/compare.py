@@ -1,4 +1,4 @@
-"""Comparing whole arrays: allclose, array_equal and relatives."""
+"""Comparisons of arrays: isclose, allclose, array_equal, array_equiv."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def isclose(
     """
     a, b = promoted("isclose", a, b)
     dtype = type_of(a).dtype
-    if dtypes.is_extended(dtype):  # random keys
+    if dtypes.is_extended(dtype):  # PRNG keys
         return equal(a, b)
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.canonical(dtypes.float64)

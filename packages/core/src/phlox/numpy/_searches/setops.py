@@ -1,4 +1,4 @@
-"""What two arrays, taken as sets, have in common and what they have not: intersect1d, setdiff1d, setxor1d."""
+"""Operations on two arrays as sets: intersect1d, setdiff1d, setxor1d."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
-    """The elements of a vector that are chosen, then `fill` (None: the first one); and which are none of them."""
+    """The elements of a vector where `mask` is true, then `fill` (None: the first of them); and where the fill is."""
     n = type_of(x).shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
     places = first_places(mask, count, np.int32(n))
@@ -106,7 +106,7 @@ def setxor1d(
 
 
 def _first(x: Any, values: Any, missing: Any) -> Any:
-    """Where each value stands first in a vector; its length for those that are missing."""
+    """The position of the first occurrence of each value in a vector; the vector's length for `missing` values."""
     order = argsort(x)
     found = take(order, searchsorted(take(x, order), values), mode="clip")
     return choose(missing, to_dtype(type_of(x).shape[0], type_of(found).dtype), found)

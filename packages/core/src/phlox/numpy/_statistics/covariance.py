@@ -1,4 +1,4 @@
-"""How variables vary together: covariances, and correlations, which are covariances in units of the deviations."""
+"""Covariances and correlation coefficients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _variables(function: str, x: Any, rowvar: bool) -> Any:
-    """A matrix with a variable in each row."""
+    """`x` as a matrix with one variable per row."""
     if type_of(x).ndim > 2:
         raise ShapeError(f"{function}: at most 2 axes, variables and observations, got {type_of(x).short}")
     return atleast_2d(x) if rowvar or type_of(x).ndim < 2 else transpose(x)
@@ -101,7 +101,7 @@ def _covariances(
                 instead="a float or complex dtype",
             )
         given = [astype(x, dtype) for x in given]
-    # More variables that are one row are one variable in any case.
+    # A `y` of one row is one variable, whatever `rowvar` is.
     rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
     if type_of(rows[0]).shape[0] == 0:
         return zeros((0, 0))
