@@ -1,4 +1,4 @@
-"""Batches of arrays that are in memory, or mapped into it."""
+"""Batches of arrays in memory, or memory-mapped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that other libraries batch and shuffle: we take what comes, from its beginning, in its order."""
+"""Sources that other libraries batch and shuffle: their batches are read from the beginning, in their order."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ class Stream:
                     instead=f"{self._name}({self._ordered})",
                     start=start,
                 )
-        # Opened here, before there is a thread: loaders that fork processes do it now.
+        # Opened here, before the thread starts, because loaders may fork processes, which is unsafe with threads.
         opened = self._open(batches)
         return Reading((examples(batch, "the batch") for batch in opened), self._full(batches), skip=start)

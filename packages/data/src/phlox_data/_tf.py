@@ -83,28 +83,28 @@ def _unsteady(dataset: Any, again: Any) -> str | None:
         goes_on = getattr(step, "_reshuffle_each_iteration", False) or getattr(step, "_rerandomize", False)
         if seeds and goes_on and (again is None or any(step is other for other in others)):
             return f"a {kind} in it is not made for this epoch, and goes on with its numbers"
-    # Under tf.random.set_seed, seeds that are not given depend on all that was made before.
+    # With tf.random.set_seed, implicit seeds depend on all operations that were created before.
     if again is not None and [*map(_seeds, steps)] != [*map(_seeds, others)]:
         return "its seeds are others each time it is made"
     return None
 
 
 def _steps(dataset: Any) -> Iterator[Any]:
-    """The dataset and all that it is made from."""
+    """The dataset, and all datasets from which it is derived."""
     yield dataset
     for before in dataset._inputs():
         yield from _steps(before)
 
 
 def _seeds(step: Any) -> tuple[int, int] | None:
-    """The two numbers of a step that draws, zeros if nothing was said of them; None for other steps."""
+    """The two seeds of a random step, zeros if none were given; None for other steps."""
     if not hasattr(step, "_seed2"):
         return None
     return int(step._seed), int(step._seed2)
 
 
 def _inner_seeds(step: Any) -> Iterator[tuple[Any, Any]]:
-    """The same of datasets that a step's function makes, as that of `interleave` does; None for computed numbers."""
+    """The seeds of datasets that a step's function creates, as in `interleave`; None for seeds that are computed."""
     value = require("tensorflow").get_static_value
     for function in step._functions():
         for operation in function.function.graph.get_operations():
@@ -114,7 +114,7 @@ def _inner_seeds(step: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _size(dataset: Any) -> int | None:
-    """The length that all batches have, where the dataset's types say it."""
+    """The length of all batches, if it is static in the dataset's types."""
     specs = require("tensorflow").nest.flatten(_checked(dataset).element_spec)
     shapes = [getattr(spec, "shape", None) for spec in specs]
     lengths = {shape[0] if shape is not None and shape.rank else None for shape in shapes}
@@ -123,7 +123,7 @@ def _size(dataset: Any) -> int | None:
 
 def _count(dataset: Any, last: Last) -> int | None:
     count = int(_checked(dataset).cardinality())
-    if count < 0:  # infinite, or not known
+    if count < 0:  # infinite or unknown
         return None
-    # The dataset counts a short batch as well, if there is one; it has none where its types give the length.
+    # The dataset's count includes a short batch. There is none if the batch length is static.
     return count if last != "drop" or _size(dataset) is not None else None

@@ -1,4 +1,4 @@
-"""Batches of data sources of TensorFlow Datasets: examples in files, read by their numbers, without TensorFlow."""
+"""Batches of data sources of TensorFlow Datasets: random access to examples in files, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def from_tfds(
 
 
 def _dtypes(source: Any) -> list[np.dtype]:
-    """The dtypes of an example's leaves, if the source says them: its numbers come as Python's, which have none."""
+    """The dtypes of an example's leaves, if the source provides them: it returns scalars as Python numbers."""
     features = getattr(getattr(source, "dataset_info", None), "features", None)
     return [] if features is None else [info.np_dtype for info in tree_leaves(features.get_tensor_info())]

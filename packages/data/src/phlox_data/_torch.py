@@ -88,7 +88,7 @@ def _unsteady(loader: Any, again: Any) -> str | None:
         return "its sampler draws another order each time"
     if any(sampler.generator is None for sampler in drawn):
         return "its sampler draws another order each time, without a generator that says which"
-    # Each epoch takes the next numbers of a generator: it fixes the order of one alone.
+    # Each epoch advances a generator, so its seed does not determine the order of a later epoch alone.
     others = [getattr(sampler, "generator", None) for sampler in _samplers(again)]
     if any(sampler.generator is other for sampler in drawn for other in others):
         return "its generator is not made for this epoch, and goes on with its numbers"
@@ -96,7 +96,7 @@ def _unsteady(loader: Any, again: Any) -> str | None:
 
 
 def _samplers(loader: Any) -> list[Any]:
-    """Everything that has a part in the order: samplers, and those that they take their numbers from."""
+    """All objects that influence the order: samplers, and the samplers inside of them."""
     found: list[Any] = []
     waiting = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
     while waiting:
@@ -108,10 +108,10 @@ def _samplers(loader: Any) -> list[Any]:
 
 
 def _unknown(loader: Any) -> str | None:
-    """What of a loader leaves its order open, if anything does."""
+    """The part of a loader because of which its order is not reproducible, or None."""
     torch = require("torch")
     data = torch.utils.data
-    steady = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler)  # exactly: heirs may draw
+    steady = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler)  # subclasses may be random
     if isinstance(getattr(loader, "dataset", None), data.IterableDataset):
         return f"nothing is known of the order of a dataset of class {type(loader.dataset).__name__}"
     parts = [loader] if getattr(loader, "sampler", None) is None else _samplers(loader)
@@ -130,7 +130,7 @@ def _count(loader: Any, last: Last) -> int | None:
         batches = len(loader)
         if last != "drop" or loader.drop_last:
             return batches
-        # Without drop_last the loader counts the short batch as well, if there is one.
+        # Without drop_last the loader's length includes the short batch, if there is one.
         return None if loader.batch_size is None else len(loader.sampler) // loader.batch_size
-    except (TypeError, AttributeError):  # a dataset without length, a loader of another kind
+    except (TypeError, AttributeError):  # a dataset without length, or another class of loader
         return None

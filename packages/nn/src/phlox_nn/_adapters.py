@@ -1,4 +1,4 @@
-"""Layers that change the weights of a layer inside of them: normalized weights, and low-rank changes (LoRA)."""
+"""Layers that modify the weights of an inner layer: weight normalization, and low-rank adaptation (LoRA)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._stack import Stack
 
 
 def _weight_shape(layer: Any, name: str) -> tuple[int, ...]:
-    """The shape of the weight of the layer inside. Raises `ArgumentError` when it has none of this name."""
+    """The shape of the inner layer's weight. Raises `ArgumentError` if it has no parameter of this name."""
     inner = layer.layer
     own = inner.parameters() if isinstance(inner, Layer) else {}
     if name not in own:
@@ -119,7 +119,7 @@ class SpectralNorm(Layer):
 
 
 class _LowRank(Layer):
-    """The two thin matrices of a change."""
+    """The layer with the two thin matrices of a low-rank change."""
 
     in_features: int
     out_features: int
@@ -133,7 +133,7 @@ class _LowRank(Layer):
 
 
 class _Adapted(Linear):
-    """A bound `Linear` that also has the matrices `a` and `b` of a change, and its `factor`."""
+    """A bound `Linear` with the matrices `a` and `b` of a low-rank change, and its `factor`."""
 
     def __call__(self, x: Any) -> Any:
         y = super().__call__(x)
@@ -142,7 +142,7 @@ class _Adapted(Linear):
 
 
 class LoRA(Layer):
-    """A model in which linear maps are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
+    """A model whose linear layers are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
 
     In the beginning `b` is zero, and the model computes what it did before. Source: Hu et al., 2021.
 
@@ -193,11 +193,11 @@ class LoRA(Layer):
         return self.layer(*args, **kwargs)
 
     def decode(self, x: Any) -> Any:
-        """The method `decode` of the layer inside."""
+        """Calls the method `decode` of the inner model."""
         return self.layer.decode(x)
 
     def merged(self, params: Tree) -> Tree:
-        """The parameters of the model inside, with the changes added to its weights.
+        """The parameters of the inner model, with the changes added to its weights.
 
         >>> import phlox
         >>> import phlox_nn as nn
@@ -234,7 +234,7 @@ class LoRA(Layer):
 
 
 def _linears(layer: Layer, path: Path) -> Iterator[tuple[Path, Linear]]:
-    """(path, layer) of each `Linear` in a model, but not of those that are bound within a loop."""
+    """(path, layer) of each `Linear` in a model, except those in a `Stack`, which are bound inside of its loop."""
     if isinstance(layer, Linear):
         yield path, layer
     elif not isinstance(layer, Stack):
@@ -243,7 +243,7 @@ def _linears(layer: Layer, path: Path) -> Iterator[tuple[Path, Linear]]:
 
 
 def _pairs(adapters: Tree) -> dict[Path, Tree]:
-    """The matrices ``{"a": …, "b": …}`` by the path of the linear map that they change."""
+    """The matrices ``{"a": …, "b": …}`` by the path of the linear layer that they change."""
     pairs: dict[Path, Tree] = {}
     for path, value in _paths.leaves(adapters):
         pairs.setdefault(path[:-1], {})[path[-1]] = value

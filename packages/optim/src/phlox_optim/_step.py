@@ -1,7 +1,7 @@
-"""`make_step`: from a loss and an optimizer to one jitted training step. What a step does is `Step.function`, in order.
+"""`make_step`: a jitted training step from a loss and an optimizer. `Step.function` is the step.
 
-A loss is a function of parameters and a batch. It says by the names of its parameters what else it needs, and by what
-it returns what else it has computed; nothing is found out by trying.
+A loss is a function of parameters and a batch. The names of its other parameters define what else it receives, and the
+form of its result what else it returns.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from . import metrics
 from ._guard import public
 from ._state import TrainState
 
-#: the figures of a step itself
+#: metrics that the step computes itself
 _OWN = ("loss", "grad_norm", "skipped")
 
 
 @dataclasses.dataclass(frozen=True)
 class LossScale:
-    """How the loss is scaled, so that gradients in float16 do not vanish (Micikevicius et al. 2018).
+    """Dynamic scaling of the loss, so that gradients in float16 do not underflow (Micikevicius et al. 2018).
 
     Args:
       initial: the first scale.
-      factor: by what the scale is divided after a step whose gradients are not finite, and multiplied after `period`
-        steps that were.
+      factor: the scale is divided by it after a step whose gradients are not finite, and multiplied by it after
+        `period` steps with finite gradients.
       period: see `factor`.
     """
 
@@ -103,7 +103,7 @@ def make_step(
 class Step:
     """A training step, as `make_step` makes it: ``train, figures = step(train, batch)``.
 
-    Calling it runs `function` jitted. The memory of `train` is used again for the new one, so the old one is gone.
+    Calling it runs `function` jitted. It donates `train`: the old state cannot be used afterwards.
     """
 
     loss: Callable[..., Any]
@@ -125,7 +125,7 @@ class Step:
         return self._jitted(train, batch)  # type: ignore[attr-defined]
 
     def init(self, params: Any, *, state: Any = None, key: Any = None) -> TrainState:
-        """The state before the first step. Arrays are copied, so that `params` stay the caller's.
+        """The state before the first step. Arrays are copied, because the steps donate them.
 
         Args:
           params: the parameters.
@@ -147,7 +147,7 @@ class Step:
         params, state, key = phlox.tree.map(jnp.copy, (params, state, key))
         return TrainState(
             params=params,
-            opt_state=phlox.tree.map(jnp.copy, self.tx.init(params)),  # some optimizers keep the parameters themselves
+            opt_state=phlox.tree.map(jnp.copy, self.tx.init(params)),  # some optimizers return the parameters' arrays
             state=state,
             step=jnp.zeros((), jnp.int32),
             key=key,
@@ -193,7 +193,7 @@ class Step:
         return value, jnp.where(finite & ~due, good + 1, 0)
 
     def _gradients(self, train: TrainState, batch: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
-        """The gradients of a batch, the new state, and the figures."""
+        """The gradients of a batch, the new state, and the metrics."""
         key = None
         if "key" in self.takes:
             key = phlox.random.fold_in(train.key, train.step)
@@ -230,7 +230,7 @@ class Step:
         return phlox.tree.map(lambda g: (g / scale).astype(g.dtype), grads), state_after, figures
 
     def _read(self, result: Any, state: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
-        """The loss, the new state and the figures, of what the loss function returned."""
+        """The loss, the new state and the metrics, from the result of the loss function."""
         loss, found = result if isinstance(result, tuple) and len(result) == 2 else (result, {})
         if not isinstance(found, Mapping):
             raise ArgumentError(
@@ -261,13 +261,13 @@ class Step:
 
 
 def _global_norm(tree: Any) -> Any:
-    """The norm of all elements together, in float32."""
+    """The norm of all elements of the tree as one vector, in float32."""
     squares = (jnp.sum(jnp.abs(leaf.astype(jnp.float32)) ** 2) for leaf in phlox.tree.leaves(tree))
     return jnp.sqrt(sum(squares, jnp.float32(0)))
 
 
 def _convert(tree: Any, dtype: Any) -> Any:
-    """`tree` with its floating-point arrays in `dtype`."""
+    """`tree` with its floating-point arrays converted to `dtype`."""
 
     def convert(leaf: Any) -> Any:
         return jnp.asarray(leaf, dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf
@@ -276,7 +276,7 @@ def _convert(tree: Any, dtype: Any) -> Any:
 
 
 def _cut(batch: Any, number: int) -> Any:
-    """The batch as `number` equal parts, stacked along a new first axis."""
+    """The batch split into `number` equal parts along a new first axis."""
     pairs, structure = tree_flatten_with_path(batch)
     for path, leaf in pairs:
         if jnp.ndim(leaf) == 0 or len(leaf) % number:

@@ -1,4 +1,4 @@
-"""Short forms of common uses: one index along an axis, a constant array, the largest elements."""
+"""Functions for common cases: constant arrays, one index along an axis, batched matmul, the k largest elements."""
 
 from __future__ import annotations
 

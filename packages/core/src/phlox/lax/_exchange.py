@@ -1,4 +1,4 @@
-"""Collectives that move data along a mapped axis: who gets what of whom. All take trees and treat each leaf alike."""
+"""Collectives that move data along a mapped axis. All take pytrees, and apply to each leaf."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def all_to_all(
                 axis=split,
             )
         moves = not tiled and split != at
-        if moves:  # `concat_axis` counts axes without the one that is split
+        if moves:  # `concat_axis` counts axes without `split_axis`
             if split < at:
                 at += 1
             else:

@@ -1,4 +1,4 @@
-"""Continuous distributions, made of uniform and normal numbers by a formula, mostly an inverse distribution."""
+"""Continuous distributions computed from uniform and normal samples, mostly by the inverse distribution function."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ logistic = _sampler("logistic", "the logistic distribution, by log(u / (1 - u))"
 cauchy = _sampler("cauchy", "the Cauchy distribution, by the tangent of a random angle", _cauchy)
 maxwell = _sampler("maxwell", "the Maxwell distribution: lengths of normal vectors in space", _maxwell)
 
-# --- Gumbel: the largest of many, which chooses among logits ---------------------------------------------
+# --- Gumbel, also used by `categorical` -----------------------------------------------------------------
 
 
 def precision(function: str, mode: str | None) -> str:
-    """How many random bits a `mode` asks for: "low", "high" or "highest"."""
+    """The number of random bits for a `mode`: "low", "high" or "highest"."""
     if mode not in (None, "low", "high", "highest"):
         raise OptionError(f"{function}: unknown mode {mode!r}", instead="'low', 'high' or 'highest'")
     return mode or "low"
 
 
 def _from_64_bits(high: Any, low: Any) -> Any:
-    """float32 of a binary fraction below 1 of 64 bits, as exact as it can be."""
+    """A 64-bit binary fraction less than 1, rounded to float32."""
     info = dtypes.finfo(dtypes.float32)
     zeros = clz(high)
     all_zero = zeros == 32
@@ -113,10 +113,10 @@ def _from_64_bits(high: Any, low: Any) -> Any:
 
 
 def _gumbel_of_64_bits(key: Any, shape: tuple[int, ...]) -> Any:
-    """By log for upper fractions and log1p for the lower ones, so that both tails are exact."""
+    """The formula with log or log1p, depending on the fraction, so that both tails are accurate."""
     high, low = ops.random_bits(key, bit_width=32, shape=(2, *shape))
     lower = high < 1 << 31
-    # The fraction, or what it lacks of 1: its negative in two's complement.
+    # The fraction, or 1 minus it, which is its negative in two's complement.
     carry = (low == 0).astype(dtypes.uint32)
     u = _from_64_bits(jnp.where(lower, high, ~high + carry), jnp.where(lower, low, ~low + 1))
     return -jnp.log(-jnp.where(lower, jnp.log1p(-u), jnp.log(u)))
@@ -170,7 +170,7 @@ def gumbel(
     return _gumbel(key, as_shape(shape, "gumbel"), _float("gumbel", dtype), precision("gumbel", mode))
 
 
-# --- with parameters --------------------------------------------------------------------------------------
+# --- with parameters ------------------------------------------------------------------------------------
 
 
 @functools.partial(jit, static_argnums=(2, 3))

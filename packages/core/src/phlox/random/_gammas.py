@@ -1,4 +1,4 @@
-"""The gamma distribution and what is made of gamma samples: beta, chi-square, Dirichlet, F, Student, balls."""
+"""The gamma distribution, and those computed from gamma samples: beta, chi-square, Dirichlet, F, Student, ball."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     logs = [
         loggamma(k, jnp.broadcast_to(convert(x, dtype), shape), shape, dtype) for k, x in zip(keys, (a, b), strict=True)
     ]
-    # Only the ratio of the two counts, so the larger is made 1.
+    # Only the ratio of the samples matters; dividing by the larger one avoids underflow.
     largest = e.max_(*logs)
     first, second = (e.exp(e.sub(x, largest)) for x in logs)
     return first / (first + second)
@@ -155,7 +155,7 @@ def beta(
 
 @functools.partial(jit, static_argnums=(2, 3))
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    from ..nn import softmax  # which itself draws random numbers, in its initializers
+    from ..nn import softmax  # imported late: the initializers of phlox.nn import phlox.random
 
     return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
 

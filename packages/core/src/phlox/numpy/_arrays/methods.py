@@ -108,7 +108,7 @@ def _divmod(x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _contains(self: Any, other: ArrayLike) -> Array:
-    """Whether an element of a vector equals the scalar `other`; raises for other shapes, where NumPy's result misleads."""
+    """Whether an element of a vector equals the scalar `other`. Raises for other shapes."""
     if other is None or isinstance(other, str):
         raise ArgumentError(
             f"Array.__contains__: unsupported operand type {type(other).__name__}: {other!r} is no number",

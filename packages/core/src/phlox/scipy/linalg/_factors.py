@@ -1,6 +1,6 @@
 """SciPy's factorizations: `phlox.numpy.linalg` under SciPy's names and options.
 
-Options about memory and checks (``overwrite_a``, ``check_finite`` …) are accepted and have no meaning.
+Options about memory and checks (``overwrite_a``, ``check_finite`` …) are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def qr_multiply(
         r, taus = geqrf(a)
     if left and m > n:
         c = jnp.concatenate([c, jnp.zeros((*stack, m - k, type_of(c).shape[-1]), type_of(c).dtype)], axis=-2)
-    # conj(Q) c = (cᵀ Qᴴ)ᵀ: transposed, the factors change sides.
+    # conj(Q) c = (cᵀ Qᴴ)ᵀ: in the transposed product the factors are exchanged.
     c = jnp.matrix_transpose(c) if conjugate else c
     out = ormqr(r, taus, c, left=bool(left) != bool(conjugate), transpose=bool(conjugate))
     out = jnp.matrix_transpose(out) if conjugate else out
