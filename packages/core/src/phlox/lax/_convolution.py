@@ -554,7 +554,7 @@ def _unpermuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
 def conv_general_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """`conv_shape_tuple` for axes in the order that three words say (as ``jax.lax.conv_general_shape_tuple``).
+    """`conv_shape_tuple` for axes in the order of three words (as ``jax.lax.conv_general_shape_tuple``).
 
     Args:
       lhs_shape, rhs_shape: shapes of the input and of the kernel.
@@ -582,7 +582,7 @@ def conv_general_shape_tuple(
 def conv_transpose_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """The shape of a `conv_transpose` for axes in the order that three words say (as
+    """The shape of a `conv_transpose` for axes in the order of three words (as
     ``jax.lax.conv_transpose_shape_tuple``).
 
     Args:

@@ -113,7 +113,7 @@ def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
 def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
     """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
-    The value keeps its structure, shapes and dtypes. It has derivatives in forward mode alone, because the number of
+    The value keeps its structure, shapes and dtypes. It has derivatives in forward mode only, because the number of
     iterations is not known beforehand; `scan` and `fori_loop` have both.
 
     Args:

@@ -70,7 +70,7 @@ def ragged_dot(
     Args:
       lhs: array of shape (m, k).
       rhs: array of shape (g, k, n).
-      group_sizes: g integers: how many rows are in each group. Rows behind the last group give zeros.
+      group_sizes: g integers: how many rows are in each group. Rows after the last group give zeros.
       precision, preferred_element_type: as for `dot_general`.
       group_offset: not supported; None.
       out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
@@ -107,7 +107,7 @@ def ragged_dot_general(
     ``jax.lax.ragged_dot_general``).
 
     What that means depends on the axis. One that is kept: each group has its own `rhs`. One that is contracted: each
-    group is summed by itself, and the results lie along a new first axis. A batch axis: the groups make no difference.
+    group is summed by itself, and the results are along a new first axis. A batch axis: the groups make no difference.
 
     It is computed with a mask for each group, so it costs as many products as there are groups.
 

@@ -183,7 +183,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Arrays, required to lie over the devices of a mesh in a certain way; inside of compiled programs above all (as
+    """Arrays, constrained to a sharding over the devices of a mesh, mainly inside of compiled programs (as
     ``jax.lax.with_sharding_constraint``).
 
     Args:

@@ -140,8 +140,8 @@ def matmul(
     """The matrix product, as `phlox.numpy.matmul` (as ``numpy.linalg.matmul``).
 
     Args:
-      x1: array of shape (..., m, n), or a vector (n,), which stands for a row.
-      x2: array of shape (..., n, k), or a vector (n,), which stands for a column; the axes in front are broadcast.
+      x1: array of shape (..., m, n), or a vector (n,), which is treated as a row.
+      x2: array of shape (..., n, k), or a vector (n,), which is treated as a column; leading axes are broadcast.
       precision, preferred_element_type: as for `phlox.numpy.dot`.
 
     Returns:
@@ -235,7 +235,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
     Args:
       arrays: sequence of two or more matrices that fit. The first may be a vector, which stands for a row, and the last
-        a vector, which stands for a column.
+        a vector, which is treated as a column.
       precision: as for `phlox.numpy.dot`.
 
     Returns:

@@ -143,7 +143,7 @@ def categorical(
       key: one PRNG key, new-style or old-style.
       logits: floats, unnormalised logarithms of probabilities; axes other than `axis` are independent distributions.
       axis: of `logits` along which the categories lie, by default the last.
-      shape: of the result; its last axes are those of `logits` without `axis`, and None stands for these alone.
+      shape: of the result; its last axes are those of `logits` without `axis`, and None means these alone.
       replace: False draws different categories (the Gumbel top-k trick).
       mode: 'low', 'high' or 'highest', see `gumbel`.
 

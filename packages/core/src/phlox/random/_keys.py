@@ -300,7 +300,7 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
 
     Args:
       key: one PRNG key, new-style or old-style.
-      data: a Python integer from 0 to 2**32 - 1, or an array without axes, which is converted to uint32.
+      data: a Python integer from 0 to 2**32 - 1, or an array of shape (), which is converted to uint32.
 
     Returns:
       One key, of the style of `key`.

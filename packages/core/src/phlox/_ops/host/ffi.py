@@ -95,7 +95,7 @@ def build_ffi_lowering_function(
       operand_layouts, result_layouts: the order of axes in memory, from the fastest to the slowest, of each argument
         and result; None is row-major.
       backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
-      skip_ffi_layout_processing: say nothing of layouts.
+      skip_ffi_layout_processing: omit layouts.
       **lowering_args: `has_side_effect`, `api_version` (4, the typed interface), and `operand_output_aliases`, a dict
         from arguments to the results that take their memory.
 
@@ -165,7 +165,7 @@ def ffi_lowering(
       operand_layouts, result_layouts: the order of axes in memory, from the fastest to the slowest, of each argument
         and result; None is row-major.
       backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
-      skip_ffi_layout_processing: say nothing of layouts.
+      skip_ffi_layout_processing: omit layouts.
       **lowering_args: as for `build_ffi_lowering_function`.
 
     Returns:

@@ -66,7 +66,7 @@ def diff(
       n: how many times the differences are taken; 0 returns `a`.
       axis: axis of the neighbours.
       prepend, append: what is joined to the front and the back of `a` first: an array with the other axes of `a`, or a
-        number, which stands for one element.
+        number, which is treated as one element.
 
     Returns:
       An array of the shape of the joined array, but shorter by `n` along `axis`, of the dtype to which all promote.
@@ -214,7 +214,7 @@ def interp(
     Args:
       x: real array of any shape: where to interpolate.
       xp, fp: vectors of one length: places of the points, which ascend, and values there.
-      left, right: values before the first and behind the last point, by default those of the points; "extrapolate"
+      left, right: values before the first and after the last point, by default those of the points; "extrapolate"
         continues the line.
       period: the line is repeated with this period; `xp` need not ascend then, and `left` and `right` have no effect.
 

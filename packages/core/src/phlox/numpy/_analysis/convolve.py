@@ -69,7 +69,7 @@ def convolve(
     Args:
       a, v: vectors with at least one element, promoted to one dtype.
       mode: 'full' gives all ``len(a) + len(v) - 1`` entries, 'same' as many of their middle as the longer vector has,
-        'valid' those for which the shorter vector lies wholly over the longer one.
+        'valid' those for which the shorter vector is completely inside the longer one.
       precision, preferred_element_type: as for `dot`.
 
     Returns:

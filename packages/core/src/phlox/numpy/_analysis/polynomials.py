@@ -42,7 +42,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
     Args:
       p: array of shape (degree + 1, ...), the highest power first.
-      x: array of any shape that broadcasts with the axes of `p` behind the first.
+      x: array of any shape that broadcasts with the axes of `p` after the first.
       unroll: how many steps of the loop over coefficients are written out; it has no effect on the values.
 
     Returns:

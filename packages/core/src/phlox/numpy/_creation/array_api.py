@@ -45,7 +45,7 @@ class ArrayNamespaceInfo:
         return None
 
     def devices(self) -> list[Any]:
-        """None, which stands for no device in particular, and all devices."""
+        """None, which means the default device, and all devices."""
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
@@ -66,7 +66,7 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
-        """The standard's dtypes; those of 64 bits in x64 mode alone.
+        """The standard's dtypes; those of 64 bits in x64 mode only.
 
         Args:
           device: a device; they are the same on all.

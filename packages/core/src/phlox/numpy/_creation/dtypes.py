@@ -103,7 +103,7 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
     """Whether a dtype is of a kind (as ``numpy.isdtype``).
 
     Args:
-      dtype: the dtype, or what stands for one.
+      dtype: the dtype, or an object that has one.
       kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``, ``real floating``,
         ``complex floating``, ``numeric``; another dtype; or a tuple of those, one of which must hold.
 
@@ -141,7 +141,7 @@ def finfo(dtype: DTypeLike | None) -> Any:
     """Limits of a floating dtype: eps, max, min, tiny, bits … (as ``numpy.finfo``).
 
     Args:
-      dtype: a float dtype, or a complex one, for the dtype of its parts; an array stands for its dtype.
+      dtype: a float dtype; a complex dtype, for the dtype of its parts; or an array, whose dtype is used.
 
     Returns:
       An object with the limits as attributes.
@@ -159,7 +159,7 @@ def iinfo(int_type: DTypeLike) -> Any:
     """Limits of an integer dtype: min, max, bits (as ``numpy.iinfo``).
 
     Args:
-      int_type: an integer dtype; an array stands for its dtype.
+      int_type: an integer dtype, or an array, whose dtype is used.
 
     Returns:
       An object with the limits as attributes.
@@ -183,7 +183,7 @@ def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
     ``numpy.result_type``).
 
     Args:
-      *args: arrays, Python numbers, which adapt to the dtypes of arrays, and dtypes; None stands for the default float
+      *args: arrays, Python numbers, which adapt to the dtypes of arrays, and dtypes; None means the default float
         dtype.
 
     Returns:
@@ -235,7 +235,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether values of one dtype can be held by another (as ``numpy.can_cast``).
 
     Args:
-      from_, to: dtypes; an array stands for its dtype.
+      from_, to: dtypes, or arrays, whose dtype is used.
       casting: what is allowed: 'no', 'equiv', 'safe', where no value is lost, 'same_kind' or 'unsafe'.
 
     Returns:
@@ -286,7 +286,7 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number or an array without axes (as ``numpy.isscalar``).
+    """Whether `element` is a number or an array of shape () (as ``numpy.isscalar``).
 
     Args:
       element: any object.

@@ -121,13 +121,13 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
       string: the text.
       dtype: dtype of the numbers.
       count: how many numbers are read; -1 means all.
-      sep: what stands between them; spaces around it are skipped.
+      sep: the separator between them; spaces around it are skipped.
 
     Returns:
       A vector of `dtype`, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ValueError: something else stands in the text.
+      ValueError: the text has something else.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fromstring("1, 2", "int32", sep=",")

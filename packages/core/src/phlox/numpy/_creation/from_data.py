@@ -56,7 +56,7 @@ def array(
       order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
       ndmin: new axes of length one are put in front until there are so many.
       device: a device or sharding to put the array on.
-      out_sharding: how it lies over a mesh; not together with `device`.
+      out_sharding: its sharding over a mesh; not together with `device`.
 
     Returns:
       An array of the shape of the data and of `dtype`.
@@ -116,7 +116,7 @@ def asarray(
       order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
       copy: True makes a new array of one that is given; None and False do not.
       device: a device or sharding to put the array on.
-      out_sharding: how it lies over a mesh; not together with `device`.
+      out_sharding: its sharding over a mesh; not together with `device`.
 
     Returns:
       `a` itself if it is an array of phlox and nothing is to be changed, else an array of its shape and of `dtype`.
@@ -295,7 +295,7 @@ def astype(
 
     Args:
       x: array or number, of any shape.
-      dtype: dtype of the result; None stands for the default float dtype.
+      dtype: dtype of the result; None means the default float dtype.
       copy: make a new array also where `x` has this dtype already.
       device: a device or sharding to put the array on.
 

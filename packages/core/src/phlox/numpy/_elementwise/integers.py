@@ -188,8 +188,8 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     Args:
       a: uint8 array of any shape.
       axis: axis along which the bits are put; None flattens `a`.
-      count: how many bits to return, with zeros behind them where there are fewer; a negative number leaves out so many
-        at the end, None none.
+      count: the number of bits to return, padded with zeros if there are fewer; a negative number drops that many bits
+        at the end; None returns all.
       bitorder: 'big' begins with the highest bit of each byte, 'little' with the lowest.
 
     Returns:

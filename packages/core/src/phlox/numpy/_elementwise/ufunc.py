@@ -46,7 +46,7 @@ class ufunc:
       func: the function of numbers.
       nin, nout: how many arguments and results it has.
       name: what it is called, by default as `func`.
-      nargs: how many arguments it is said to have, by default `nin`.
+      nargs: the declared number of arguments, by default `nin`.
       identity: the number that changes nothing when it is the other argument; None where there is none.
       call: what computes on arrays; by default `func` is mapped over their elements.
       reduce, accumulate, at, reduceat: what computes the methods of these names; by default loops over `func`.

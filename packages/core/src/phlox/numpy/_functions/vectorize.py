@@ -63,13 +63,13 @@ def vectorize(
     """A version of `pyfunc` that broadcasts its arguments (as ``numpy.vectorize``), by nested `vmap`.
 
     Args:
-      pyfunc: a function of arrays that phlox can trace, written for arguments that have their core axes alone.
+      pyfunc: a function of arrays that phlox can trace, written for arguments that have their core axes only.
       excluded: positions or names of arguments that are passed as they are.
       signature: core axes of arguments and results by name, as ``'(m,n),(n)->(m)'``; None is none for each argument.
 
     Returns:
-      A function of the same arguments: the axes in front of core axes are broadcast, and stand in front of the results'
-      core axes. Calls raise `OptionError` where `signature` is not of this form, `ShapeError` where arguments do not
+      A function of the same arguments: axes before the core axes are broadcast, and precede the core axes of the
+      results. Calls raise `OptionError` where `signature` is not of this form, `ShapeError` where arguments do not
       broadcast or do not fit it, and `ArgumentError` for another number of arguments or results.
 
     >>> import phlox.numpy as jnp

@@ -137,11 +137,11 @@ class AtIndex:
             twice, which allow faster code.
           mode: what positions outside of the array give: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
             the edge, 'one_hot' zero; 'promise_in_bounds', the default, promises that there are none.
-          fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or
-            for True.
+          fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
+            True.
           out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid
             out.
-          wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape of ``x[index]``, of the dtype of `x`.
@@ -239,13 +239,13 @@ class AtIndex:
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
 
         Args:
-          func: function of an array without axes that returns such an array of the same dtype. Where no index can occur
+          func: function of an array of shape () that returns such an array of the same dtype. Where no index can occur
             twice, it is called with all elements at once, and must work elementwise.
           indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
             twice, which allow faster code.
           mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them
             to the edge; 'promise_in_bounds' promises that there are none.
-          wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape and dtype of `x`.

@@ -62,9 +62,9 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
     ``ds(None)`` is ``:`` and ``ds(n)`` is ``:n``.
 
     Args:
-      start: position of the first element, an integer, or an integer array without axes, which may be traced.
+      start: position of the first element, an integer, or an integer array of shape (), which may be traced.
       size: how many elements, a Python integer; None takes `start` for it, and begins at 0.
-      stride: distance of the elements, a Python integer; None stands for 1.
+      stride: distance of the elements, a Python integer; None means 1.
 
     Returns:
       A part of an index: a `Slice`, or a slice of Python for ``ds(None)``.

@@ -48,7 +48,7 @@ def ravel_multi_index(
 
     Raises:
       ShapeError: there are not as many arrays of positions as axes.
-      OptionError: there is no such `mode` or `order`, or a position lies outside, with mode 'raise'.
+      OptionError: there is no such `mode` or `order`, or a position is out of bounds, with mode 'raise'.
       DtypeError: positions are not integers, or `dtype` is none or too narrow.
       ConcretizationTypeError: a position is traced, with mode 'raise'.
 

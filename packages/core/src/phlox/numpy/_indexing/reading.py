@@ -286,7 +286,7 @@ def take(
         on from the start; 'promise_in_bounds' promises that there are none.
       unique_indices, indices_are_sorted: promises that no index occurs twice, and that they are ascending, which allow
         faster code.
-      fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or for
+      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
         True.
 
     Returns:
@@ -380,7 +380,7 @@ def take_along_axis(
       axis: axis of the positions; None flattens both arrays.
       mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'one_hot'
         zero; 'promise_in_bounds' promises that there are none.
-      fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or for
+      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
         True.
       wrap_negative_indices: whether negative indices count from the end; by default they do unless `mode` is
         'promise_in_bounds'.

@@ -133,7 +133,7 @@ def svd(
     Args:
       a: stack of matrices, ``(..., m, n)``.
       full_matrices: U and Vh are square; such have no derivatives unless `a` is square.
-      compute_uv: False returns S alone.
+      compute_uv: False returns only S.
       hermitian: `a` is Hermitian; its singular values are computed by `eigh`.
       subset_by_index: only the values with numbers from the first of these to before the second, and their vectors.
 
@@ -208,7 +208,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Args:
       a: stack of Hermitian matrices, ``(..., n, n)``.
-      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False; None stands for 'L'.
+      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False; None means 'L'.
       symmetrize_input: decompose ``(a + aᴴ) / 2``.
 
     Returns:

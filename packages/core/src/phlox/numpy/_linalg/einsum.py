@@ -43,12 +43,12 @@ def einsum(
 ) -> Array:
     """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
 
-    The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    The axes may be given as lists of numbers after each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     Args:
-      subscripts: a letter for each axis of each operand, and behind "->" the axes of the result; without "->" those
+      subscripts: a letter for each axis of each operand, and after "->" the axes of the result; without "->" those
         whose letter occurs once, in alphabetical order. Letters that are missing in the result are summed over; one
-        that is repeated in an operand takes its diagonal. An ellipsis stands for axes that broadcast.
+        that is repeated in an operand takes its diagonal. An ellipsis is for axes that broadcast.
       *operands: arrays.
       out: only None is supported.
       optimize: in which order operands are contracted: "auto" or another strategy of the library opt_einsum, True for

@@ -118,7 +118,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
     Args:
       x: array of any shape.
-      axis: axis or axes along which the vectors lie; None makes all elements one vector.
+      axis: axis or axes of the vectors; None makes all elements one vector.
       keepdims: whether reduced axes are kept with length one.
       ord: any number, inf or -inf; 0 counts the elements that are not zero.
 

@@ -135,11 +135,11 @@ def matmul(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The matrix product over the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
+    """The matrix product over the last two axes, with leading axes broadcast (as ``numpy.matmul``, ``a @ b``).
 
     Args:
-      a: array of shape (..., m, n), or a vector (n,), which stands for a row.
-      b: array of shape (..., n, k), or a vector (n,), which stands for a column.
+      a: array of shape (..., m, n), or a vector (n,), which is treated as a row.
+      b: array of shape (..., n, k), or a vector (n,), which is treated as a column.
       precision, preferred_element_type, out_sharding: as for `dot`.
 
     Returns:
@@ -169,7 +169,7 @@ def vdot(
       precision, preferred_element_type: as for `dot`.
 
     Returns:
-      An array without axes, of the promoted dtype or `preferred_element_type`.
+      An array of shape (), of the promoted dtype or `preferred_element_type`.
 
     Raises:
       ShapeError: the numbers of elements differ.

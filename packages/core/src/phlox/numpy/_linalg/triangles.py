@@ -139,7 +139,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`tril_indices` for a matrix of the shape of `arr` (as ``numpy.tril_indices_from``).
 
     Args:
-      arr: matrix, whose shape alone matters.
+      arr: matrix, of which only the shape is used.
       k: the diagonal, as for `tril_indices`.
 
     Returns:
@@ -159,7 +159,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`triu_indices` for a matrix of the shape of `arr` (as ``numpy.triu_indices_from``).
 
     Args:
-      arr: matrix, whose shape alone matters.
+      arr: matrix, of which only the shape is used.
       k: the diagonal, as for `triu_indices`.
 
     Returns:
@@ -200,7 +200,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """`diag_indices` for the axes of `arr` (as ``numpy.diag_indices_from``).
 
     Args:
-      arr: array with two or more axes of one length, whose shape alone matters.
+      arr: array with two or more axes of one length, of which only the shape is used.
 
     Returns:
       For each axis the vector of the integers 0 to n - 1, where n is its length.

@@ -96,14 +96,14 @@ def delete(
       obj: an integer, a slice, or an array of integers or of bools. It must not be traced, for the shape depends on it;
         negative integers count from the end.
       axis: axis of the elements; None flattens `arr`.
-      assume_unique_indices: promises that the integers in `obj` lie inside of the array and that none occurs twice;
+      assume_unique_indices: promises that the integers in `obj` are in bounds and that none occurs twice;
         then `obj` may be traced.
 
     Returns:
       An array of the dtype of `arr`, shorter along `axis`; a vector if `axis` is None.
 
     Raises:
-      IndexError: a position lies outside of the array.
+      IndexError: a position is out of bounds.
       ShapeError: a mask has another length than `axis`.
       ArgumentError: `obj` is an array of neither integers nor bools.
       ConcretizationTypeError: `obj` is traced.

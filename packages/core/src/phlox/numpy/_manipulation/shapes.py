@@ -121,7 +121,7 @@ def reshape(
 
     Args:
       a: array of any dtype and shape.
-      shape: the new lengths, not traced; one of them may be -1, which stands for what is left.
+      shape: the new lengths, not traced; one of them may be -1, which is replaced by the remaining length.
       order: 'C' reads and writes with the last axis changing fastest, 'F' with the first; 'A' is 'F' for NumPy's arrays
         that lie so in memory, else 'C'.
       copy: makes no difference: arrays cannot be changed in place.
@@ -519,7 +519,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     """The arrays joined along an axis they have (as ``numpy.concatenate``).
 
     Args:
-      arrays: sequence of arrays that differ in length along `axis` alone; or one array, whose rows are joined.
+      arrays: sequence of arrays that differ in length along `axis` only; or one array, whose rows are joined.
       axis: the axis to join along; None flattens the arrays.
       dtype: the dtype of the result; None is the promoted one.
 
@@ -608,7 +608,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays, with at least two axes, joined along the first (as ``numpy.vstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along the first axis alone; a vector counts as a row.
+      tup: sequence of arrays that differ in length along the first axis only; a vector counts as a row.
       dtype: the dtype of the result; None is the promoted one.
 
     Returns:
@@ -628,7 +628,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along this axis alone; a number counts as a vector.
+      tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.
       dtype: the dtype of the result; None is the promoted one.
 
     Returns:

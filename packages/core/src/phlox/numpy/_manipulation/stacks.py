@@ -57,7 +57,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along the third axis alone; others get axes as by `atleast_3d`.
+      tup: sequence of arrays that differ in length along the third axis only; others get axes as by `atleast_3d`.
       dtype: the dtype of the result; None is the promoted one.
 
     Returns:

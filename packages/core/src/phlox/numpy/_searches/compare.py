@@ -72,7 +72,7 @@ def allclose(
       equal_nan: two nan are close.
 
     Returns:
-      A bool array without axes.
+      A bool array of shape ().
 
     >>> import phlox.numpy as jnp
     >>> jnp.allclose(jnp.ones(2), 1.0)
@@ -90,7 +90,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
       equal_nan: two nan are equal.
 
     Returns:
-      A bool array without axes.
+      A bool array of shape ().
 
     >>> import phlox.numpy as jnp
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
@@ -113,7 +113,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
       a1, a2: arrays, or lists of numbers.
 
     Returns:
-      A bool array without axes; False where the shapes do not broadcast.
+      A bool array of shape (); False where the shapes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.array_equiv(jnp.ones(2), 1.0)

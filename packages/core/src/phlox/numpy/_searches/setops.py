@@ -127,7 +127,7 @@ def intersect1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
-      return_indices: whether to give the positions as well at which each stands first in the flattened arrays.
+      return_indices: whether to give the positions as well of the first occurrences in the flattened arrays.
       size: how many to give; None gives all, which needs values: under `jit` it must be given.
       fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
 

@@ -66,7 +66,7 @@ def cov(
       dtype: float or complex dtype of the computation; by default the promoted dtype of `m` and `y`.
 
     Returns:
-      A square matrix with a row and a column for each variable; an array without axes for a single one.
+      A square matrix with a row and a column for each variable; an array of shape () for a single one.
 
     Raises:
       ShapeError: `m` or `y` has more than two axes.
@@ -148,7 +148,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
       dtype: float or complex dtype of the computation; by default the promoted dtype of `x` and `y`.
 
     Returns:
-      A square matrix with a row and a column for each variable; an array without axes for a single one. Elements lie
+      A square matrix with a row and a column for each variable; an array of shape () for a single one. Elements lie
       between -1 and 1; complex ones do so in both parts.
 
     Raises:

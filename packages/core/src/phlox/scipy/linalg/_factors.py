@@ -94,7 +94,7 @@ def svd(
     Args:
       a: matrices, of shape [..., m, n]; integers are converted to floats.
       full_matrices: whether U and Vh are square; otherwise they have min(m, n) columns and rows.
-      compute_uv: False returns s alone.
+      compute_uv: False returns only s.
       overwrite_a, check_finite, lapack_driver: SciPy's options, without effect.
 
     Returns:
