@@ -69,7 +69,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """`operand` cut into pieces of given lengths along an axis (as ``numpy.split``).
+    """`operand` split into pieces of given lengths along an axis (as ``numpy.split``).
 
     Args:
       operand: array of any shape and dtype.

@@ -475,7 +475,7 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a` (StableHLO's ``triangular_solve``).
+    """The x with ``x a = b`` (``a x = b`` with `left_side`), for triangular `a` (StableHLO's ``triangular_solve``).
 
     Args:
       a: square matrices of floats or complex numbers, of which one triangle is read: an array of shape (..., n, n).

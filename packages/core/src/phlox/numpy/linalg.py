@@ -196,7 +196,7 @@ def tensordot(
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices, `offset` places above the main one (as ``numpy.linalg.diagonal``).
+    """The diagonals number `offset` of matrices; 0 is the main one (as ``numpy.linalg.diagonal``).
 
     Args:
       x: array of shape (..., m, n), of any dtype.

@@ -143,7 +143,7 @@ def gumbel(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the standard Gumbel distribution, by -log(-log(u)) for a uniform u.
+    """Random samples of the standard Gumbel distribution, by -log(-log(u)) for a uniform u.
 
     The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits.
 
@@ -189,7 +189,7 @@ def rayleigh(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
+    """Random samples of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -263,7 +263,7 @@ def pareto(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Pareto distribution on [1, inf), with density b / x**(b + 1).
+    """Random samples of the Pareto distribution on [1, inf), with density b / x**(b + 1).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -295,7 +295,7 @@ def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...
 def weibull_min(
     key: Key, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Random numbers of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
+    """Random samples of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -384,7 +384,7 @@ def wald(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
+    """Random samples of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -418,7 +418,7 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...]
 def double_sided_maxwell(
     key: Key, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Random numbers of the Maxwell distribution with random signs, times `scale`, plus `loc`.
+    """Random samples of the Maxwell distribution with random signs, times `scale`, plus `loc`.
 
     Args:
       key: one PRNG key, new-style or old-style.

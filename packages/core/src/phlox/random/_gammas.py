@@ -47,7 +47,7 @@ def gamma(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
+    """Random samples of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
 
     They have a derivative with respect to `a`: that of the sample at a fixed value of the distribution function.
     Samples for a tiny `a` underflow to 0; `loggamma` gives their logarithms.
@@ -127,7 +127,7 @@ def beta(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
+    """Random samples of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -213,7 +213,7 @@ def chisquare(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the chi-square distribution: sums of the squares of `df` normal numbers.
+    """Random samples of the chi-square distribution: sums of the squares of `df` normal numbers.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -256,7 +256,7 @@ def f(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
+    """Random samples of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
 
     Args:
       key: one PRNG key, new-style or old-style.

@@ -103,7 +103,7 @@ def uniform(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the uniform distribution over [minval, maxval).
+    """Random samples of the uniform distribution over [minval, maxval).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -145,7 +145,7 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
-    """Random numbers of the standard normal distribution: mean 0, variance 1.
+    """Random samples of the standard normal distribution: mean 0, variance 1.
 
     Complex dtypes give independent real and imaginary parts of variance 1/2 each.
 
@@ -194,7 +194,7 @@ def truncated_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the standard normal distribution, given that they lie between `lower` and `upper`.
+    """Random samples of the standard normal distribution, given that they lie between `lower` and `upper`.
 
     Args:
       key: one PRNG key, new-style or old-style.

@@ -193,7 +193,7 @@ def unary(
       name: of the primitive.
       lower: the StableHLO operation by name, or a function ``(f, x, **params)`` that writes it; see `lowered_as`.
       accepts: kinds of dtypes that it takes, one letter each: `FLOAT`, `NUMBER`, `ANY` ...
-      derivative: ``derivative(x, out)``, what the tangent is multiplied with; `LINEAR` applies the primitive to the
+      derivative: ``derivative(x, out)``, the factor of the tangent; `LINEAR` applies the primitive to the
         tangent (give `transpose` too), `ZERO` gives none. None without `tangent`: it cannot be differentiated.
       tangent: ``tangent(t, x, out)``, the tangent of the result, linear in `t`; for derivatives that are better not
         written as a product with `t`.

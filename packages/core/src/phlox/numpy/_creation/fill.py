@@ -318,7 +318,7 @@ def arange(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Numbers from `start` up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
+    """Numbers from `start` up to `stop`, which is excluded, in steps of `step` (as ``numpy.arange``).
 
     The arguments decide the length and must not be traced.
 
@@ -486,7 +486,7 @@ def eye(
     Args:
       N: number of rows.
       M: number of columns, by default `N`.
-      k: which diagonal: so many places above the main one, below it if negative; it may be traced.
+      k: the number of the diagonal: 0 is the main one, positive above it, negative below; it may be traced.
       dtype: of the elements; by default float32 (float64 in x64 mode).
       device: a device or sharding to put the array on.
 
@@ -550,7 +550,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     Args:
       N: number of rows.
       M: number of columns, by default `N`.
-      k: which diagonal: so many places above the main one, below it if negative; it may be traced.
+      k: the number of the diagonal: 0 is the main one, positive above it, negative below; it may be traced.
       dtype: of the elements; by default float32.
 
     Returns:

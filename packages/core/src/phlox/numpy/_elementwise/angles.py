@@ -88,7 +88,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
 
     Args:
       p: real array with at least one axis.
-      discont: neighbours that differ by less than this are left as they are; None means half a period, and smaller
+      discont: neighbours that differ by less than this are not changed; None means half a period, and smaller
         values have the same effect.
       axis: axis along which neighbours are compared.
       period: number; by default a full turn in radians.

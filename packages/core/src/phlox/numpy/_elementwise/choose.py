@@ -171,7 +171,7 @@ def nan_to_num(
       x: array or number, of any shape; of complex numbers the replacement is in both parts.
       copy: has no effect: arrays are not changed in place.
       nan: what replaces nan.
-      posinf, neginf: what replaces the infinities; None means the largest and the smallest finite number of the
+      posinf, neginf: the replacements of infinities; None means the largest and the smallest finite number of the
         dtype.
 
     Returns:

@@ -135,7 +135,7 @@ class AtIndex:
         Args:
           indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
             twice, which allow faster code.
-          mode: what positions outside of the array give: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
+          mode: the result for positions out of bounds: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
             the edge, 'one_hot' zero; 'promise_in_bounds', the default, promises that there are none.
           fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
             True.

@@ -58,7 +58,7 @@ def nonzero(
     Args:
       a: array of any dtype with at least one axis.
       size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: what to give where there are fewer: a number, or a tuple of one for each axis; None is 0.
+      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
 
     Returns:
       A tuple of vectors of integers, one for each axis of `a`, of length `size`.
@@ -98,7 +98,7 @@ def flatnonzero(
     Args:
       a: array of any dtype and shape.
       size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: what to give where there are fewer: a number; None is 0.
+      fill_value: the value of missing results: a number; None is 0.
 
     Returns:
       A vector of integers, of length `size`.
@@ -120,7 +120,7 @@ def argwhere(
     Args:
       a: array of any dtype and shape.
       size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: what to give where there are fewer: a number, or a tuple of one for each axis; None is 0.
+      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
 
     Returns:
       A matrix of integers, with `size` rows and a column for each axis of `a`.
@@ -196,7 +196,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
       condition: array of as many elements as `arr`.
       arr: array of any dtype and shape.
       size: how many to give; None gives all. Under `jit` it must be given.
-      fill_value: a number to give where there are fewer.
+      fill_value: a number to give if there are fewer.
 
     Returns:
       A vector of the dtype of `arr`, of length `size`.

@@ -439,7 +439,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
       a: array with at least two axes.
-      offset: which diagonal: so many places above the main one, below it if negative.
+      offset: which diagonal: so many diagonals above the main one, below it if negative.
       axis1, axis2: axes of the rows and of the columns.
 
     Returns:
@@ -466,7 +466,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: a matrix, or a vector, which is put on the diagonal.
-      k: which diagonal: so many places above the main one, below it if negative.
+      k: which diagonal: so many diagonals above the main one, below it if negative.
 
     Returns:
       A vector, or a square matrix that is zero elsewhere, of the dtype of `v`.

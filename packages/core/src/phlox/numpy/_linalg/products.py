@@ -253,7 +253,7 @@ def tensordot(
 
     Args:
       a, b: arrays of any shape.
-      axes: what is summed over. A number n pairs the last n axes of `a` with the first n of `b`, in order; a pair of
+      axes: the axes to sum over. A number n pairs the last n axes of `a` with the first n of `b`, in order; a pair of
         axes, or of equally long sequences of axes, names those of `a` and those of `b`.
       precision, preferred_element_type, out_sharding: as for `dot`.
 

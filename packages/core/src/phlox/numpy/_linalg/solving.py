@@ -45,7 +45,7 @@ def _solve_square(a: Any, b: Any) -> Any:
 
 @jit
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """The x with ``a @ x = b`` (as ``numpy.linalg.solve``).
+    """The solution x of ``a @ x = b`` (as ``numpy.linalg.solve``).
 
     Args:
       a: array of shape (..., m, m): a stack of square matrices; integers become floats.
@@ -348,7 +348,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The x with ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
+    """The solution x of ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
 
     Args:
       a: array whose first axes are those of `b`, and whose last ones, with as many places, those of x.

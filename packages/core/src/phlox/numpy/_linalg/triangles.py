@@ -44,7 +44,7 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
 
 @jit(inline=True, static_argnames="k")
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """`m` with zeros above a diagonal, `k` places above the main one (as ``numpy.tril``).
+    """`m` with zeros above the diagonal number `k` (as ``numpy.tril``).
 
     Args:
       m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
@@ -66,7 +66,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 @jit(inline=True, static_argnames="k")
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """`m` with zeros below a diagonal, `k` places above the main one (as ``numpy.triu``).
+    """`m` with zeros below the diagonal number `k` (as ``numpy.triu``).
 
     Args:
       m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.

@@ -83,7 +83,7 @@ def allclose(
 
 @jit(inline=True, static_argnames="equal_nan")
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
+    """Whether two arrays have equal shapes and the same elements (as ``numpy.array_equal``).
 
     Args:
       a1, a2: arrays, or lists of numbers.

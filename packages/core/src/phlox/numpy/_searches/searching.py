@@ -119,7 +119,7 @@ def searchsorted(
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
 
-    Bin i lies between ``bins[i - 1]`` and ``bins[i]``; bin 0 and bin ``len(bins)`` are what lies outside.
+    Bin i lies between ``bins[i - 1]`` and ``bins[i]``; bin 0 and bin ``len(bins)`` are for elements outside.
 
     Args:
       x: array of any shape.
@@ -157,11 +157,11 @@ def bincount(
     length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """How often each of the integers 0, 1, … occurs in the vector `x` (as ``numpy.bincount``).
+    """The number of occurrences of each of the integers 0, 1, … in the vector `x` (as ``numpy.bincount``).
 
     Args:
       x: vector of integers or bools; negative numbers count as 0.
-      weights: what each element counts, in place of 1: an array of the shape of `x`.
+      weights: the weight of each element, instead of 1: an array of the shape of `x`.
       minlength: the least length of the result, which has a place for the largest element of `x`.
       length: the length of the result; greater numbers are not counted. None is chosen by values of `x`: under `jit`
         it must be given.

@@ -53,8 +53,8 @@ def setdiff1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: whether the elements of `ar1` differ already; then they keep their order.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is 0.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is 0.
 
     Returns:
       A vector of the dtype of `ar1`, of length `size`.
@@ -88,8 +88,8 @@ def setxor1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the first one, or 0 if there is none.
 
     Returns:
       A vector of the promoted dtype, of length `size`.
@@ -128,8 +128,8 @@ def intersect1d(
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
       return_indices: whether to give the positions as well of the first occurrences in the flattened arrays.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the first one, or 0 if there is none.
 
     Returns:
       A vector of the promoted dtype, of length `size`; with `return_indices` a tuple of it and two vectors of integers.

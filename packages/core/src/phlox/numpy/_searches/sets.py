@@ -99,8 +99,8 @@ def unique(
       return_counts: whether to give how often each occurs as well.
       axis: the axis along which slices are compared; None compares the elements.
       equal_nan: whether nan is equal to nan here.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the smallest.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the smallest.
       sorted: the result is sorted in any case.
 
     Returns:
@@ -282,8 +282,8 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the smallest.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the smallest.
 
     Returns:
       A vector of the promoted dtype, of length `size`.

@@ -39,7 +39,7 @@ def _with_first(totals: Any, first: int, axis: int) -> Any:
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running sums of `x` along `axis` (as ``numpy.cumulative_sum``).
+    """Cumulative sums of `x` along `axis` (as ``numpy.cumulative_sum``).
 
     Args:
       x: array with at least one axis.
@@ -66,7 +66,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running products of `x` along `axis` (as ``numpy.cumulative_prod``).
+    """Cumulative products of `x` along `axis` (as ``numpy.cumulative_prod``).
 
     Args:
       x: array with at least one axis.

@@ -67,7 +67,7 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements of `a` are in each bin, and the edges of the bins (as ``numpy.histogram``).
+    """The number of elements of `a` in each bin, and the edges of the bins (as ``numpy.histogram``).
 
     A bin contains its lower edge, the last one also its upper edge.
 

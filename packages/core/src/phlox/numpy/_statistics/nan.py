@@ -310,7 +310,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sums in which nan counts as 0 (as ``numpy.nancumsum``).
+    """Cumulative sums in which nan counts as 0 (as ``numpy.nancumsum``).
 
     Args:
       a, axis, dtype, out: as for `cumsum`.
@@ -327,7 +327,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running products in which nan counts as 1 (as ``numpy.nancumprod``).
+    """Cumulative products in which nan counts as 1 (as ``numpy.nancumprod``).
 
     Args:
       a, axis, dtype, out: as for `cumprod`.

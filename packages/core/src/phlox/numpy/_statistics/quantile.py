@@ -199,7 +199,7 @@ def quantile(
       method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
         'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
       keepdims: whether reduced axes are kept with length one.
-      weights: how much each element counts, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' only.
+      weights: the weight of each element, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' only.
 
     Returns:
       An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.

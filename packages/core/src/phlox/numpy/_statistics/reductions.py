@@ -383,7 +383,7 @@ def any(
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements of `a` over `axis` are not zero (as ``numpy.count_nonzero``).
+    """The number of nonzero elements of `a` over `axis` (as ``numpy.count_nonzero``).
 
     Args:
       a: array of any dtype and shape.
@@ -591,7 +591,7 @@ def average(
     Args:
       a: array of any dtype; integers and bools become floats.
       axis: axis or axes to reduce; None is all.
-      weights: how much each element counts: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
+      weights: the weight of each element: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
         counts all alike.
       returned: whether to return the sum of the weights as well.
       keepdims: whether reduced axes are kept with length one.
@@ -719,7 +719,7 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``).
+    """Cumulative sums along `axis`, or of the flattened array (as ``numpy.cumsum``).
 
     Args:
       a: array of any dtype.
@@ -741,7 +741,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``).
+    """Cumulative products along `axis`, or of the flattened array (as ``numpy.cumprod``).
 
     Args:
       a: array of any dtype.

@@ -103,7 +103,7 @@ def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
 def cho_solve(
     c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """The x with ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
+    """The solution x of ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
 
     Args:
       c_and_lower: triangles [..., n, n], and whether they are lower ones.
@@ -132,7 +132,7 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The x with ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
+    """The solution x of ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
 
     Args:
       lu_and_piv: both triangles [..., n, n], and pivots [..., n].
@@ -194,7 +194,7 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """The x with ``a @ x = b`` for a triangle `a` (as ``scipy.linalg.solve_triangular``).
+    """The solution x of ``a @ x = b`` for triangular `a` (as ``scipy.linalg.solve_triangular``).
 
     Args:
       a: matrices of shape [..., n, n], of which one triangle is read.
@@ -247,7 +247,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """The x with ``a @ x = b`` (as ``scipy.linalg.solve``).
+    """The solution x of ``a @ x = b`` (as ``scipy.linalg.solve``).
 
     Args:
       a: square matrices, of shape [..., n, n].
