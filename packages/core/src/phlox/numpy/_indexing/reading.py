@@ -439,7 +439,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
       a: array with at least two axes.
-      offset: which diagonal: so many diagonals above the main one, below it if negative.
+      offset: the number of the diagonal: 0 is the main one, positive above it, negative below.
       axis1, axis2: axes of the rows and of the columns.
 
     Returns:
@@ -466,7 +466,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: a matrix, or a vector, which is put on the diagonal.
-      k: which diagonal: so many diagonals above the main one, below it if negative.
+      k: the number of the diagonal: 0 is the main one, positive above it, negative below.
 
     Returns:
       A vector, or a square matrix that is zero elsewhere, of the dtype of `v`.
