@@ -30,8 +30,8 @@ Saveable = _Answer("Saveable")
 class Offloadable(NamedTuple):
     """What a policy returns to save results in another memory until they are needed.
 
-    `src` and `dst` are memory kinds such as "device" and "pinned_host". phlox does not offload yet: the results are
-    saved, and stay in device memory.
+    `src` and `dst` are memory kinds such as "device" and "pinned_host". Programs of phlox use one kind of memory, so
+    the results are saved there.
     """
 
     src: str

@@ -69,8 +69,8 @@ def _steps(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> Steps:
 
 
 def _bind(closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: Flags, how: dict[str, Any]) -> list[Any]:
-    """Binds `checkpoint`; the constants of the closed jaxpr become operands, without a barrier. Operands for which
-    `prevent_cse` has no flag are saved values, tangents or cotangents; they pass the barrier."""
+    """Binds `checkpoint`; the constants of the closed jaxpr become operands. If `prevent_cse` has flags for operands,
+    constants do not pass the barrier; operands after those with flags (saved values, tangents, cotangents) do."""
     if not isinstance(prevent_cse, bool):
         more = len(args) - len(prevent_cse)
         prevent_cse = (False,) * len(closed.consts) + prevent_cse + (True,) * more

@@ -1,4 +1,4 @@
-"""XLA's own random bits: fast, but different on each platform. (`phlox.random` uses these for "rbg" keys only.)"""
+"""XLA's own random bits: fast, but different on each platform. (`phlox.random` uses them for "rbg" keys only.)"""
 
 from __future__ import annotations
 

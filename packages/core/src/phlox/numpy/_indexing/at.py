@@ -60,7 +60,7 @@ Args:
   mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them to the
     edge; 'promise_in_bounds' promises that there are none.
   out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
-  wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+  wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
 """
 
 
