@@ -16,15 +16,15 @@ class Stream:
     """A `Source` made of an iterable of batches, or of a function that makes one for each epoch.
 
     Args:
-      name: what the user called, for errors.
+      name: the public function's name, for errors.
       given: the iterable, or the function of the epoch's number.
       open: the iterator to read an iterable with.
-      batch_size: length of full batches, as the user says.
-      size: the same, as an iterable says, or None.
-      count: how many batches an iterable has for a way to treat the last one, or None.
-      unsteady: why an iterable may have another order each time it is read, or None. The second argument is what the
-        function makes when it is asked for the same epoch again; None for iterables that no function made.
-      ordered: code that makes an iterable whose order depends on the epoch's number alone, for errors.
+      batch_size: the length of full batches, given by the user.
+      size: returns the length of full batches of an iterable, or None.
+      count: returns the number of batches of an iterable for a mode of the last batch, or None.
+      unsteady: returns why an iterable may have another order each time it is read, or None. Its second argument is the
+        result of a second call of the function for the same epoch; None for iterables that no function made.
+      ordered: code for an iterable whose order depends only on the epoch's number, for errors.
     """
 
     batch_size: int | None

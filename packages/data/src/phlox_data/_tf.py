@@ -26,19 +26,19 @@ def from_tf(
 
     Args:
       dataset: a batched dataset, or a function that gets the epoch's number and returns one. Order and shuffling are
-        its own; a dataset itself is simply read from its beginning, whatever the number of the epoch. So that a stopped
-        program can go on exactly, use a function that seeds the order of each epoch:
+        its own; a dataset itself is read from its beginning, whatever the number of the epoch. To continue a stopped
+        program exactly, use a function that seeds the order of each epoch:
         ``lambda epoch: dataset.shuffle(10_000, seed=epoch).batch(128)``.
-      batch_size: how many examples a full batch has, if the dataset does not say (it does with
-        ``drop_remainder=True``): otherwise the first batch of an epoch counts as full.
+      batch_size: the length of a full batch, if the dataset does not provide it (it does with
+        ``drop_remainder=True``); without it the first batch of an epoch counts as full.
       last, device, devices, prefetch: as for `batches`.
 
-    Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads n
-    batches and passes over them. It is refused where another order may come: for shuffles without a seed, for seeded
-    ones that go on with their numbers because no function makes them for each epoch, and for ``deterministic=False``.
+    Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads and
+    skips n batches. It raises if the order may differ: for shuffles without a seed, for seeded ones that are not made
+    by a function for each epoch, because their state advances, and for ``deterministic=False``.
 
     TensorFlow reserves all memory of all GPUs when it first uses one. If it is not imported yet, it is imported here
-    with the GPUs hidden from it; a program that imports it itself does well to begin with
+    with the GPUs hidden from it; a program that imports it itself should first call
     ``tf.config.set_visible_devices([], "GPU")``.
 
     Raises `MissingExtraError` without TensorFlow, and in the loop what the dataset raises, and what `batches` raises

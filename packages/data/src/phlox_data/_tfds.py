@@ -29,14 +29,14 @@ def from_tfds(
     """Batches of a data source of TensorFlow Datasets, put on devices while the program computes with earlier ones.
 
     Args:
-      source: what ``tfds.data_source(...)``, ``builder.as_data_source(...)`` and `local_tfds` give; or anything else
-        with a length and numbered examples that are trees of numbers and arrays.
+      source: the result of ``tfds.data_source(...)``, ``builder.as_data_source(...)``, or one of `local_tfds`; or any
+        sequence of examples that are trees of numbers and arrays.
       batch_size, seed, last, device, devices, prefetch: as for `batches`. The order is that of `batches` with the same
         seed.
 
     Returns `Batches` of trees with the structure of the examples, usually dicts.
 
-    Raises what `batches` raises; what is wrong with single examples only in the loop, when they are read.
+    Raises the errors of `batches`; errors of single examples only in the loop, when they are read.
 
     >>> source = [{"x": np.float32(i), "y": i} for i in range(4)]
     >>> next(from_tfds(source, batch_size=2).epoch(0))

@@ -29,22 +29,22 @@ def from_torch(
 
     Args:
       loader: a `DataLoader`, or a function that gets the epoch's number and returns one. Order and shuffling are its
-        own; a loader itself is simply read from its beginning, whatever the number of the epoch. So that a stopped
-        program can go on exactly, use a function that seeds the order of each epoch:
+        own; a loader itself is read from its beginning, whatever the number of the epoch. To continue a stopped program
+        exactly, use a function that seeds the order of each epoch:
         ``lambda epoch: DataLoader(dataset, 128, shuffle=True, generator=torch.Generator().manual_seed(epoch))``.
-        ``lambda epoch: loader`` says of a loader with a sampler or an iterable dataset of your own that its order is
-        the same each time.
-      batch_size: how many examples a full batch has, if the loader does not say (as one made with a `batch_sampler`):
-        otherwise the first batch of an epoch counts as full.
+        ``lambda epoch: loader`` declares that the order of a loader with your own sampler or iterable dataset is the
+        same each time.
+      batch_size: the length of a full batch, if the loader does not provide it (with a `batch_sampler`, for example);
+        without it the first batch of an epoch counts as full.
       last, device, devices, prefetch: as for `batches`.
 
     Returns `Batches` of trees as the loader makes them (lists, for datasets of tuples), with arrays for tensors.
     Tensors are copied, detached from their gradients, bfloat16 and float8 included. `start=n` of `Batches.epoch` reads
-    n batches and passes over them. It is refused where another order may come: for samplers that draw at random, unless
-    a function makes them with a seeded generator, and for loaders of whose order nothing is known.
+    and skips n batches. It raises if the order may differ: for random samplers, unless a function makes them with a
+    seeded generator, and for loaders whose order is unknown.
 
-    The loader runs in one thread of its own, `prefetch` batches ahead. If its workers are forked, a `RuntimeWarning`
-    says so: phlox has threads, and forked processes lose them in the middle of what they do.
+    The loader runs in its own thread, `prefetch` batches ahead. If its workers are forked, there is a `RuntimeWarning`:
+    phlox has threads, and in forked processes these do not exist although they may hold locks.
 
     Raises `MissingExtraError` without torch, and in the loop what the loader raises, and what `batches` raises for
     arrays that no device can hold.

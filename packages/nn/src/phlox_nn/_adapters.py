@@ -67,13 +67,13 @@ class WeightNorm(Layer):
 class SpectralNorm(Layer):
     """A layer whose weight is divided by its largest singular value. Source: Miyato et al., 2018.
 
-    The value is estimated by a step of power iteration in each step of training, which goes on from the last one.
+    The value is estimated by power iteration: each step of training continues from the vectors of the last one.
 
     Args:
       layer: the layer, for example `Linear` or `Conv`, whose weight counts as a matrix with a column for each feature
         of the output.
-      name: which of its parameters.
-      steps: how many steps of the iteration are made at once.
+      name: the name of the parameter.
+      steps: the number of steps of power iteration in each step of training.
       epsilon: added to norms.
 
     Variables: u (features of the output,) and sigma (), the estimate, beside those of the part `layer`.
@@ -144,17 +144,17 @@ class _Adapted(Linear):
 class LoRA(Layer):
     """A model whose linear layers are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
 
-    In the beginning `b` is zero, and the model computes what it did before. Source: Hu et al., 2021.
+    Initially `b` is zero, so the model computes the same as without changes. Source: Hu et al., 2021.
 
     Args:
       layer: a `Linear`, or any model with some inside.
       rank: the number of columns of `a` and rows of `b`.
       alpha: the changes are multiplied by ``alpha / rank``; by default by 1.
-      pattern: which maps are changed, by their dotted path inside of the model: a glob, several, or a function.
+      pattern: selects linear layers by their dotted path in the model: a glob, several, or a function.
 
-    Its part is `layer`, whose parameters are those of the model alone. The matrices lie beside them under
-    ``adapters``, by the path of the map, so that ``partition(params, "adapters")`` takes what is learnt apart from the
-    rest. `merged` gives the model's parameters with the changes in them.
+    Its part is `layer`, with the parameters of the unchanged model. The matrices are in ``adapters``, by the path of
+    the linear layer, so that ``partition(params, "adapters")`` separates them from the others. `merged` returns the
+    model's parameters with the changes added.
 
     >>> import phlox
     >>> import phlox_nn as nn

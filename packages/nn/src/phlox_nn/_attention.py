@@ -55,17 +55,17 @@ class MultiHeadAttention(Layer):
 
     Args:
       features: the length of the last axis, a multiple of `num_heads`.
-      num_heads: how many heads there are.
+      num_heads: the number of heads.
       kv_heads: heads of keys and values, a divisor of `num_heads`; each serves a group of heads (Ainslie et al., 2023).
       context_features: the length of the context's last axis, by default `features`.
-      causal: whether each place looks only at places up to its own.
-      rotary_base: with it, queries and keys are turned by their positions, see `rotary`; 10000.0 is common.
-      use_bias: whether the four linear maps add something.
-      dropout: the part of the weights that is dropped in training.
-      cache_length: how many keys and values `decode` remembers.
+      causal: whether each position attends only to positions up to its own.
+      rotary_base: if given, queries and keys are rotated by their positions, see `rotary`; 10000.0 is common.
+      use_bias: whether the four linear layers have a bias.
+      dropout: the fraction of the weights that is dropped in training.
+      cache_length: the number of keys and values that `decode` can cache.
 
-    Its parts are the linear maps `query`, `key`, `value` and `out`. Variables, with `cache_length`: keys and values
-    (examples, cache_length, kv_heads, features / num_heads), and index, the number of those that are there.
+    Its parts are the linear layers `query`, `key`, `value` and `out`. Variables, with `cache_length`: keys and values
+    (examples, cache_length, kv_heads, features / num_heads), and index, the number of cached positions.
 
     >>> import phlox
     >>> layer = MultiHeadAttention(64, 8, causal=True)

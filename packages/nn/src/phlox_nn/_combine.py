@@ -49,7 +49,7 @@ class Sequential(_Several, init=False):
     Args:
       layers: layers, and functions of an array.
 
-    Parameters are named by place: ``0.weight``. The first layer gets all arguments of the call. Its method `decode`
+    Parameters are named by position: ``0.weight``. The first layer gets all arguments of the call. The method `decode`
     calls that of the layers that have one.
 
     >>> import phlox

@@ -164,16 +164,16 @@ class Layer:
     def init(self, key: Any, *, dtype: Any = jnp.float32) -> Tree:
         """Initial values of all parameters.
 
-        The values of a parameter depend on the key and its path alone: parts may come and go beside it.
+        The values of a parameter depend only on the key and its path, not on other parts of the model.
 
         Args:
           key: a PRNG key.
           dtype: of all parameters that do not fix theirs.
 
         Returns:
-          Nested dicts, named by field; layers in tuples are named by their place, "0", "1", … Layers without
-          parameters do not occur. ``phlox.eval_shape(model.init, key)`` has shapes and dtypes alone, and computes
-          nothing.
+          Nested dicts, named by field; layers in tuples are named by their position, "0", "1", … Layers without
+          parameters are omitted. ``phlox.eval_shape(model.init, key)`` returns shapes and dtypes without computing
+          values.
 
         >>> import phlox
         >>> import phlox_nn as nn
@@ -213,12 +213,12 @@ class Layer:
 
         Args:
           params: as `init` makes them.
-          args, kwargs: what the layer's ``__call__`` takes, or the method that is named.
+          args, kwargs: the arguments of the layer's ``__call__``, or of `method`.
           state: as `init_state` makes it; needed by layers that have variables.
           key: a PRNG key; needed by layers that draw random numbers.
           train: whether this is a step of training: `Dropout` drops, `BatchNorm` uses the batch.
-          dtype: what to compute in. Parameters and inputs of floating point are converted to it, statistics are kept
-            in 32 bits. By default everything is computed in the dtypes that are given.
+          dtype: the compute dtype. Floating-point parameters and inputs are converted to it, statistics are kept in 32
+            bits. By default dtypes are not converted.
           method: the name of the method to call.
 
         Returns:

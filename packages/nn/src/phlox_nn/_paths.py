@@ -77,11 +77,11 @@ def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
         a function that is given the dotted path of a leaf.
 
     Returns:
-      Two trees of nested dicts: what was meant, and the rest. `merge` puts them together. A function of the first one
-      can be differentiated while the second one stays as it is.
+      Two trees of nested dicts: the matching parameters, and the rest. `merge` joins them again. A function can be
+      differentiated with respect to the first tree only.
 
     Raises:
-      ArgumentError: the pattern means nothing, so that it is likely misspelt.
+      ArgumentError: the pattern matches nothing, so it is probably misspelt.
 
     >>> trained, frozen = partition({"body": {"weight": 1.0}, "head": {"weight": 2.0, "bias": 3.0}}, "head")
     >>> trained, frozen

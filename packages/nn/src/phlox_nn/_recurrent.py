@@ -236,7 +236,7 @@ class RNN(_Recurrent):
 
     Args:
       in_features, hidden_features: lengths of the last axis of inputs and hidden values.
-      bidirectional: whether a second cell runs from the end; its outputs stand behind those of the first one.
+      bidirectional: whether a second cell runs from the end; its outputs follow those of the first one.
       reverse: whether to run from the end.
       use_bias: whether the cells add something.
 
@@ -258,7 +258,7 @@ class LSTM(_Recurrent):
 
     Args:
       in_features, hidden_features: lengths of the last axis of inputs and hidden values.
-      bidirectional: whether a second cell runs from the end; its outputs stand behind those of the first one.
+      bidirectional: whether a second cell runs from the end; its outputs follow those of the first one.
       reverse: whether to run from the end.
       use_bias: whether the cells add something.
 
@@ -280,7 +280,7 @@ class GRU(_Recurrent):
 
     Args:
       in_features, hidden_features: lengths of the last axis of inputs and hidden values.
-      bidirectional: whether a second cell runs from the end; its outputs stand behind those of the first one.
+      bidirectional: whether a second cell runs from the end; its outputs follow those of the first one.
       reverse: whether to run from the end.
       use_bias: whether the cells add something.
 

@@ -19,15 +19,15 @@ from ._torch_layout import Tensor, inside
 class Stack(Layer):
     """`count` copies of a layer, each with its own arrays, applied in sequence by `phlox.lax.scan`.
 
-    Computes what ``Sequential(block, block, ...)`` does, for a layer that keeps the shape and dtype of its input. It is
-    traced and compiled once, however many copies there are.
+    Computes the same as ``Sequential(block, block, ...)``, for a layer that keeps the shape and dtype of its input. The
+    block is traced and compiled once, whatever `count` is.
 
     Args:
       block: the layer.
-      count: how many copies there are.
-      checkpoint: whether to keep only the inputs of blocks for the backward pass and compute the rest again
+      count: the number of copies.
+      checkpoint: whether to save only the inputs of blocks for the backward pass and recompute the rest
         (`phlox.checkpoint`): less memory, about a third more time.
-      unroll: how many blocks are written out in one turn of the loop.
+      unroll: the number of blocks in one iteration of the loop.
 
     Its part is `block`; each of its parameters and variables has a first axis of length `count`.
 

@@ -93,18 +93,19 @@ def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = 
     Args:
       model: the model to load them for.
       weights: a ``torch.nn.Module``, or its ``state_dict()``, of tensors or of NumPy arrays.
-      rename: how names of the file become those of the model, where they differ: ordered rules ``(pattern, pattern)``,
-        of which the first that fits a whole name decides. Each ``*`` stands for any text, the same in both. A second
-        pattern None means that the tensor is not needed. A third item "transposed" means that matrices lie in the file
-        as in phlox_nn, as those of GPT-2. A function from name to name (or None) does as well, for loading.
+      rename: maps names in the file to names in the model, if they differ: ordered rules ``(pattern, pattern)``, of
+        which the first that matches a whole name is used. Each ``*`` matches any text, which is inserted in the second
+        pattern. A second pattern None means that the tensor is not needed. A third item "transposed" means that
+        matrices in the file have the layout of phlox_nn, as in GPT-2. Alternatively, for loading, a function from name
+        to name (or None).
       dtype: of the parameters, by default that of the file.
 
     Returns:
       ``(params, state)``, for `Layer.apply`.
 
     Raises:
-      TreeError: something is missing, left over or misshapen; one error tells all, by name with both shapes, before
-        anything is loaded. Its attribute `report` is a `WeightReport`.
+      TreeError: tensors are missing, unused or have wrong shapes; one error, raised before anything is loaded, lists
+        all of them with both shapes. Its attribute `report` is a `WeightReport`.
 
     >>> import numpy as np
     >>> import phlox_nn as nn

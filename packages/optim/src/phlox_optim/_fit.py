@@ -129,20 +129,20 @@ def fit(
     """Trains for `epochs` epochs, or continues a training that was stopped.
 
     Args:
-      state: where to begin, from ``step.init(...)``. Its memory is used again; `Fitted` has the last one.
+      state: the initial state, from ``step.init(...)``. It is donated; `Fitted` has the last one.
       step: from `make_step`, or any function of this form.
-      batches: what an epoch consists of: an iterable; or a function of the epoch's number that returns one; or an
-        object with ``epoch(number, start=batches to leave out)``, as the loaders of phlox_data.
-      evaluate: called after each epoch; its figures join those of the epoch. See `make_evaluation`.
+      batches: the batches of an epoch: an iterable; or a function of the epoch's number that returns one; or an object
+        with ``epoch(number, start=batches to skip)``, such as the loaders of phlox_data.
+      evaluate: called after each epoch; its metrics are added to those of the epoch. See `make_evaluation`.
       early_stopping: called with the history before each epoch but the first; see `EarlyStopping`.
-      checkpoints: a `CheckpointManager`. If it has a step, training goes on from the latest one, to the bit as if it
-        had not stopped, provided that `batches` are the same again. `epochs` counts from the beginning of all, and may
-        be higher than before. Saved after each epoch, and when training ends.
-      save_every: saves after every so many steps as well.
-      log: functions of a step's number and figures, called after each epoch; see `phlox_optim.logging`.
-      progress: whether figures are printed, and a bar is shown in a terminal.
+      checkpoints: a `CheckpointManager`. If it has a step, training continues from the latest one, with bitwise equal
+        results if `batches` are the same again. `epochs` counts from the very beginning, and may be higher than before.
+        Saved after each epoch, and when training ends.
+      save_every: the number of steps after which to save too.
+      log: functions of a step's number and metrics, called after each epoch; see `phlox_optim.logging`.
+      progress: whether metrics are printed, and a bar is shown in a terminal.
 
-    Ctrl-C finishes the step that runs, saves, and returns; pressed again it interrupts at once.
+    After Ctrl-C the running step is finished and saved, and `fit` returns; a second Ctrl-C interrupts at once.
 
     Raises:
       ArgumentError: an epoch without batches.

@@ -57,26 +57,26 @@ def make_step(
 
     Args:
       loss: ``loss(params, batch)``, and by keyword, if it has parameters of these names, ``state`` and ``key``. It
-        returns a scalar, or a scalar and a dict of figures: metrics of `phlox_optim.metrics` or scalars. A loss that
+        returns a scalar, or a scalar and a dict of metrics: those of `phlox_optim.metrics`, or scalars. A loss that
         takes ``state`` returns the new one in that dict as ``"state"``.
       tx: an optimizer of phlox_optim.
-      accumulate: into how many equal parts a batch is cut along its first axis. They are computed one after the other;
-        the step takes the mean of their gradients, and needs memory for one.
-      clip: gradients whose global norm is above this are scaled down to it.
-      ema: keeps an average of the parameters, ``ema * average + (1 - ema) * params``, in ``train.ema``.
+      accumulate: the number of equal parts into which a batch is split along its first axis. They are processed in
+        sequence; the step uses the mean of their gradients, and needs memory for one.
+      clip: gradients with a greater global norm are scaled down to it.
+      ema: the decay of a moving average of the parameters, ``ema * average + (1 - ema) * params``, in ``train.ema``.
       dtype: the floating-point type to compute the loss in, such as ``bfloat16``. Parameters and batch are converted
-        to it; parameters, gradients and optimizer stay in the type that the parameters have.
+        to it; parameters, gradients and optimizer keep the dtype of the parameters.
       loss_scale: scales the loss while gradients are taken, which float16 needs. Steps whose gradients are not finite
-        are left out.
+        are skipped.
       skip_nonfinite: a step whose loss or gradients are not finite changes nothing but `step`.
-      axis_name: of `pmap` or `shard_map`, over which gradients are averaged and figures added. For arrays that are
-        sharded over devices nothing need be said: gradients are those of the whole batch.
-      grad_norm: tells the global norm of the gradients also where nothing is clipped. Reading all gradients once more
-        takes up to a tenth of the step of a small network.
+      axis_name: of `pmap` or `shard_map`, over which gradients are averaged and metrics added. It is not needed for
+        arrays that are sharded over devices: their gradients are those of the whole batch.
+      grad_norm: whether to return the global norm of the gradients also without `clip`. It reads all gradients once
+        more, which takes up to a tenth of the step of a small network.
 
     Returns:
-      a `Step`. Figures: ``loss``, ``grad_norm`` (before clipping, where it is computed), ``skipped`` where steps can
-      be, and those of `loss`.
+      a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``skipped`` if steps can be
+      skipped, and those of `loss`.
 
     >>> import phlox, phlox.numpy as jnp, phlox_optim as optim
     >>> def loss(params, batch):
@@ -129,8 +129,8 @@ class Step:
 
         Args:
           params: the parameters.
-          state: what the network remembers, for a loss that takes ``state``.
-          key: where random numbers come from, for a loss that takes ``key``.
+          state: state that is not trained, for a loss that takes ``state``.
+          key: the PRNG key, for a loss that takes ``key``.
 
         Raises:
           ArgumentError: the loss takes ``state`` or ``key``, and none is given.

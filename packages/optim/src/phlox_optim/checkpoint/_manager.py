@@ -32,8 +32,8 @@ class CheckpointManager:
 
     A tree is any pytree of arrays, PRNG keys (old and new style), Python numbers, text and None: parameters, an
     optimizer's state, the step and the key together. Saving copies the arrays to the host and writes in the
-    background; a step appears in the folder when it is complete, so that an interrupted save leaves the earlier ones as
-    they were, and it disappears at once when it is removed. Arrays that lie on several devices are gathered.
+    background. A step appears in the folder when it is complete, so an interrupted save does not affect earlier steps,
+    and it disappears at once when it is removed. Arrays that are sharded over several devices are gathered.
 
     Of several processes (`phlox.distributed`) all call these methods, with the same folder, and wait for each other.
     Each writes its own parts of arrays that are spread over them, the first everything else; any number of processes
