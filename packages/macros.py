@@ -33,7 +33,7 @@ def suite(area, kind, sources, alone=False, **fields):
 
 
 def package(name):
-    """A package of the house: sources, tests by what they need, and a wheel as pip would build it."""
+    """A package of the repository: sources, tests by what they need, and a wheel as pip would build it."""
     python_sources(name="src", sources=["src/**/*.py"], dependencies=[":data"])
     resources(name="data", sources=["src/**/*", "!**/*.py", "!**/*.egg-info/**"])
 

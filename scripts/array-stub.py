@@ -4,7 +4,7 @@
 `phlox.numpy` installs them on the class of arrays at run time, which nobody sees who only reads the source. The stub
 says the same as the objects themselves: names and parameters come from those, with their annotations.
 
-python scripts/array-stub.py        with phlox on the path; tests/house/test_array_stub.py compares
+python scripts/array-stub.py        with phlox on the path; tests/repository/test_array_stub.py compares
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/primitives.md: which rules each primitive of phlox has, and which of JAX's primitives phlox has not.
 
-python scripts/primitives.py        with phlox on the path; tests/house/test_primitives.py compares
+python scripts/primitives.py        with phlox on the path; tests/repository/test_primitives.py compares
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ print(json.dumps([sorted(needed), sorted(installed)]))
 
 
 class Environment:
-    """A new virtual environment with packages of the house, installed by one call of pip."""
+    """A new virtual environment with packages of the repository, installed by one call of pip."""
 
     def __init__(self, folder, names):
         # pip leaves folders in the sources that it builds from.

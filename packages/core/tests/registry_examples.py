@@ -571,7 +571,7 @@ def examples() -> dict[str, list[Example]]:
         "random_unwrap": [Example((keys(3),), {})],
         "random_split": [Example((keys(3),), {"shape": (2,)}), Example((keys(),), {"shape": (2, 3)})],
         "random_fold_in": [Example((keys(3), ints(3, low=0, dtype=np.uint32)), {})],
-        # Its derivative follows the distribution, not the rejections: test_random_more.py compares it with jax's.
+        # Its derivative follows the distribution, not the rejections: test_random_rejection.py compares it with jax's.
         "random_gamma": [
             Example((keys(2), floats(2, 3, low=0.2)), {"log_space": x}, fixed=(1,)) for x in (False, True)
         ],
@@ -586,7 +586,7 @@ ELSEWHERE = {
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",
     "axis_index": "test_vmap.py and test_pmap.py",
-    **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "ppermute"), "conformance/test_collectives.py"),
+    **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "ppermute"), "conformance/test_lax_collectives.py"),
     **dict.fromkeys(
         ("pure_callback", "io_callback", "debug_callback", "debug_print", "inspect_sharding"), "test_callbacks.py"
     ),

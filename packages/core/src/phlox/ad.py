@@ -1,4 +1,4 @@
-"""``phlox.ad``: what is to become of each gradient, said to ``pullback.with_refs`` of `phlox.vjp`, as in ``jax.ad``."""
+"""``phlox.ad``: options of ``pullback.with_refs`` of `phlox.vjp`, as in ``jax.ad``."""
 
 from ._api.derivatives.ad import DidntWant, DontWant, GradRef, GradValue
 

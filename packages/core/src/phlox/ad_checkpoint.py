@@ -1,4 +1,4 @@
-"""``phlox.ad_checkpoint``: what `checkpoint` keeps for the derivative, as in ``jax.ad_checkpoint``."""
+"""``phlox.ad_checkpoint``: `checkpoint`, its policies and named values, as in ``jax.ad_checkpoint``."""
 
 from . import checkpoint_policies
 from ._api.derivatives.remat import checkpoint, checkpoint_name, print_saved_residuals, remat

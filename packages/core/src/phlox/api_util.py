@@ -1,7 +1,7 @@
-"""``phlox.api_util``: helpers for those who write transformations of user functions, as in ``jax.api_util``.
+"""``phlox.api_util``: helpers for transformations of user functions, as in ``jax.api_util``.
 
-JAX's versions take functions that are wrapped in an object, and give such objects back. These take any function, and
-what they give back can be called as it is, or by ``call_wrapped`` as those objects are.
+JAX's versions take and return wrapper objects for functions. These take any function and return functions, which also
+have the method ``call_wrapped`` of JAX's wrapper objects.
 """
 
 from __future__ import annotations
@@ -42,9 +42,20 @@ def argnums_partial(
     args: Sequence[Any],
     require_static_args_hashable: bool = True,
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """`f` as a function of the arguments of these numbers alone, the others held fixed, and those arguments.
+    """`f` as a function of some of its arguments, with the others held fixed.
 
-    Raises `StaticArgumentError` when one that is held fixed is not hashable and should be.
+    Args:
+      f: function of positional arguments.
+      dyn_argnums: positions of the arguments that stay arguments, counted from 0 (or back from -1); an int or several.
+      args: all positional arguments.
+      require_static_args_hashable: raise for fixed arguments that are not hashable.
+
+    Returns:
+      (function, dynamic arguments): a function of the arguments at `dyn_argnums`, and a tuple of these.
+
+    Raises:
+      OptionError: `dyn_argnums` has a position that `args` lacks.
+      StaticArgumentError: a fixed argument is not hashable, and `require_static_args_hashable` is True.
 
     >>> squared, given = argnums_partial(lambda x, n: x**n, 0, (3.0, 2))
     >>> squared(*given)
@@ -82,9 +93,15 @@ def _flattened(call: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[
 def flatten_fun(
     fun: Callable[..., Any], *gen_static_args: PyTreeDef, use_eq_store: bool = False, unk_names: bool = False
 ) -> tuple[Callable[..., Any], Callable[[], PyTreeDef]]:
-    """`fun` as a function of the leaves of (args, kwargs), and what gives the structure of its result after a call.
+    """`fun` as a function of the leaves of (args, kwargs), which returns the leaves of its result.
 
-    The one further argument is the structure of (args, kwargs). The options are about JAX's objects and change nothing.
+    Args:
+      fun: function of trees.
+      *gen_static_args: one treedef, that of (args, kwargs).
+      use_eq_store, unk_names: accepted as in JAX; not used.
+
+    Returns:
+      (flat function, out_tree): after a call of the flat function, ``out_tree()`` returns the treedef of the result.
 
     >>> leaves, tree = phlox.tree.flatten(((1, 2), {"c": 3}))
     >>> flat, out_tree = flatten_fun(lambda a, b, c: {"sum": a + b + c}, tree)
@@ -104,7 +121,15 @@ def flatten_fun(
 def flatten_fun_nokwargs(
     fun: Callable[..., Any], *gen_static_args: PyTreeDef, use_eq_store: bool = False, unk_names: bool = False
 ) -> tuple[Callable[..., Any], Callable[[], PyTreeDef]]:
-    """Like `flatten_fun`, for the leaves of the positional arguments alone.
+    """Like `flatten_fun`, for the leaves of positional arguments only.
+
+    Args:
+      fun: function of positional arguments, trees.
+      *gen_static_args: one treedef, that of the tuple of arguments.
+      use_eq_store, unk_names: accepted as in JAX; not used.
+
+    Returns:
+      (flat function, out_tree): after a call of the flat function, ``out_tree()`` returns the treedef of the result.
 
     >>> flat, out_tree = flatten_fun_nokwargs(lambda a, b: [a, b], phlox.tree.structure((1, 2)))
     >>> flat(5, 6), out_tree()
@@ -117,9 +142,19 @@ def flatten_fun_nokwargs(
 def flatten_axes(
     name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list[int | None]:
-    """One axis for each leaf of a structure, from a tree of axes that may stop above the leaves.
+    """One axis for each leaf of a treedef, from a tree prefix of axes.
 
-    `kws` and `tupled_args` say how JAX shall word its message; here it is one. Raises `TreeError` naming `name`.
+    Args:
+      name: the name of `axis_tree` in error messages.
+      treedef: the structure of the arguments or results.
+      axis_tree: an int, None, or a tree of those that is a prefix of `treedef`.
+      kws, tupled_args: accepted as in JAX; not used.
+
+    Returns:
+      A list with an int or None for each leaf.
+
+    Raises:
+      TreeError: `axis_tree` is no prefix of `treedef`.
 
     >>> flatten_axes("in_axes", phlox.tree.structure(([0, 0], 0)), (1, None))
     [1, 1, None]
@@ -130,7 +165,16 @@ def flatten_axes(
 def donation_vector(
     donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: PyTreeDef, kws: bool = True
 ) -> tuple[bool, ...]:
-    """For each leaf of (args, kwargs), or of args alone, whether its argument is donated.
+    """Whether each leaf of the arguments is donated.
+
+    Args:
+      donate_argnums: positions of donated arguments, counted from 0.
+      donate_argnames: names of donated keyword arguments.
+      in_tree: the treedef of (args, kwargs), or of args alone.
+      kws: whether `in_tree` is that of (args, kwargs).
+
+    Returns:
+      A tuple with a bool for each leaf.
 
     >>> donation_vector((0,), ("c",), phlox.tree.structure((([0, 0], 0), {"c": 0})))
     (True, True, False, True)
@@ -144,9 +188,17 @@ def donation_vector(
 
 
 def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
-    """Numbers of donated arguments as they are when static arguments are left out.
+    """The positions of donated arguments among the arguments that are not static.
 
-    Raises `OptionError` when an argument is both.
+    Args:
+      donate_argnums: positions of donated arguments among all arguments, counted from 0.
+      static_argnums: positions of static arguments among all arguments, counted from 0.
+
+    Returns:
+      A tuple of ints in ascending order.
+
+    Raises:
+      OptionError: an argument is both static and donated.
 
     >>> rebase_donate_argnums((3, 4), (0, 1))
     (1, 2)
@@ -158,7 +210,17 @@ def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterabl
 
 
 def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
-    """`map` as a list. Raises `ArgumentError` when the iterables differ in length.
+    """``list(map(f, *args))``, for iterables of equal lengths.
+
+    Args:
+      f: function of one element of each iterable.
+      *args: the iterables.
+
+    Returns:
+      A list of the results.
+
+    Raises:
+      ArgumentError: the iterables differ in length.
 
     >>> safe_map(max, [1, 5], [4, 2])
     [4, 5]
@@ -170,7 +232,16 @@ def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:
-    """The type of an array, a number, or something that has a type as arrays do.
+    """The abstract value of an array, a number, or an object that describes an array.
+
+    Args:
+      x: array, number, `ShapeDtypeStruct` or `ShapedArray`.
+
+    Returns:
+      A `ShapedArray`.
+
+    Raises:
+      ArgumentError: `x` is none of these.
 
     >>> shaped_abstractify(phlox.ShapeDtypeStruct((2,), "int32"))
     ShapedArray(int32[2])
@@ -179,7 +250,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
 
 class DebugInfo(NamedTuple):
-    """Where a traced function comes from, and what its arguments are called."""
+    """Description of a traced function for messages: its source position and the names of its arguments."""
 
     traced_for: str
     func_src_info: str
@@ -203,10 +274,20 @@ def debug_info(
     sourceinfo: str | None = None,
     signature: inspect.Signature | None = None,
 ) -> DebugInfo:
-    """What messages say of a function that is traced for `args` and `kwargs`.
+    """The description of a function that is traced for `args` and `kwargs`, for messages.
 
-    Static arguments are left out of the names. The names come from the function itself, not from `signature`, and
-    results have no names (`result_paths_thunk`).
+    Args:
+      traced_for: the name of the transformation.
+      fun: the function.
+      args, kwargs: its arguments.
+      static_argnums: positions of static arguments, counted from 0 (or back from -1), which get no names.
+      static_argnames: names of static keyword arguments, which get no names.
+      result_paths_thunk: accepted as in JAX; not used.
+      sourceinfo: the name and source position of the function; None for those of `fun`.
+      signature: accepted as in JAX; not used. The names of parameters are those of `fun`.
+
+    Returns:
+      A `DebugInfo`, whose `arg_names` has the path of each leaf of the arguments that are not static.
 
     >>> debug_info("jit", lambda x, n: x, ({"a": 0}, 3), {}, static_argnums=(1,)).arg_names
     ("x['a']",)

@@ -1,4 +1,4 @@
-"""``phlox.checkpoint_policies``: what `checkpoint` keeps for the derivative, as in ``jax.checkpoint_policies``.
+"""``phlox.checkpoint_policies``: policies of what `checkpoint` saves, as in ``jax.checkpoint_policies``.
 
 A policy is any function ``policy(primitive, *avals, **params) -> bool``; these are the usual ones.
 """

@@ -1,4 +1,4 @@
-"""``phlox.core``: what remains of JAX's ``jax.core`` in the code of users: types, tracers, and running a program."""
+"""``phlox.core``: types, tracers and the evaluation of Jaxprs, as in ``jax.core``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the value of `x` is known: it is no tracer.
+    """Whether `x` has a concrete value, that is, whether it is no tracer.
 
     Args:
       x: any object.

@@ -11,9 +11,9 @@ __all__ = ["custom_vmap", "sequential_vmap"]
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """`f`, whose batches are computed one example after the other, in a loop.
+    """`f` with a batching rule that computes one example after the other, in a loop.
 
-    For functions that cannot take batches, or that would take too much memory.
+    It is for functions that cannot take batches, or need too much memory for a batch.
 
     Args:
       f: function of positional arguments, trees of arrays.

@@ -1,4 +1,4 @@
-"""``phlox.custom_derivatives``: functions with derivatives of their own, as in ``jax.custom_derivatives``."""
+"""``phlox.custom_derivatives``: functions with derivative rules of their own, as in ``jax.custom_derivatives``."""
 
 from ._api.derivatives.closures import closure_convert, custom_gradient, linear_call
 from ._api.derivatives.custom import custom_jvp, custom_vjp

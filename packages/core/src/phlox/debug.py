@@ -1,4 +1,4 @@
-"""``phlox.debug``: looking at values and shardings while programs run, as in ``jax.debug``."""
+"""``phlox.debug``: inspection of values and shardings of running programs, as in ``jax.debug``."""
 
 from ._api.debug.breakpoint import breakpoint
 from ._api.debug.debug import callback, log, print

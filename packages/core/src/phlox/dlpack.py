@@ -20,13 +20,13 @@ def from_dlpack(external_array: Any, device: Device | Sharding | None = None, co
     """An array of another library, through the DLPack protocol; see `phlox.numpy.from_dlpack`.
 
     Args:
-      external_array: what has ``__dlpack__`` and ``__dlpack_device__``, of memory on the CPU.
-      device: a `Device` or `Sharding` to put it on; None for where it is.
-      copy: True for an array with memory of its own. Else memory is shared where the device allows it (for CPU arrays,
-        when it is aligned); what is written to the original afterwards then shows in the result.
+      external_array: an object with methods ``__dlpack__`` and ``__dlpack_device__``, in CPU memory.
+      device: a `Device` or `Sharding` for the result; None for the device of `external_array`.
+      copy: True for an array with memory of its own. Otherwise memory is shared if the device allows it (on CPU, if it
+        is aligned); later writes to the original then change the result.
 
     Returns:
-      An array of the same shape and dtype (of 64-bit types the 32-bit one where `enable_x64` is not set).
+      An array of the same shape and dtype (64-bit dtypes become 32-bit ones unless `enable_x64` is set).
 
     Raises:
       ArgumentError: `external_array` offers no DLPack, or its memory cannot be read.
@@ -39,9 +39,7 @@ def from_dlpack(external_array: Any, device: Device | Sharding | None = None, co
 
 
 def is_supported_dtype(dtype: DTypeLike | None) -> bool:
-    """Whether arrays of this dtype can be exchanged: bools, and numbers of 8 to 128 bits but those of machine learning.
-
-    Of the latter bfloat16 alone can.
+    """Whether arrays of this dtype can be exchanged: bool, NumPy's numbers of 8 to 128 bits, and bfloat16.
 
     Args:
       dtype: a dtype or its name.

@@ -1,4 +1,4 @@
-"""``phlox.dtypes``: questions about element types, as in ``jax.dtypes``."""
+"""``phlox.dtypes``: dtypes and functions of dtypes, as in ``jax.dtypes``."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def result_type(*args: ArrayLike | DTypeLike | None, return_weak_type_flag: bool
 
     Args:
       *args: at least one array, number or dtype.
-      return_weak_type_flag: also say whether the type is weak, that is, gives way to the dtypes of other arrays.
+      return_weak_type_flag: also return whether the type is weak, that is, yields to the dtypes of other arrays.
 
     Returns:
       A dtype, or (dtype, bool).

@@ -1,4 +1,4 @@
-"""``phlox.errors``: the errors that phlox raises. The tree of classes is drawn in `phlox._base.errors`."""
+"""``phlox.errors``: the errors that phlox raises. `phlox._base.errors` shows the tree of classes."""
 
 from ._base import errors as _errors
 from ._base.errors import *  # noqa: F403  (its __all__ is the list of all errors)

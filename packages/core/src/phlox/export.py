@@ -5,8 +5,8 @@
     ...
     deserialize(file.read_bytes()).call(x)
 
-The program takes the leaves of (args, kwargs) that it reads, in order, and returns the leaves of the result: that is
-version 1 of the calling convention.
+In version 1 of the calling convention, the program takes the leaves of (args, kwargs) that it reads, in order, and
+returns the leaves of the result.
 """
 
 from ._api.export.dimensions import SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape

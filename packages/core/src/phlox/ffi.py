@@ -1,4 +1,4 @@
-"""``phlox.ffi``: calls of foreign functions, which are compiled C++ code, as in ``jax.ffi``."""
+"""``phlox.ffi``: custom calls of foreign functions, such as compiled C++ code, as in ``jax.ffi``."""
 
 from ._api.debug.ffi import ffi_call
 from ._ops.host.ffi import build_ffi_lowering_function, ffi_lowering

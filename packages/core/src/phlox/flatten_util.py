@@ -1,4 +1,4 @@
-"""``phlox.flatten_util``: trees as single vectors, as in ``jax.flatten_util``."""
+"""``phlox.flatten_util``: pytrees flattened to one vector, as in ``jax.flatten_util``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,16 +16,16 @@ __all__ = ["ravel_pytree"]
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
-    """All leaves of a tree along one axis of one dtype, and the function that makes the tree of such a vector.
+    """Flattens all leaves of a tree to one vector, and returns a function that makes the tree from such a vector.
 
     Args:
       pytree: tree of arrays and numbers.
 
     Returns:
-      (flat, unravel). `flat` is an array of shape ``(n,)`` for n elements in all, of the promoted dtype of the leaves
-      (float32 without leaves). ``unravel(vector)`` returns a tree of the shapes and dtypes of the leaves. Where all
-      leaves have one dtype, it takes vectors of any dtype, and its leaves have that. It raises `ShapeError` for vectors
-      of another length, and `DtypeError` for those of another dtype otherwise.
+      (flat, unravel). `flat` has shape ``(n,)``, for n elements in total, and the promoted dtype of the leaves (float32
+      without leaves). ``unravel(vector)`` returns a tree of the shapes and dtypes of the leaves. If all leaves have one
+      dtype, `unravel` takes vectors of any dtype and returns leaves of that dtype; otherwise it raises `DtypeError` for
+      another dtype. It raises `ShapeError` for another length.
 
     Raises:
       ArgumentError: a leaf is no array.
@@ -46,8 +46,8 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
 
 
 class _Unravel:
-    """Makes trees of one structure of vectors. Two for equal trees are equal, so that a jitted function that has one as
-    static argument is traced once for all of them.
+    """The function `unravel` for one treedef and its types. Objects for equal treedefs and types are equal, so that a
+    jitted function with one as static argument is traced only once.
     """
 
     __slots__ = ("avals", "dtype", "tree")

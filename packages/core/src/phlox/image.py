@@ -1,4 +1,4 @@
-"""``phlox.image``: images of other sizes, resampled with a kernel along each axis."""
+"""``phlox.image``: resizing of images, by resampling with a kernel along each axis, as in ``jax.image``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How pixels between pixels are made.
+    """The interpolation between pixels.
 
-    NEAREST takes the nearest one, LINEAR weighs neighbours by their distance, CUBIC, LANCZOS3 and LANCZOS5 by smoother
-    kernels of radius 2, 3 and 5, CUBIC_PYTORCH by PyTorch's; AREA averages over the area of the new pixel.
+    NEAREST takes the nearest pixel. LINEAR weights neighbours by their distance. CUBIC, LANCZOS3 and LANCZOS5 use
+    smoother kernels of radius 2, 3 and 5, and CUBIC_PYTORCH that of PyTorch. AREA averages over the area of the new
+    pixel.
 
     >>> resize(jnp.array([1.0, 2.0]), (4,), ResizeMethod.NEAREST)
     Array([1., 1., 2., 2.], dtype=float32)
@@ -43,7 +44,7 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method that a word means.
+        """The method with this name.
 
         Args:
           s: 'nearest'; 'linear', 'bilinear', 'trilinear' or 'triangle'; 'cubic', 'bicubic' or 'tricubic';
@@ -53,7 +54,7 @@ class ResizeMethod(enum.Enum):
           The `ResizeMethod`.
 
         Raises:
-          OptionError: it is another word.
+          OptionError: `s` is another word.
 
         >>> import phlox
         >>> phlox.image.ResizeMethod.from_string("bilinear")
@@ -74,7 +75,7 @@ _WORDS = {
     "area": ResizeMethod.AREA,
 }
 
-# --- kernels: the weight of a pixel at a distance -------------------------------------------------------
+# --- kernels: the weight of a pixel as a function of its distance ---------------------------------------
 
 
 def _triangle(x: Any) -> Any:
@@ -102,7 +103,7 @@ def _cubic(a: float) -> Callable[[Any], Any]:
     return kernel
 
 
-#: radius and kernel; AREA is no function of the distance
+#: radius and kernel; the weights of AREA are no function of the distance
 _KERNELS: dict[ResizeMethod, tuple[int, Callable[[Any], Any] | None]] = {
     ResizeMethod.LINEAR: (1, _triangle),
     ResizeMethod.LANCZOS3: (3, _lanczos(3.0)),
@@ -114,14 +115,14 @@ _KERNELS: dict[ResizeMethod, tuple[int, Callable[[Any], Any] | None]] = {
 
 
 def _normalized(weights: Any) -> Any:
-    """Weights that sum to 1 for each new pixel, or are 0 where it sees nothing."""
+    """The weights divided by their sum for each new pixel; 0 for new pixels without old pixels in reach."""
     total = weights.sum(axis=0, keepdims=True)
     seen = jnp.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
     return jnp.where(seen, weights / jnp.where(total != 0, total, 1), 0)
 
 
 def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool) -> Any:
-    """The matrix by which `m` pixels along an axis become `n`."""
+    """The matrix of shape (m, n) that resamples `m` pixels along an axis to `n`."""
     radius, kernel = _KERNELS[method]
     dtype = jnp.result_type(scale, translation)
     inverse = 1.0 / scale
@@ -134,7 +135,7 @@ def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod,
         overlap = jnp.minimum((left + inverse)[None, :], pixel + 1.0) - jnp.maximum(left[None, :], pixel)
         weights = _normalized(jnp.maximum(0.0, overlap))
     elif method is ResizeMethod.CUBIC_PYTORCH:
-        # What would lie outside is read at the edge instead.
+        # Indices outside of the image read the pixel at the edge.
         indices = np.arange(-radius, m + radius)
         found = kernel(jnp.abs(places[None, :] - jnp.asarray(indices, dtype)[:, None]) / wider)
         return _normalized(jnp.zeros((m, n), dtype).at[np.clip(indices, 0, m - 1)].add(found))
@@ -173,7 +174,7 @@ def _method(method: Any) -> ResizeMethod:
     return ResizeMethod.from_string(method) if isinstance(method, str) else method
 
 
-# --- what users call ------------------------------------------------------------------------------------
+# --- public functions -----------------------------------------------------------------------------------
 
 
 def scale_and_translate(
@@ -186,20 +187,20 @@ def scale_and_translate(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """An image stretched and moved: what was at ``x`` comes to ``x * scale + translation`` along each axis (as
+    """Scales and translates an image: position ``x`` moves to ``x * scale + translation`` along each axis (as
     ``jax.image.scale_and_translate``).
 
     Args:
       image: array of any shape; integers become floats.
       shape: the shape of the result; along axes other than `spatial_dims` it is that of the image.
       spatial_dims: the axes that are resampled.
-      scale, translation: vectors with a number for each of these axes. Pixel i reaches from i to i + 1.
+      scale, translation: vectors with a number for each of these axes. Pixel i covers positions from i to i + 1.
       method: a `ResizeMethod` or its name, not NEAREST.
-      antialias: whether an image that is made smaller is smoothed, so that no pixel is left out.
+      antialias: smooth an image that is made smaller, so that all its pixels contribute.
       precision: as for `lax.dot_general`.
 
     Returns:
-      An array of floats of this shape; 0 where it lies outside of the image.
+      An array of floats of this shape; 0 at positions outside of the image.
 
     Raises:
       ShapeError: `shape` has another number of axes than the image.
@@ -244,14 +245,14 @@ def resize(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """An image in another size (as ``jax.image.resize``).
+    """Resizes an image (as ``jax.image.resize``).
 
     Args:
       image: array of any shape.
-      shape: the new shape, with all axes; along those that keep their length nothing happens.
+      shape: the new shape, with all axes; axes that keep their length are not resampled.
       method: a `ResizeMethod` or its name: 'nearest', 'linear', 'cubic', 'cubic-pytorch', 'lanczos3', 'lanczos5' or
         'area'.
-      antialias: whether an image that is made smaller is smoothed, so that no pixel is left out.
+      antialias: smooth an image that is made smaller, so that all its pixels contribute.
       precision: as for `lax.dot_general`.
 
     Returns:

@@ -1,6 +1,6 @@
-"""Listening to what happens while programs are made: `jax.monitoring`.
+"""``phlox.monitoring``: listeners for events such as tracing and compilation, as in ``jax.monitoring``.
 
-Names of events are those of JAX (``/jax/core/compile/jaxpr_trace_duration`` …), so that listeners written for it work.
+Events have JAX's names (``/jax/core/compile/jaxpr_trace_duration`` …), so that listeners written for JAX work.
 """
 
 from ._base.monitoring import (

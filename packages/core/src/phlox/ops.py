@@ -1,4 +1,4 @@
-"""``phlox.ops``: sums, products and extrema of segments, the rows of an array that have the same number."""
+"""``phlox.ops``: sums, products and extrema of segments, which are the rows of an array with the same segment id."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _segments(
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
     if num_segments is None:
         if isinstance(ids, Tracer):
-            # How many there are decides about the shape.
+            # The number of segments is part of the result's shape.
             ids._refuse(ConcretizationTypeError, f"{function} without num_segments", f"{function}(..., num_segments=n)")
         num_segments = int(np.asarray(ids).max()) + 1
     if isinstance(num_segments, Tracer):
@@ -55,7 +55,7 @@ def _segments(
     if bucket_size is None:
         out = jnp.full((num_segments, *data.shape[1:]), first, data.dtype)
         return lay_out(function, getattr(out.at[ids], method)(data, **options), out_sharding)
-    # Each bucket by itself, then all of them: sums of many numbers lose less that way.
+    # Reduces each bucket, then the results: the rounding error of sums of many numbers is smaller.
     buckets = -(-ids.size // bucket_size)
     out = jnp.full((buckets, num_segments, *data.shape[1:]), first, data.dtype)
     out = getattr(out.at[jnp.arange(ids.shape[0]) // bucket_size, ids], method)(data, **options)
@@ -76,16 +76,16 @@ def segment_sum(
     """The sum of the rows of each segment (as ``jax.ops.segment_sum``).
 
     Args:
-      data: array of shape (n, ...); rows are its parts along the first axis.
-      segment_ids: vector of n integers: the number of the segment that each row belongs to.
-      num_segments: how many there are; None is the largest number and 1. Under `jit` it must be given.
-      indices_are_sorted, unique_indices: promises that `segment_ids` ascend, and that they all differ, which make it
-        faster.
-      bucket_size: so many rows are reduced first, then the results, which is more exact for sums of many; None reduces
-        all at once.
-      mode: what happens to rows with numbers that no segment has, as for ``x.at[i]``; None leaves them out.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;
-        None leaves the choice to the operands and the compiler.
+      data: array of shape (n, ...); its rows are the slices along the first axis.
+      segment_ids: vector of n integers: the index of the segment that each row belongs to.
+      num_segments: the number of segments; None for the largest id plus 1. Under `jit` it must be given.
+      indices_are_sorted, unique_indices: promises that `segment_ids` ascend, and that all differ, which allow faster
+        code.
+      bucket_size: rows are reduced in buckets of this size first, then the results, which is more accurate for long
+        sums; None reduces all rows at once.
+      mode: the treatment of rows whose id is out of range, as for ``x.at[i]``; None drops them.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves the
+        choice to the operands and the compiler.
 
     Returns:
       An array of shape (num_segments, ...), of the dtype of `data`; 0 for a segment without rows.

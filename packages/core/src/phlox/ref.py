@@ -1,4 +1,4 @@
-"""``phlox.ref``: references to arrays that can be written, as in ``jax.ref``."""
+"""``phlox.ref``: mutable references to arrays, as in ``jax.ref``."""
 
 from ._trace.refs import AbstractRef, Ref
 from .numpy._indexing.refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap

@@ -1,4 +1,4 @@
-"""``phlox.sharding``: how arrays lie on devices, as in ``jax.sharding``."""
+"""``phlox.sharding``: meshes and shardings, the distribution of arrays over devices, as in ``jax.sharding``."""
 
 from ._api.devices.axis_types import AbstractDevice, ManualAxisType, auto_axes, explicit_axes
 from ._api.devices.meshes import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh

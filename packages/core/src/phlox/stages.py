@@ -1,6 +1,6 @@
-"""``phlox.stages``: jitted functions ahead of time, stage by stage, as in ``jax.stages``.
+"""``phlox.stages``: the stages of ahead-of-time compilation, as in ``jax.stages``.
 
-A jitted function is traced to a program, lowered to the compiler's language, and compiled:
+A jitted function is traced to a Jaxpr, lowered to StableHLO, and compiled:
 
     jit(f).trace(x) -> Traced,  .lower() -> Lowered,  .compile() -> Compiled, which is called with arrays like `x`.
 """

@@ -1,4 +1,4 @@
-"""``phlox.test_util``: derivatives checked against differences of values, as in ``jax.test_util``."""
+"""``phlox.test_util``: checks of derivatives against finite differences, as in ``jax.test_util``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._trace.trace import typeof
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
-#: How far derivatives may lie from differences, for elements of so many bytes.
+#: The default tolerance, by the number of bytes of an element (of its real part for complex dtypes).
 _TOLERANCE = {1: 1.0, 2: 1e-1, 4: 2e-3, 8: 1e-5}
 _STEP = 1e-4
 
@@ -23,7 +23,7 @@ Tolerance = float | dict[Any, float] | None
 
 
 def _host(tree: Any) -> Any:
-    """NumPy arrays (and float0 as they are) in place of all leaves."""
+    """The tree with NumPy arrays for all leaves."""
     return pytree.tree_map(np.asarray, tree)
 
 
@@ -39,14 +39,14 @@ def _direction(random: np.random.RandomState, x: Any) -> Any:
 
 
 def _moved(x: Any, direction: Any, step: float) -> Any:
-    """`x` and a step in a direction; where nothing can be differentiated, `x`."""
+    """``x + step * direction``; `x` itself if its dtype has no derivatives."""
     if direction.dtype == dtypes.float0:
         return x
     return np.asarray(x + step * direction, direction.dtype)
 
 
 def _differences(f: Callable[..., Any], args: Any, directions: Any, step: float) -> Any:
-    """The derivative of `f` along `directions`, from two values."""
+    """The derivative of `f` along `directions`, as a central difference."""
 
     def slope(after: Any, before: Any) -> Any:
         if not dtypes.is_inexact(after.dtype):
@@ -70,7 +70,7 @@ def _bound(tolerance: Tolerance, dtype: Any) -> float:
 
 
 def _check_close(mine: Any, expected: Any, atol: Tolerance, rtol: Tolerance, what: str) -> None:
-    """Errors add up over the elements of an array, so bounds grow with their number."""
+    """Asserts that trees are close. The bounds grow with the number of elements, over which errors may add up."""
     pytree.check_same(pytree.tree_structure(expected), pytree.tree_structure(mine), f"{what}: other structure")
     for path, (x, y) in zip(
         pytree.tree_leaves_with_path(mine),
@@ -99,15 +99,15 @@ def check_jvp(
     eps: float = _STEP,
     err_msg: str = "",
 ) -> None:
-    """Compares a forward derivative with a difference of values, in one random direction.
+    """Compares a forward derivative with a finite difference, in one random direction.
 
     Args:
       f: function of trees of arrays; it is called at `args`.
-      f_jvp: ``f_jvp(primals, tangents) -> (out, tangent of out)``, as ``functools.partial(phlox.jvp, f)``.
+      f_jvp: ``f_jvp(primals, tangents) -> (out, tangent of out)``, such as ``functools.partial(phlox.jvp, f)``.
       args: tuple or list of arguments.
-      atol, rtol: tolerances, or dicts of them by dtype; None for those of the dtype, 2e-3 for float32.
-      eps: the step of the differences.
-      err_msg: what the message begins with.
+      atol, rtol: tolerances, or dicts of them by dtype; None for the default of the dtype, 2e-3 for float32.
+      eps: the step of the finite differences.
+      err_msg: the beginning of the error message.
 
     Returns:
       None.
@@ -137,15 +137,15 @@ def check_vjp(
     eps: float = _STEP,
     err_msg: str = "",
 ) -> None:
-    """Compares a reverse derivative with a difference of values: ``<ct, J t> = <Jᵀ ct, t>`` for random t and ct.
+    """Compares a reverse derivative with a finite difference: ``<ct, J t> = <Jᵀ ct, t>`` for random t and ct.
 
     Args:
       f: function of trees of arrays; it is called at `args`.
-      f_vjp: ``f_vjp(*args) -> (out, vjp_fun)``, as ``functools.partial(phlox.vjp, f)``.
+      f_vjp: ``f_vjp(*args) -> (out, vjp_fun)``, such as ``functools.partial(phlox.vjp, f)``.
       args: tuple or list of arguments.
-      atol, rtol: tolerances, or dicts of them by dtype; None for those of the dtype, 2e-3 for float32.
-      eps: the step of the differences.
-      err_msg: what the message begins with.
+      atol, rtol: tolerances, or dicts of them by dtype; None for the default of the dtype, 2e-3 for float32.
+      eps: the step of the finite differences.
+      err_msg: the beginning of the error message.
 
     Returns:
       None.
@@ -189,12 +189,12 @@ def check_grads(
     rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
-    """Compares derivatives of `f` up to an order with differences of values (of derivatives, above the first).
+    """Compares derivatives of `f` up to an order with finite differences of `f` and of its derivatives.
 
     Args:
       f: function of trees of arrays; it is differentiated at `args`.
       args: tuple or list of arguments.
-      order: the highest order.
+      order: the highest order to check.
       modes: "fwd" (`jvp`), "rev" (`vjp`) and "lin" (`linearize`); orders above the first mix them.
       atol, rtol, eps: as for `check_jvp`; an `eps` of None is 1e-4.
 

@@ -37,10 +37,10 @@ __all__ = [
 
 
 def static(**options: Any) -> Any:
-    """A field of a dataclass that is part of the structure, for `tree_util.register_dataclass`.
+    """A static field of a dataclass, which is part of the treedef, for `tree_util.register_dataclass`.
 
     Args:
-      **options: those of ``dataclasses.field``, such as `default`.
+      **options: options of ``dataclasses.field``, such as `default`.
 
     Returns:
       A ``dataclasses.Field`` with ``metadata["static"]`` True.
@@ -54,7 +54,7 @@ def static(**options: Any) -> Any:
     >>> leaves(Layer(2.0))
     [2.0]
     """
-    import dataclasses  # only programs that have dataclasses pay for this import
+    import dataclasses  # here, so that programs without dataclasses do not pay for this import
 
     return dataclasses.field(metadata={"static": True, **(options.pop("metadata", None) or {})}, **options)
 

@@ -83,7 +83,7 @@ __all__ = [
 
 
 def flatten_one_level(tree: Any) -> tuple[Any, Any]:
-    """The children of a container, as they are, and what else belongs to it.
+    """The children of a container, unflattened, and its auxiliary data.
 
     Args:
       tree: a container.

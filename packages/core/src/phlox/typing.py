@@ -1,12 +1,10 @@
-"""``phlox.typing``: names for annotations, as in ``jax.typing``; and `Array`, `Key` and `Shape` besides.
-
-A type checker knows by them what functions of arrays take and return:
+"""``phlox.typing``: types for annotations, as in ``jax.typing``; also `Array`, `Key` and `Shape`.
 
     from phlox.typing import Array, ArrayLike, Key, Shape
 
     def noisy(x: ArrayLike, key: Key, scale: float = 1.0) -> Array: ...
 
-No annotation says what shape or dtype an array has: that is checked where the program runs.
+Annotations do not describe shapes and dtypes of arrays: these are checked when the program runs.
 """
 
 from collections.abc import Sequence
@@ -24,13 +22,13 @@ class _HasDtype(Protocol):
     def dtype(self) -> Any: ...
 
 
-#: What functions of `phlox.numpy` take as an array.
+#: An argument that functions of `phlox.numpy` accept as an array.
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-#: What names a dtype: its name, a scalar type, a dtype, or something that has one.
+#: A dtype, its name, a scalar type, or an object that has a dtype.
 DTypeLike = str | type[Any] | np.dtype | _HasDtype
-#: What `phlox.random` takes as a key: an array that `random.key` or `random.split` made, or an old one, of two uint32.
+#: A PRNG key for `phlox.random`: an array from `random.key` or `random.split`, or a legacy key of two uint32.
 Key = Array | np.ndarray
-#: What says how long the axes of an array are: whole numbers, or one of them for a single axis.
+#: The shape of an array: a sequence of integers, or one integer for a single axis.
 Shape = SupportsIndex | Sequence[SupportsIndex]
 
 

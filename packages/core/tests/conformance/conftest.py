@@ -41,11 +41,11 @@ CHANGED = {
     r"test_what_a_reference_is": "references are printed without weak types",
     r"test_meshes.py::test_like_jax\[dynamic_slices\]": "a ds with a traced start is an AssertionError",
     r"test_programs_of_higher_derivatives_do_not_blow_up": "derivatives have fewer equations than in 0.10.2",
-    r"test_elements\.py": "functions are compared in groups, and in some groups one has changed",
+    r"test_elementwise_transforms\.py": "functions are compared in groups, and in some groups one has changed",
     r"test_convention\[(arctanh at the edge-second|hypot at 0-|det.* rank .*-second)": (
         "second derivatives of atanh at 1, and derivatives of hypot at (0, 0) and of det at singular matrices, are others"
     ),
-    r"test_orders\.py::test_(none|real)\[(lax|numpy)\.(nextafter|spacing)": "nextafter has a derivative",
+    r"test_first_and_second_derivatives\.py::test_(none|real)\[(lax|numpy)\.(nextafter|spacing)": "nextafter has a derivative",
     r"test_checkify.py::.*\[(all_checks-)?(again|thrown)\]": "a failed check is told before a nan that came earlier",
     r"test_gradient\[.*linalg\.cholesky\(": "the derivative of cholesky is of one triangle, not symmetric",
     r"test_value\[lax\.igammac?\(np\.float32\(inf\)": "igamma(inf, x) is 0, not nan",

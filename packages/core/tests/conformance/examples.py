@@ -16,45 +16,51 @@ import numpy as np
 
 import phlox
 from conformance import (
-    test_conv,
     test_fft,
     test_image,
+    test_lax_convolutions,
     test_lax_elementwise,
+    test_lax_products,
     test_lax_structural,
+    test_lax_windows,
     test_linalg,
-    test_numpy_create,
+    test_numpy_creation,
+    test_numpy_differences,
     test_numpy_elementwise,
-    test_numpy_linear,
-    test_numpy_more,
+    test_numpy_functional,
+    test_numpy_indexing,
+    test_numpy_polynomials,
+    test_numpy_products,
     test_numpy_reductions,
-    test_numpy_rest,
     test_numpy_shapes,
     test_numpy_statistics,
     test_special,
-    test_windows,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
 from conformance.programs import PROGRAMS
 
-MODULES = [
+TESTS = [
     test_numpy_elementwise,
     test_numpy_reductions,
     test_numpy_shapes,
-    test_numpy_linear,
-    test_numpy_create,
-    test_numpy_more,
-    test_numpy_rest,
+    test_numpy_products,
+    test_numpy_creation,
+    test_numpy_differences,
+    test_numpy_functional,
+    test_numpy_indexing,
+    test_numpy_polynomials,
     test_numpy_statistics,
     test_lax_elementwise,
+    test_lax_products,
     test_lax_structural,
     test_special,
     test_linalg,
     test_fft,
-    test_conv,
-    test_windows,
+    test_lax_convolutions,
+    test_lax_windows,
     test_image,
 ]
-DOORS = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
+MODULES = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Example:
 def rows_of():
     """The rows of each function, of all tables."""
     found = {}
-    for module in MODULES:
+    for module in TESTS:
         for r in module.TABLE:
             found.setdefault(r.path, []).append(r)
     return found
@@ -91,19 +97,23 @@ def rows_of():
 def functions():
     """The paths of all public functions, `numpy.sin`; of one that has several names the first."""
     found = {}
-    for door in DOORS:
-        module = functools.reduce(getattr, door.split("."), phlox)
+    for path in MODULES:
+        module = functools.reduce(getattr, path.split("."), phlox)
         for name in getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]:
             x = getattr(module, name)
             if callable(x) and not inspect.isclass(x) and not name.endswith("_p") and not name.startswith("__"):
-                found.setdefault(id(x), f"{door}.{name}")
+                found.setdefault(id(x), f"{path}.{name}")
     return list(found.values())
 
 
 @functools.cache
 def elementwise():
-    """Functions of elements alone: batches and derivatives of them are made of one rule (test_elements)."""
-    found = {r.path for module in (test_numpy_elementwise, test_lax_elementwise, test_special) for r in module.TABLE}
+    """Functions of elements alone: batches and derivatives of them are made of one rule.
+
+    test_elementwise_transforms compares them.
+    """
+    tables = (test_numpy_elementwise.ELEMENTWISE, test_lax_elementwise.TABLE, test_special.TABLE)
+    found = {r.path for table in tables for r in table}
     return found - {"numpy.allclose", "numpy.array_equal", "numpy.array_equiv"}  # which compare whole arrays
 
 

@@ -105,6 +105,19 @@ class Call:
         return ",".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs)])
 
 
+@dataclasses.dataclass(frozen=True)
+class F:
+    """A function as an argument, written as text, which is its name in the list of tests."""
+
+    text: str
+
+    def __call__(self, *args, **kwargs):
+        return eval(f"lambda {self.text}")(*args, **kwargs)
+
+    def __repr__(self):
+        return f"F({self.text})"
+
+
 def call(*args, **kwargs):
     """Arguments of one call; `A` and `S` in them (in lists and tuples too) are arrays, all else is passed as it is."""
     return Call(args, tuple(kwargs.items()))
@@ -228,6 +241,16 @@ def agree(mine, theirs, row, what, **options):
     for a, b in zip(phlox.tree_util.tree_leaves(x), jax.tree_util.tree_leaves(y), strict=True):
         assert isinstance(a, phlox.Array) or not isinstance(b, jax.Array), f"{what}: a {type(a).__name__}, no Array"
     judge.compare(x, y, what=what, **{"tolerance": row.tolerance, "exact": row.exact, **options})
+
+
+def both(case, *args, what="", **options):
+    """Compares what a case gives, or how it is refused, with each library."""
+    agree(outcome(case, phlox, args), outcome(case, jax, args), row("both"), what, **options)
+
+
+def data(shape, dtype="float32", *seed):
+    """Random numbers, the same in every run."""
+    return judge.array(judge.rng("lax more", *seed), shape, dtype)
 
 
 # --- what is compared --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 import judge
 import phlox
-from conformance.harness import A, I, Of, call, row, rows, values
+from conformance.harness import A, I, Of, both, call, row, rows, values
 
 SHAPE = np.array([3, 4])  # 12 elements
 AXES = np.array([0, 2])
@@ -89,3 +89,10 @@ def test_a_shape_that_is_traced():
         phlox.jit(lambda n: phlox.numpy.zeros((n, 2)))(3)
     assert "static_argnums" in str(raised.value)
     judge.raises_alike(lambda m: m.jit(m.numpy.zeros)(3))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda n, x: n.outer(x, x, 1), lambda n, x: n.trace(x[None], out=1), lambda n, x: n.stack([x], out=x)]
+)
+def test_out_is_refused(function):
+    both(lambda m: function(m.numpy, m.numpy.ones(2)))

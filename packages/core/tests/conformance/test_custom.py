@@ -369,3 +369,30 @@ def test_words_of_wrong_rules(name):
             run = m.grad(lambda x: in_a_loop(m, f, x))
         with pytest.raises(TypeError, match=WORDS[name]):
             run(np.float32(1))
+
+
+@pytest.fixture
+def twice():
+    def make(m):
+        @m.custom_jvp
+        def f(x):
+            return 2.0 * x
+
+        f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+        return f
+
+    return make
+
+
+@pytest.mark.whole
+def test_custom_jvp_functions_are_transposed(twice):
+    for m in (phlox, jax):
+        f = twice(m)
+        (ct,) = m.linear_transpose(f, 1.0)(3.0)
+        assert float(ct) == 6.0
+        grads = m.grad(lambda x, m=m, f=f: m.linear_transpose(f, x)(x)[0] * x)(3.0)
+        assert float(grads) == 12.0
+    solve = lambda m: m.grad(
+        lambda b: m.lax.custom_linear_solve(twice(m), b, lambda mv, y: y / 2, transpose_solve=lambda mv, y: y / 2).sum()
+    )(m.numpy.ones(3))
+    agree(outcome(solve, phlox, ()), outcome(solve, jax, ()), NEAR, "a solve with a custom_jvp function")

@@ -493,3 +493,28 @@ def test_functions_of_leaves():
     )
     with pytest.raises(ValueError):
         phlox.api_util.argnums_partial(lambda x: x, 1, (1.0,))
+
+
+def test_derivatives_across_a_block_of_64_bit_numbers():
+    def program(x):
+        with phlox.enable_x64(True):
+            y = phlox.numpy.sin(x.astype("float64") * 2) + 1
+            y = y / 3.0 + phlox.numpy.cumsum(y) ** 2.5
+        return (y * y).astype("float32").sum() * 2
+
+    x = phlox.numpy.arange(3.0)
+    with phlox.enable_x64(True):
+        exact = phlox.grad(lambda x: program(x.astype("float32").astype("float64")))(
+            phlox.numpy.arange(3.0, dtype="float64")
+        )
+    for how in (
+        phlox.grad(program),
+        phlox.jit(phlox.grad(program)),
+        phlox.grad(phlox.jit(program)),
+        phlox.jacfwd(program),
+    ):
+        np.testing.assert_allclose(how(x), exact, rtol=1e-5)
+    (batched,) = phlox.vmap(phlox.grad(program))(x[None])
+    np.testing.assert_allclose(batched, exact, rtol=1e-5)
+    closed = phlox.make_jaxpr(program)(x)
+    assert phlox.extend.core.jaxpr_as_fun(closed)(x)[0] == program(x)

@@ -4,16 +4,16 @@ import jax
 import numpy as np
 
 import judge
-from conformance import test_drawn_elementwise, test_drawn_linear, test_drawn_reductions, test_drawn_shapes
+from conformance import test_drawn_elementwise, test_drawn_linalg, test_drawn_reductions, test_drawn_shapes
 from conformance.drawn import every, values
 from conformance.harness import A, S, call
-from conformance.test_methods import DEVICES, PUBLIC
+from conformance.test_array_methods import DEVICES, PUBLIC
 from conformance.test_ufuncs import NAMES as UFUNCS
 
 # --- methods of arrays
 
 NUMPY = (
-    test_drawn_elementwise.TABLE | test_drawn_linear.TABLE | test_drawn_reductions.TABLE | test_drawn_shapes.TABLE
+    test_drawn_elementwise.TABLE | test_drawn_linalg.TABLE | test_drawn_reductions.TABLE | test_drawn_shapes.TABLE
 )  # fmt: skip
 
 
@@ -254,7 +254,7 @@ test_of_ufuncs = values(OF_UFUNCS, 2 * judge.CASES)
 
 
 def test_every_method_is_drawn():
-    """What concerns devices, and the weak type, is in test_methods; `at` has a table of its own."""
+    """What concerns devices, and the weak type, is in test_array_methods; `at` has a table of its own."""
     assert not set(PUBLIC) - {path.removeprefix("method.") for path in METHODS} - {*DEVICES, "at", "weak_type"}
 
 

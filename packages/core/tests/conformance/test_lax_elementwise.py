@@ -1,5 +1,9 @@
 """phlox.lax, elementwise: no promotion, and operands of one shape or without axes."""
 
+import numpy as np
+import pytest
+
+import phlox
 from conformance.harness import (
     A,
     B,
@@ -7,7 +11,9 @@ from conformance.harness import (
     S,
     Special,
     batches,
+    both,
     call,
+    data,
     gradients,
     row,
     rows,
@@ -54,6 +60,21 @@ def binary(names, **options):
     return calls
 
 
+INTS = ["int8", "int32", "uint8", "uint32", "int16"]
+
+#: Without second derivatives and 64 bits: products of halves, dtypes of results, accuracy.
+OPTIONS = [
+    row("lax.mulhi", call(A(7), A(7, low=-100, high=100)), call(A(3, dtype="int32"), S(5)), dtypes=INTS),
+    row(
+        "lax.mul",
+        call(A(3), A(3)),
+        call(A(2, dtype="int8"), A(2, dtype="int8"), out_dtype="int16"),
+        call(S(2.0), S(3.0), out_dtype="bfloat16"),
+        call(S(2), A(3), out_dtype="bfloat16"),
+    ),
+    row("lax.exp", call(A(3), accuracy=None), dtypes=["float32", "complex64"]),
+]
+
 TABLE = [
     *unary("sin cos tan exp exp2 expm1 sinh cosh tanh atan asinh square logistic erf erfc"),
     *unary("log sqrt rsqrt reciprocal", low=0.1),
@@ -90,8 +111,44 @@ TABLE = [
     row("lax.stop_gradient", call(A(2, 3)), call({"a": A(2), "b": (A(), None)}), call(I(2)), twice=True),
 ]  # fmt: skip
 
-test_value = values(TABLE)
-test_gradient = gradients(TABLE)
+test_value = values(TABLE + OPTIONS)
+test_gradient = gradients(TABLE + OPTIONS)
 test_second_derivative = second_derivatives(TABLE)
-test_vmap = batches(TABLE)
+test_vmap = batches(TABLE + OPTIONS)
 test_64_bits = wide(TABLE)
+
+
+@pytest.mark.parametrize("name", ["eq_to", "lt_to", "le_to", "mulhi"])
+def test_primitives_without_a_function(name):
+    special = np.array([0.0, -0.0, np.nan, -np.inf, np.inf, 1.0, -1.0], np.float32)
+    x, y = (special[:, None] + 0 * special, np.broadcast_to(special, (7, 7)))
+    x = np.where(x == 0, np.broadcast_to(special[:, None], (7, 7)), x)
+    if name == "mulhi":
+        x, y = data((7,), "int32"), data((7,), "int32", 1)
+    both(lambda m, x, y: getattr(m.lax, f"{name}_p").bind(x, y), x, y)
+
+
+def test_accuracy():
+    for name in [
+        "cbrt",
+        "cos",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log1p",
+        "logistic",
+        "rsqrt",
+        "sin",
+        "sqrt",
+        "tan",
+        "tanh",
+    ]:
+        x = np.abs(data((3,))) + 0.5
+        for mode in ("HIGHEST", "DEFAULT"):
+            both(lambda m, x, n=name, k=mode: getattr(m.lax, n)(x, accuracy=m.lax.AccuracyMode[k]), x, what=name)
+        with pytest.raises(NotImplementedError, match="accuracy"):  # jax passes it on to compilers that ignore it
+            getattr(phlox.lax, name)(x, accuracy=phlox.lax.Tolerance(ulps=1))
+    both(lambda m: m.lax.Tolerance())
+    both(lambda m: m.lax.Tolerance(atol=-1.0))
+    both(lambda m: vars(m.lax.Tolerance(1e-3, 1e-4, 2)))

@@ -1,4 +1,6 @@
-"""phlox.lax, operations on shapes, slices, order, contraction and reduction."""
+"""phlox.lax, operations on shapes, slices, order and reduction."""
+
+import functools
 
 import jax
 import numpy as np
@@ -14,7 +16,9 @@ from conformance.harness import (
     Special,
     agree,
     batches,
+    both,
     call,
+    data,
     gradients,
     outcome,
     row,
@@ -100,22 +104,6 @@ REDUCTIONS = [
     *rows("lax", "reduce_and reduce_or", call(A(2, 3), (0,)), call(B(2, 3, 4), (0, 2)), call(A(2), ()), grad=False),
 ]  # fmt: skip
 
-NUMBERS = (((1,), (0,)), ((), ()))
-PRODUCTS = [
-    row("lax.dot", call(A(3), A(3)), call(A(2, 3), A(3)), call(A(2, 3), A(3, 2)), call(A(3), A(3, 2)),
-        call(A(2, 3), A(2)), call(A(2), A(2, dtype="other")),
-        call(A(2, 3), A(3, 2), preferred_element_type="float32"), call(A(2, 3), A(3, 2), precision="highest"),
-        call(A(2, 3, 2), A(2, 2)), twice=True),
-    row("lax.dot_general", call(A(2, 3), A(3, 4), NUMBERS), call(A(2, 3), A(4, 3), (((1,), (1,)), ((), ()))),
-        call(A(5, 2, 3), A(5, 3, 4), (((2,), (1,)), ((0,), (0,)))),
-        call(A(2, 5, 3), A(3, 4, 5), (((2,), (0,)), ((1,), (2,)))),
-        call(A(2, 3, 4), A(4, 3), (((1, 2), (1, 0)), ((), ()))), call(A(2), A(3), (((), ()), ((), ()))),
-        call(A(2, 3), A(2, 4), NUMBERS), call(A(2, 3), A(3, 4), (((1,), (0, 1)), ((), ()))),
-        call(A(2, 3), A(3, 2), NUMBERS, "highest", "float32"),
-        call(A(2, 3), A(3, 2), dimension_numbers=([[1], [0]], [[], []])),
-        call(A(2, 3), A(3, 2, dtype="other"), NUMBERS),
-        call(A(2, 3), A(3, 2), NUMBERS, precision=("high", "default")), twice=True),
-]  # fmt: skip
 
 SHORT = [
     row("lax.full", call((2, 3), S(1.5)), call((2,), S(3), "float16"), call((), S(2.0)), call((2,), A(), "int32"),
@@ -139,12 +127,39 @@ SHORT = [
         call(A(4), 5), dtypes=judge.INTS + judge.FLOATS),
 ]  # fmt: skip
 
-TABLE = SHAPES + SLICES + ORDER + REDUCTIONS + PRODUCTS + SHORT
+#: Without second derivatives and 64 bits: how places beyond the ends are read.
+OPTIONS = [
+    row(
+        "lax.dynamic_slice",
+        call(A(4, 5), (I(low=-3), I(low=-3)), (2, 2), allow_negative_indices=True),
+        call(A(4, 5), (I(low=-3), I(low=-3)), (2, 2), allow_negative_indices=(True, False)),
+        dtypes=["float32"],
+    ),
+    row(
+        "lax.dynamic_index_in_dim",
+        call(A(4, 5), I(low=-3), allow_negative_indices=False),
+        call(A(4, 5), I(low=-3), 1, False, allow_negative_indices=True),
+        dtypes=["float32"],
+    ),
+    row("lax.dynamic_slice_in_dim", call(A(6), I(low=-3), 2, allow_negative_indices=False), dtypes=["float32"]),
+    row("lax.dynamic_update_slice", call(A(6), A(2), (I(low=-3),), allow_negative_indices=False), dtypes=["float32"]),
+    row("lax.dynamic_update_slice_in_dim", call(A(6), A(2), I(), 0, allow_negative_indices=False), dtypes=["float32"]),
+    row("lax.dynamic_update_index_in_dim", call(A(6), A(), I(), 0, allow_negative_indices=False), dtypes=["float32"]),
+    row(
+        "lax.index_take",
+        call(A(3, 4), [I(5)], (0,)),
+        call(A(3, 4), [I(5), I(5)], (0, 1)),
+        call(A(3, 4, 2), [I(5), I(5)], (0, 2)),
+        dtypes=["float32", "int32"],
+    ),
+]
 
-test_value = values(TABLE)
-test_gradient = gradients(TABLE)
+TABLE = SHAPES + SLICES + ORDER + REDUCTIONS + SHORT
+
+test_value = values(TABLE + OPTIONS)
+test_gradient = gradients(TABLE + OPTIONS)
 test_second_derivative = second_derivatives(TABLE)
-test_vmap = batches(TABLE)
+test_vmap = batches(TABLE + OPTIONS)
 test_64_bits = wide(TABLE)
 
 
@@ -189,3 +204,51 @@ def test_shapes_and_dtypes_of_arguments():
     for m in (phlox, jax):
         assert m.lax.broadcast_shapes((2, 1), (3,)) == (2, 3)
         assert m.lax.dtype(np.ones(2, np.int16)) == np.int16 and m.lax.dtype(1.0) == np.float32
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+def test_scatter_apply(mode):
+    x = data((5, 2))
+    numbers = lambda m: m.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    where = np.array([[1], [3], [1], [9]], np.int32)
+
+    def applied(m, x, where):
+        return m.lax.scatter_apply(x, where, lambda v: v * 2 + 1, numbers(m), update_shape=(4, 2), mode=mode)
+
+    both(applied, x, where)
+    both(lambda m, *xs: m.jit(functools.partial(applied, m))(*xs), x, where, what="jit")
+    many = np.stack([where, where[::-1]])
+    both(lambda m, x, w: m.vmap(functools.partial(applied, m), (None, 0))(x, w), x, many, what="vmap")
+    both(lambda m, x, w: m.grad(lambda x: applied(m, x, w).sum())(x), x, where, what="grad is refused")
+
+
+def test_primitives_are_in_lax_as_in_the_extension():
+    import phlox.extend.core.primitives as named
+
+    assert phlox.lax.sin_p is named.sin_p
+    with pytest.raises(AttributeError, match="sine"):
+        phlox.lax.sine
+
+
+@pytest.mark.parametrize("sizes", [(4,), (1, 3), (0, 2, 2), (1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_split(axis, sizes):
+    x = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
+    weigh = lambda m, x: sum((i + 1) * (part**2).sum() for i, part in enumerate(m.lax.split(x, sizes, axis)))
+    for m in (phlox, jax):
+        program = str(m.make_jaxpr(lambda x, m=m: m.lax.split(x, sizes, axis))(x))
+        assert "split[" in program, program
+    mine, theirs = (
+        [
+            *m.lax.split(x, sizes, axis),
+            *m.vmap(lambda r, m=m: m.lax.split(r, sizes))(x),
+            m.grad(lambda x, m=m: weigh(m, x))(x),
+        ]
+        for m in (phlox, jax)
+    )
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    # The gradient puts the pieces side by side once.
+    text = phlox.jit(phlox.grad(lambda x: weigh(phlox, x))).lower(x).as_text()
+    assert text.count("stablehlo.concatenate") == 1
+    assert "stablehlo.pad" not in text

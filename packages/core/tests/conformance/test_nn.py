@@ -358,3 +358,13 @@ def test_settings_of_scaled_dot_general():
     same(lambda m: m.nn.scaled_dot_general(x, x, numbers, "int8", configs(m, "mxfp8", None)))
     with pytest.warns(DeprecationWarning):
         phlox.nn.scaled_dot_general(x, x, numbers, implementation="cudnn")
+
+
+@pytest.mark.parametrize(
+    ("in_axis", "out_axis", "shape"), [([0], [], (4,)), ([], [0], (4,)), ([], [], ()), (0, -1, (3,))]
+)
+def test_initializers_of_vectors(in_axis, out_axis, shape):
+    made = lambda m: m.nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=in_axis, out_axis=out_axis)(
+        m.random.key(0), shape
+    )
+    np.testing.assert_allclose(np.asarray(made(phlox)), np.asarray(made(jax)), rtol=1e-6)

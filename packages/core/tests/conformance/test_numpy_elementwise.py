@@ -1,6 +1,10 @@
-"""phlox.numpy, functions of one element at a time: values, derivatives and batches are jax's."""
+"""phlox.numpy, functions of one element at a time, parts of numbers, angles and bits: values, derivatives, batches."""
+
+import numpy as np
+import pytest
 
 import judge
+import phlox
 from conformance.harness import (
     A,
     B,
@@ -162,10 +166,65 @@ CHOICES = [
         call(A(0), A(1)), grad=False),
 ]  # fmt: skip
 
-TABLE = UNARY + BINARY + CHOICES
+PARTS = [
+    *rows("numpy", "copysign heaviside logaddexp2", call(A(2, 3), A(3)), call(A(), A(2, dtype="other")),
+        call(A(3), S(2)), call(S(-1.5), S(0.5))),
+    *rows("numpy", "copysign heaviside logaddexp2", call(Special(), Special()), grad=False),
+    *rows("numpy", "fmax fmin", call(A(2, 3), A(3)), call(A(2), A(2, dtype="other")), call(Special(), A()),
+        call(x2=Special(), x1=A()), call(S(2), S(2.5)), call(A(3), S(1))),
+    row("numpy.spacing", call(A(2, 3)), call(Special()), call(S(2)), grad=False),
+    row("numpy.ldexp", call(A(2, 3), I(3)), call(A(), I(2, low=-20, high=20)), call(A(2), A(2, dtype="other")),
+        call(A(4), np.array([1, 2, 3, 0], "uint8")), call(S(0.75), S(4)), call(A(3), np.int8(-3)), grad=False),
+    row("numpy.frexp", call(A(2, 3)), call(A(4, low=-1e6, high=1e6)), call(Special()), call(S(3)), call(S(0.3))),
+    row("numpy.modf", call(A(2, 3)), call(S(2.5)), call(A(3), None)),
+    row("numpy.modf", call(Special()), grad=False),
+    *rows("numpy", "isneginf isposinf iscomplex isreal", call(A(2, 3)), call(Special()), call(S(1)), call(S(2.0)),
+        call(S(1j)), grad=False),
+]  # fmt: skip
+
+ANGLES = [
+    *rows("numpy", "degrees rad2deg radians deg2rad sinc", call(A(2, 3)), call(S(2)), call(S(0.5)),
+        call(np.zeros(2, "float32"))),
+    *rows("numpy", "degrees rad2deg radians deg2rad sinc", call(Special()), grad=False),
+    row("numpy.angle", call(A(2, 3)), call(A(3), deg=True), call(Special()), call(S(1)), call(S(-1.0)), call(S(1j))),
+    row("numpy.unwrap", call(A(9, high=20.0)), call(A(3, 5, high=9.0), axis=0), call(A(6, high=30.0), period=6),
+        call(A(6, high=30.0), 5.0, period=4.0), call(A(6, dtype="int32", high=30), period=6), call(A())),
+]  # fmt: skip
+
+INTEGERS = [
+    *rows("numpy", "gcd lcm", call(A(2, 3, low=-40, high=40), A(3, low=-40, high=40)), call(S(12), S(18)),
+        call(I(4, low=-9, high=9), A(4, dtype="other")), call(np.zeros(2, int), I(2)), call(x1=I(), x2=I())),
+    row("numpy.bitwise_count", call(A(2, 3, low=-100, high=100)), call(Special()), call(S(-7)), call(S(True))),
+    row("numpy.divmod", call(A(2, 3), A(3)), call(A(3), A(3, dtype="other")), call(Special(), A()), call(S(7), S(-2)),
+        call(S(7.5), S(2))),
+    row("numpy.packbits", call(A(2, 11, whole=True)), call(A(2, 11, whole=True), axis=1), call(B(9, 2), 0, "little"),
+        call(B(3), bitorder="middle"), call(B()), call(B(2, 8), axis=-1)),
+    row("numpy.unpackbits", call(A(2, 3, dtype="uint8", low=0, high=255)), call(A(4)),
+        call(A(2, 3, dtype="uint8", low=0, high=255), 1, 5), call(A(2, 3, dtype="uint8", low=0, high=255), axis=0,
+        bitorder="little"), call(A(2, dtype="uint8"), count=-3), call(A(2, dtype="uint8"), count=20),
+        call(A(2, dtype="uint8"), bitorder="middle")),
+]  # fmt: skip
+
+BESSEL = [
+    row("numpy.i0", call(A(2, 3)), call(A(4, low=-20, high=20)), call(np.array([50.0, 80.0], "float32")), call(S(2)),
+        call(S(1.5)), dtypes=["int8", "uint16", "int32", "float32", "complex64"], tolerance=1e-4),
+]  # fmt: skip
+
+#: What test_elementwise_transforms differentiates and maps, many functions in one program.
+ELEMENTWISE = UNARY + BINARY + CHOICES
+TABLE = ELEMENTWISE + PARTS + ANGLES + INTEGERS + BESSEL
 
 test_value = values(TABLE)
 test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+def test_fix():
+    """jax took the name away; numpy has it."""
+    x = np.array([-2.7, -0.2, 0.0, 1.5, np.inf], np.float32)
+    np.testing.assert_array_equal(phlox.numpy.fix(x), np.fix(x))
+    assert phlox.numpy.fix(3).dtype == np.int32
+    with pytest.raises(NotImplementedError):
+        phlox.numpy.fix(x, out=x)

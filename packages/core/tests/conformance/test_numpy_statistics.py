@@ -223,14 +223,39 @@ HISTOGRAMS = [
         jit=False, vmap=False, grad=False),
     row("numpy.ravel_multi_index", *[call((I(4), I(4)), (2, 3), mode=m) for m in ("clip", "wrap", "edge")], grad=False),
 ]  # fmt: skip
+#: Of points in several dimensions: only values are compared.
+JOINT = [
+    row(
+        "numpy.histogramdd",
+        call(A(20, 2), 3),
+        call(A(20, 3), [2, 3, 4]),
+        call(A(20, 2), 3, [(-1, 1), None], A(20)),
+        call(A(20, 2), [np.array([-2.0, 0.0, 1.0]), 4], density=True),
+        call(A(20, 2), [2, 3, 4]),
+        call(A(20, 2), 3, weights=A(19)),
+        call(A(20, 2), 3, range=[(0, 1)]),
+        dtypes=["float32", "int32"],
+        jit=False,
+    ),
+    row(
+        "numpy.histogram2d",
+        call(A(20), A(20)),
+        call(A(20), A(20), 3, density=True),
+        call(A(20), A(20), np.array([-2.0, 0.0, 1.0, 2.0])),
+        call(A(20), A(20), [2, 4], [(-1, 1), (0, 2)], A(20)),
+        dtypes=["float32", "int32"],
+        jit=False,
+    ),
+]
 
-TABLE = STATISTICS + SEARCHES + PLACES + ORDERS + SETS + SETOPS + HISTOGRAMS
+COMPARED = STATISTICS + SEARCHES + PLACES + ORDERS + SETS + SETOPS + HISTOGRAMS
+TABLE = COMPARED + JOINT
 
 test_value = values(TABLE + SHARES)
-test_gradient = gradients(TABLE)
-test_second_derivative = second_derivatives(TABLE)
-test_vmap = batches(TABLE)
-test_64_bits = wide(TABLE)
+test_gradient = gradients(COMPARED)
+test_second_derivative = second_derivatives(COMPARED)
+test_vmap = batches(COMPARED)
+test_64_bits = wide(COMPARED)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -1,6 +1,6 @@
 """The core of phlox does the same with jax blocked, with jax imported first, and with jax imported last.
 
-`CORE` exercises every room; it prints what it computed, and all orders must print the same.
+`CORE` exercises every package; it prints what it computed, and all orders must print the same.
 """
 
 import pytest

@@ -10,6 +10,7 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
+from phlox import P, jit
 
 DTYPES = ["bool", "int8", "int32", "uint8", "uint32", "float16", "bfloat16", "float32", "complex64"]
 NARROW = ["int4", "uint4", "float8_e4m3fn", "float8_e5m2"]
@@ -269,3 +270,22 @@ def test_copies_are_arrays_of_their_own_under_transformations():
     for other in (y, y_dot, z, *back(x), phlox.vmap(copied)(x)):
         assert other is not x
         assert other.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+
+
+def test_live_arrays_are_the_arrays_of_the_program():
+    x = jnp.full((3, 11), 2.5)
+    (found,) = [a for a in phlox.live_arrays() if a.shape == (3, 11)]
+    np.testing.assert_array_equal(found, x)
+    found.delete()
+    assert x.is_deleted()
+    mesh = phlox.make_mesh((4,), ("i",))
+    y = phlox.device_put(np.ones((4, 13), np.float32), phlox.NamedSharding(mesh, P("i")))
+    (found,) = [a for a in phlox.live_arrays() if a.shape == (4, 13)]
+    assert found.sharding == y.sharding
+
+
+def test_an_index_before_the_array():
+    x = jnp.arange(3.0)
+    assert x[-4] == x[-9] == 0
+    np.testing.assert_array_equal(x.at[-4].set(9.0), x)
+    np.testing.assert_array_equal(jit(lambda x, i: x.at[i].add(9.0))(x, -5), x)

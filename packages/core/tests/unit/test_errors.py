@@ -12,7 +12,7 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
-from phlox import errors, lax
+from phlox import errors, jit, lax
 from phlox.scipy import linalg
 
 X = jnp.ones((2, 3))
@@ -492,3 +492,11 @@ def test_words_of_strict_modes_and_traced_values():
         assert "Abstract tracer value encountered where concrete value is expected" in error.what
     error = refuse(errors.ArgumentError, lambda: phlox.jit(jnp.zeros)(2))
     assert "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions." in error.what
+
+
+def test_errors_that_programs_catch():
+    with pytest.raises(errors.JAXTypeError):
+        jit(lambda x: bool(x))(1.0)
+    with pytest.raises(errors.JAXIndexError):
+        jit(lambda x: x[x > 1])(X)
+    assert issubclass(errors.KeyReuseError, errors.JAXTypeError)

@@ -401,7 +401,7 @@ def test_names_may_come_in_any_order():
 
 
 def test_what_is_kept_of_orders_is_bounded(monkeypatch):
-    monkeypatch.setattr("phlox._api.jit.jit.entry.LIMIT", 3)
+    monkeypatch.setattr("phlox._api.jit.entry.LIMIT", 3)
     f = phlox.jit(lambda tree: tree["a"] + tree["b"] - tree["c"] * tree["d"])
     values = {k: jnp.full(2, float(n)) for n, k in enumerate("abcd")}
     for names in itertools.permutations(values):

@@ -181,3 +181,14 @@ def test_copies_lie_as_the_original_in_the_same_words():
     for spec in (phlox.P("x", "y"), phlox.P(None, "y"), phlox.P("x", None)):
         x = phlox.device_put(jnp.ones((1, 4)), phlox.NamedSharding(mesh, spec))
         assert jnp.copy(x).sharding == x.sharding
+
+
+def test_device_put_sharded_and_replicated_feed_pmap():
+    devices = phlox.devices()[:4]
+    shards = phlox.device_put_sharded([{"x": np.full(2, i)} for i in range(4)], devices)
+    assert [int(v) for v in phlox.pmap(lambda t: t["x"].sum())(shards)] == [0, 2, 4, 6]
+    copies = phlox.device_put_replicated(np.arange(3.0), devices)
+    assert copies.shape == (4, 3)
+    assert copies.sharding.shard_shape(copies.shape) == (1, 3)
+    with pytest.raises(phlox.errors.ArgumentError, match="3 shards for 4 devices"):
+        phlox.device_put_sharded([1, 2, 3], devices)

@@ -83,6 +83,27 @@ def test_every_primitive_decides_what_checkify_looks_at(name):
     assert p.checked is not None or p.steps is None, "the programs that it runs can hold checks"
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if primitive(n).series in ("linear", "bilinear")])
+def test_series_are_what_primitives_say(name):
+    """Twice the inexact operands give twice the results of a linear primitive, four times those of a bilinear one."""
+    factor = {"linear": 2, "bilinear": 4}[primitive(name).series]
+    for example in table()[name]:
+        if not any(inexact(x) for x in example.args):
+            continue
+        twice = [2 * x if inexact(x) else x for x in example.args]
+        pairs = zip(outputs(name, example.args, example.params), outputs(name, twice, example.params), strict=True)
+        for out, doubled in pairs:
+            if inexact(out):
+                np.testing.assert_allclose(host(doubled), factor * host(out), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES, *ELSEWHERE}))
+def test_the_program_of_a_call_is_a_parameter(name):
+    parameter = primitive(name).program
+    for example in table().get(name, ()) if parameter else ():
+        assert jaxprs_in({parameter: example.params[parameter]})
+
+
 # What an index outside of the array reads is said by a parameter, and bits may be those of a nan.
 @pytest.mark.parametrize(
     "name", [n for n in NAMES if primitive(n).nan_checked is False and n not in ("gather", "bitcast_convert_type")]

@@ -227,7 +227,7 @@ def test_derivatives_at_python_numbers_give_way_in_promotions(transform):
 
 
 def test_vmap_forms_no_words_for_calls_that_work(monkeypatch):
-    monkeypatch.setattr(phlox._api.jit.jit.arguments, "leaf_names", None)
+    monkeypatch.setattr(phlox._api.jit.arguments, "leaf_names", None)
     assert vmap(lambda x, y: x + y, axis_size=2)(jnp.ones(2), y=jnp.ones(2)).tolist() == [2, 2]
 
 

@@ -1,1 +1,1 @@
-"""The transformations as users call them: jit, grad, vmap, pmap and their relatives."""
+"""The public functions that transform, compile, export and debug programs. Imports all layers below."""

@@ -13,11 +13,11 @@ from .._xla import devices
 
 
 class Config:
-    """The configuration: flags with values for the process, and scoped ones.
+    """The configuration: flags with a value for the process, which may be overridden for a block.
 
-    ``config.update("enable_x64", True)`` sets a flag for good, ``with config.scope(enable_x64=True):`` for a block;
-    ``config.enable_x64`` reads it. JAX's names (``jax_enable_x64``) mean the same. Environment variables
-    ``PHLOX_ENABLE_X64`` and so on give first values. `flags()` lists all.
+    ``config.update("enable_x64", True)`` sets a flag for the process, ``with config.scope(enable_x64=True):`` for a
+    block; ``config.enable_x64`` reads it. JAX's names (``jax_enable_x64``) are accepted. Environment variables such as
+    ``PHLOX_ENABLE_X64`` set initial values. `flags()` lists all flags.
 
     >>> with config.scope(enable_x64=True):
     ...     config.enable_x64
@@ -25,7 +25,7 @@ class Config:
     """
 
     def parse_flags_with_absl(self) -> None:
-        """Does nothing: flags are not read from the command line. For programs that ask jax to do so."""
+        """Does nothing: flags are not read from the command line. It exists for programs written for jax."""
 
     def update(self, name: str, value: Any) -> None:
         """Sets a flag for the process.
@@ -36,7 +36,7 @@ class Config:
 
         Raises:
           ConfigError: there is no such flag, or it does not take this value.
-          LateFlagError: a flag for the start of devices, when they are in use already.
+          LateFlagError: the flag counts when devices are started, and they are in use already.
 
         >>> config.update("enable_x64", False)
         """
@@ -50,10 +50,10 @@ class Config:
         settings.update(name, value)
 
     def scope(self, **changes: Any) -> AbstractContextManager[None]:
-        """Sets flags for the body of a ``with`` statement, in this thread alone.
+        """Sets flags for the body of a ``with`` statement, in this thread only.
 
         Args:
-          **changes: values by the names of the flags, with or without ``jax_`` in front.
+          **changes: values by names of flags, with or without ``jax_`` in front.
 
         Returns:
           A context manager.
@@ -68,7 +68,7 @@ class Config:
         return settings.scope(**changes)
 
     def read(self, name: str) -> Any:
-        """The value of a flag that is in force here.
+        """The value of a flag in this context.
 
         Args:
           name: the flag, with or without ``jax_`` in front.
@@ -101,14 +101,14 @@ class Config:
 config = Config()
 
 
-#: stands for the value that is not given
+#: the default of `new_val`
 _SWITCH_ON: Any = object()
 
 
 class State:
-    """One flag as JAX offers it: ``with phlox.debug_nans(True): …`` sets it for a block, `value` reads it.
+    """The context manager of one flag, as in JAX: ``with phlox.debug_nans(True): …`` sets it, `value` reads it.
 
-    A switch is turned on where no value is given: ``with phlox.debug_nans(): …``.
+    Without a value, a flag of type bool is set to True: ``with phlox.debug_nans(): …``.
     """
 
     def __init__(self, flag: str, values: str = "True or False", example: str = ""):
@@ -126,7 +126,7 @@ class State:
 
     @property
     def value(self) -> Any:
-        """The value in force here."""
+        """The value in this context."""
         return settings.read(self.flag)
 
     def __call__(self, new_val: Any = _SWITCH_ON) -> AbstractContextManager[None]:
@@ -205,10 +205,10 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """Runs jitted functions operation by operation inside of a ``with`` block, so that prints and debuggers see values.
 
     Args:
-      disable: False compiles again, inside of a block that does not.
+      disable: False turns compilation on again, inside of a block that has turned it off.
 
     Returns:
-      A context manager, whose block has the flag set in this thread alone.
+      A context manager that sets the flag for its block, in this thread only.
 
     >>> with disable_jit():
     ...     pass
@@ -217,11 +217,11 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 
 def checking_leaks() -> AbstractContextManager[None]:
-    """Looks for traced values that outlive their transformation inside of a ``with`` block; `check_tracer_leaks(True)`.
+    """Checks in a ``with`` block that no tracer outlives its transformation; the same as `check_tracer_leaks(True)`.
 
     Returns:
-      A context manager. When a transformation inside of its block ends and a traced value of it is still referred to,
-      `LeakedTracerError` is raised.
+      A context manager. `LeakedTracerError` is raised when a transformation inside of its block ends while one of its
+      tracers is still referenced.
 
     >>> kept = []
     >>> with checking_leaks():
@@ -233,18 +233,18 @@ def checking_leaks() -> AbstractContextManager[None]:
 
 
 def transfer_guard(new_val: str) -> AbstractContextManager[None]:
-    """What is done, inside of a ``with`` block, about transfers between the host and devices, and between devices.
+    """Allows, logs or refuses transfers between host and devices, and between devices, inside of a ``with`` block.
 
-    Explicit transfers are those that `device_put` and `device_get` ask for. Arrays that lie in the host's memory (all
-    those on CPU) are read without a transfer.
+    Explicit transfers are those by `device_put` and `device_get`. Arrays in host memory, such as all arrays on CPU,
+    are read without a transfer.
 
     Args:
       new_val: 'allow'; 'log' or 'disallow' for implicit transfers; 'log_explicit' or 'disallow_explicit' for explicit
         ones too; None for 'allow'.
 
     Returns:
-      A context manager, whose block has all three directions set in this thread alone. A transfer that is not allowed
-      raises `TransferError`.
+      A context manager that sets all three directions for its block, in this thread only. A transfer that is not
+      allowed raises `TransferError`.
 
     Raises:
       ConfigError: `new_val` is another value.
@@ -258,7 +258,7 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
 
 
 class UserContext:
-    """A value of the user's that functions are traced anew for; made by `make_user_context`."""
+    """A user's value that is part of the cache keys of jitted functions; made by `make_user_context`."""
 
     def __init__(self, default: Any):
         self.default = default
@@ -266,7 +266,7 @@ class UserContext:
 
     @property
     def value(self) -> Any:
-        """The value in force here."""
+        """The value in this context."""
         return dict(settings.read("user_contexts")).get(self, self._process)
 
     def get_global(self) -> Any:
@@ -290,9 +290,9 @@ class UserContext:
 
 
 def make_user_context(default_value: Any = None) -> UserContext:
-    """A context of the user's own: under another value of it, jitted functions are traced and compiled again.
+    """A context value of your own, for which jitted functions are traced and compiled separately.
 
-    The value, which must be hashable, is set by ``with context(value):`` and read as ``context.value``.
+    The value must be hashable. It is set by ``with context(value):`` and read as ``context.value``.
 
     Args:
       default_value: the value where none is set.

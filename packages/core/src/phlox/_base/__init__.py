@@ -1,1 +1,2 @@
-"""The ground: errors, configuration, pytrees and source locations. Knows the standard library and NumPy."""
+"""What all layers use: errors, settings, pytrees and source locations. Imports the standard library, and jaxlib's C++
+core through `native`."""

@@ -1,8 +1,8 @@
-"""Settings: one table of flags, process-wide values, and scoped overrides that hold for one thread of control.
+"""Settings: the table of flags, their process-wide values, and scoped overrides for one thread or async task.
 
-A `Settings` is an immutable snapshot. Caches key on interned marks that change identity only when a flag of some kind
-changes, so that the hot path compares one pointer: `Settings.traced` for flags that can change a traced program,
-`Settings.executed` for those that change how a compiled one is run, and `Settings.called` for both.
+A `Settings` is an immutable snapshot. Its fingerprints are part of cache keys: `Settings.traced` changes when a flag
+changes that can change a traced Jaxpr, `Settings.executed` for flags that change how a compiled program is run, and
+`Settings.called` for both. Fingerprints are interned, so that the fast path compares one pointer.
 
 Every flag ``name`` can be set by ``phlox.config.update("name", value)`` (JAX's ``jax_name`` is understood
 too), by the environment variable ``PHLOX_NAME`` or else ``JAX_NAME``, and by the context manager
@@ -43,7 +43,7 @@ def _integer(value: Any) -> int:
 
 
 def _count(value: Any) -> int:
-    return 0 if str(value) == "-1" else _integer(value)  # -1 is how jax says that nothing is set
+    return 0 if str(value) == "-1" else _integer(value)  # -1 is jax's value for "not set"
 
 
 def _text(value: Any) -> str | None:
@@ -64,7 +64,7 @@ def _anything(value: Any) -> Any:
 
 
 def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A flag that may also be None, or "" in the environment: whatever the default does."""
+    """A parser that also accepts None, or "" in an environment variable, for None."""
     return lambda value: None if value is None or value == "" else parse(value)
 
 
@@ -75,7 +75,7 @@ def _contexts(value: Any) -> tuple[tuple[Any, Any], ...]:
 
 
 def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any], Any]:
-    """A flag of JAX's whose other values would be ignored here: they are refused."""
+    """A parser for a flag of JAX that has no effect in phlox: values other than `default` are refused, with `why`."""
 
     def fixed(value: Any) -> Any:
         if parse(value) != default:
@@ -86,10 +86,10 @@ def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any]
 
 
 class Flag(NamedTuple):
-    """One row of the table: how to read a value, its default, and what depends on it.
+    """One row of the table: the parser of values, the default, and what depends on the flag.
 
-    `traced`: programs come out otherwise when they are traced. `executed`: compiled programs are run otherwise,
-    or operations refused.
+    `traced`: tracing depends on the flag. `executed`: running compiled programs depends on it, or whether operations
+    are refused.
     """
 
     parse: Callable[[Any], Any]
@@ -100,7 +100,7 @@ class Flag(NamedTuple):
 
 
 _PRECISIONS = (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32")
-#: what stands for an algorithm in place of a precision: the names of `phlox.lax.DotAlgorithmPreset`
+#: names of `phlox.lax.DotAlgorithmPreset`, which `default_matmul_precision` also accepts
 ALGORITHMS = (
     *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"),
     *("F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6"),
@@ -120,7 +120,7 @@ FLAGS: dict[str, Flag] = {
         _one_of(*_PRECISIONS, *ALGORITHMS), None, True, "Precision of matrix products, or an algorithm."
     ),
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
-    "mesh": Flag(_anything, None, True, "The mesh that PartitionSpecs without one speak of; see phlox.set_mesh."),
+    "mesh": Flag(_anything, None, True, "The mesh for PartitionSpecs that are given without one; see phlox.set_mesh."),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
     "num_cpu_devices": Flag(
         lambda value: 0 if str(value) == "-1" else _integer(value),
@@ -128,33 +128,33 @@ FLAGS: dict[str, Flag] = {
         False,
         "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1).",
     ),
-    "platforms": Flag(_text, None, False, "Platforms to look for, in order of preference, as 'cuda,cpu'."),
+    "platforms": Flag(_text, None, False, "Platforms in order of preference, as 'cuda,cpu'."),
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
-    "compilation_cache_dir": Flag(_text, None, False, "Folder of that cache (default: the user's cache folder)."),
-    "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Bytes that cache may hold."),
+    "compilation_cache_dir": Flag(_text, None, False, "Folder of the disk cache (default: the user's cache folder)."),
+    "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Maximal size of the disk cache in bytes."),
     "traceback_filtering": Flag(
         _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
         "auto",
         False,
         "'off' shows phlox's own frames in errors, 'tracebackhide' hides them from IPython and pytest alone.",
     ),
-    # For finding mistakes.
-    "debug_nans": Flag(_boolean, False, False, "Look for nan in all results, and name the operation it is from.", True),
-    "debug_infs": Flag(_boolean, False, False, "The same for infinities.", True),
-    "check_tracer_leaks": Flag(_boolean, False, True, "Look for traced values that outlive their transformation."),
-    "enable_checks": Flag(_boolean, False, True, "Check each traced program's form and types. Slow."),
-    "check_static_indices": Flag(_boolean, False, True, "Refuse Python numbers as indices outside of the array."),
-    "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
-    "log_checkpoint_residuals": Flag(
-        _boolean, False, False, "Log as a warning what checkpoint keeps for the derivative of a function."
+    # Debugging.
+    "debug_nans": Flag(
+        _boolean, False, False, "Check all results for nan, and report the operation that gave it.", True
     ),
+    "debug_infs": Flag(_boolean, False, False, "Check all results for infinities, as debug_nans does for nan.", True),
+    "check_tracer_leaks": Flag(_boolean, False, True, "Report traced values that outlive their transformation."),
+    "enable_checks": Flag(_boolean, False, True, "Check that each Jaxpr is well-formed and well-typed. Slow."),
+    "check_static_indices": Flag(_boolean, False, True, "Refuse Python integers as indices that are out of bounds."),
+    "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
+    "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "generated_calls": Flag(
-        _boolean, True, False, "Give jitted functions code of their own at the second call, which is called sooner."
+        _boolean, True, False, "Generate code for a jitted function at its second call, which makes calls faster."
     ),
     "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),
     "no_execution": Flag(_boolean, False, False, "Refuse to run compiled programs.", True),
-    "transfer_guard": Flag(_GUARD, None, False, "What is done about transfers in all three directions; sets these:"),
+    "transfer_guard": Flag(_GUARD, None, False, "What to do about transfers; sets the three flags of directions."),
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
@@ -163,23 +163,28 @@ FLAGS: dict[str, Flag] = {
     ),
     "allow_f16_reductions": Flag(_boolean, True, True, "False refuses sums of float16 and bfloat16.", True),
     # PRNG keys.
-    "legacy_prng_key": Flag(_one_of("allow", "warn", "error"), "allow", True, "What to do with keys that are uint32."),
+    "legacy_prng_key": Flag(
+        _one_of("allow", "warn", "error"), "allow", True, "What to do with PRNG keys that are uint32 arrays."
+    ),
     "enable_custom_prng": Flag(_boolean, False, True, "PRNGKey returns new-style keys."),
     "default_prng_impl": Flag(
         _one_of("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
         "threefry2x32",
         True,
-        "The generator of keys that are made without naming one.",
+        "The PRNG implementation of keys that are made without naming one.",
     ),
     "threefry_partitionable": Flag(
-        _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As it says."
+        _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As JAX's."
     ),
     "debug_key_reuse": Flag(
         _only(_boolean, False, "phlox does not follow the uses of keys"), False, False, "Look for keys used twice."
     ),
-    # Flags of JAX's that there is nothing to choose about.
+    # Flags of JAX that have only one possible value in phlox.
     "softmax_custom_jvp": Flag(
-        _only(_boolean, False, "phlox differentiates softmax as it is written"), False, True, "A rule for softmax."
+        _only(_boolean, False, "phlox differentiates softmax as it is written"),
+        False,
+        True,
+        "Differentiate softmax by a rule.",
     ),
     "auto_pcast": Flag(
         _only(_boolean, True, "phlox's types do not say over which mesh axes values vary"), True, True, "As JAX's."
@@ -198,13 +203,13 @@ FLAGS: dict[str, Flag] = {
     ),
     "user_contexts": Flag(_contexts, (), True, "Values of contexts that make_user_context made."),
 }
-#: Flags that stand for several.
+#: Flags that set several others.
 _GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("transfer_guard_"))}
 _NAMES = tuple(FLAGS)
 
 
 class Fingerprint:
-    """Stands for the values of some flags. Equal values have one mark, which is hashed and compared by identity."""
+    """Represents the values of some flags. Equal values have one fingerprint, hashed and compared by identity."""
 
     __slots__ = ("__weakref__", "values")
 
@@ -224,12 +229,12 @@ def _fingerprint(key: tuple[Any, ...]) -> Fingerprint:
     return _fingerprints.get(key) or _fingerprints.add(key, lambda: Fingerprint(key))
 
 
-#: how many changes of some settings are remembered
-_MOST = 64
+#: how many results of `Settings.replace` each `Settings` caches
+_MAX_REPLACED = 64
 
 
 class Settings:
-    """An immutable value of every flag, readable as attributes."""
+    """The values of all flags, as read-only attributes, and the fingerprints `traced`, `executed` and `called`."""
 
     __slots__ = (*_NAMES, *_KINDS, "_replaced", "strict")
     _replaced: dict[Any, Settings]
@@ -238,7 +243,7 @@ class Settings:
         object.__setattr__(self, "_replaced", {})
         for name in _NAMES:
             object.__setattr__(self, name, values[name])
-        # Whether promotion that a user may not have meant is an error, or told.
+        # Whether some promotions raise an error or warn, see strictness.py.
         strict = values["numpy_rank_promotion"] != "allow" or values["numpy_dtype_promotion"] != "standard"
         object.__setattr__(self, "strict", strict)
         for kind, names in _KINDS.items():
@@ -248,18 +253,18 @@ class Settings:
         raise AttributeError("Settings are immutable; use config.update or config.scope")
 
     def replace(self, changes: dict[str, Any]) -> Settings:
-        """A copy with `changes` applied; the same one each time, as programs enter a ``with`` block many times."""
+        """A copy with `changes` applied. It is cached, because programs enter the same ``with`` block many times."""
         key, known = tuple(changes.items()), self._replaced
         found = known.get(key)
         if found is None:
             found = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
-            if "user_contexts" not in changes:  # values of the user's, of which 1 and True are equal
-                if len(known) >= _MOST:
+            if "user_contexts" not in changes:  # user values may be equal but different, as 1 and True
+                if len(known) >= _MAX_REPLACED:
                     known.clear()
                 known[key] = found
         return found
 
-    if TYPE_CHECKING:  # the slots are made from the table, which a type checker cannot follow
+    if TYPE_CHECKING:  # a type checker does not see slots that are computed from the table
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -279,7 +284,7 @@ def _check(name: str, value: Any) -> tuple[str, Any]:
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
-    """Flags by their short names with values that they can take; one that stands for several sets them all."""
+    """Parsed values by the short names of flags; a flag that sets several others is expanded."""
     found = {}
     for name, value in changes.items():
         short, parsed = _check(name, value)
@@ -290,7 +295,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
 def _from_environment() -> Settings:
     values = {name: flag.default for name, flag in FLAGS.items()}
     for name in _NAMES:
-        # The folder of JAX's cache belongs to jax.
+        # JAX's variables for its compilation cache are not read: that folder belongs to jax.
         jaxs = None if "compilation_cache" in name else os.environ.get("JAX_" + name.upper())
         text = os.environ.get("PHLOX_" + name.upper())
         try:
@@ -307,7 +312,7 @@ def _from_environment() -> Settings:
     return Settings(values)
 
 
-#: what the project's own tools read
+#: prefixes of environment variables that the project's own tools read
 _OTHER_VARIABLES = ("TEST_", "PANTS")
 
 
@@ -320,13 +325,13 @@ def _warn_of_unknown(name: str, flag: str) -> None:
 
 
 class _Scope:
-    """Overrides of one `with` block, merged with the process-wide values when those change."""
+    """The overrides of one `with` block, merged with the process-wide values; merged again when those change."""
 
     __slots__ = ("known", "overrides")
 
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
-        #: the process-wide values, and these with the overrides
+        #: the process-wide settings, and their copy with the overrides
         self.known = global_settings, global_settings.replace(overrides)
 
     def settings(self) -> Settings:
@@ -334,7 +339,7 @@ class _Scope:
         if base is not global_settings:
             base = global_settings
             merged = base.replace(self.overrides)
-            self.known = base, merged  # in one assignment: threads may share a scope
+            self.known = base, merged  # one assignment, because threads may share a scope
         return merged
 
 
@@ -342,12 +347,13 @@ class _Scope:
 global_settings = _from_environment()
 _updating = threading.Lock()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
-#: None where the settings in force are `global_settings`, which the hot path asks without a call of Python
+#: overridden() is None if the current settings are `global_settings`. The fast path of calls uses it: it is a C method,
+#: cheaper than the Python function `current`.
 overridden = _scope.get
 
 
 def current() -> Settings:
-    """The settings in force here and now."""
+    """The current settings: the process-wide ones with the overrides of the current scope."""
     scope = _scope.get()
     return global_settings if scope is None else scope.settings()
 
@@ -361,7 +367,7 @@ def update(name: str, value: Any) -> None:
 
 
 def read(name: str) -> Any:
-    """The value of a flag that is in force here."""
+    """The current value of a flag."""
     short = name.removeprefix("jax_").removeprefix("phlox_")
     if short not in FLAGS:
         raise ConfigError(f"there is no configuration flag {name!r}", instead="one of " + ", ".join(_NAMES))
@@ -369,14 +375,14 @@ def read(name: str) -> Any:
 
 
 def override(**changes: Any) -> None:
-    """Sets flags in this thread (and its async tasks) alone, for good or until the scope around ends."""
+    """Sets flags for this thread or async task only, until the enclosing scope, if any, ends."""
     checked = _checked(changes)
     outer = _scope.get()
     _scope.set(_Scope({**outer.overrides, **checked} if outer else checked))
 
 
 def scope(**changes: Any) -> AbstractContextManager[None]:
-    """Sets flags for the body of a ``with`` block, in this thread (and its async tasks) alone."""
+    """Sets flags for the body of a ``with`` block, for this thread or async task only."""
     return _scoped(_checked(changes))
 
 
@@ -391,7 +397,7 @@ def _scoped(checked: dict[str, Any]) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Lets go of settings, and of the values in them, that are in force nowhere."""
+    """Drops cached `Settings`, and with them the flag values that are not current any more."""
     global_settings._replaced.clear()
     scope = _scope.get()
     if scope is not None:
@@ -399,5 +405,5 @@ def forget() -> None:
 
 
 def flags_of(kind: str) -> tuple[str, ...]:
-    """Names of the flags that a mark of this kind ("traced", "executed", "called") stands for, in its order."""
+    """Names of the flags in a fingerprint of this kind ("traced", "executed", "called"), in the order of its values."""
     return _KINDS[kind]

@@ -1,35 +1,35 @@
-"""Every error class of phlox, in one tree. A message has three parts: what, where, and what to write instead.
+"""All error classes of phlox. A message has three parts: what happened, where, and what to write instead.
 
     PhloxError
     ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
-    │   └── ObservationsError (RuntimeError)   weights that are not one for each observation
-    ├── OptionError (ValueError)               an option with a value that it does not take
-    │   └── PaddingError (RuntimeError)        a word that names no padding
-    ├── ConfigError (AttributeError, ValueError) a flag that does not exist, or does not take this value
-    │   └── LateFlagError (RuntimeError)       a flag that is set after the devices are in use
+    │   └── ObservationsError (RuntimeError)   the number of weights is not the number of observations
+    ├── OptionError (ValueError)               an option does not accept this value
+    │   └── PaddingError (RuntimeError)        an unknown name of a padding
+    ├── ConfigError (AttributeError, ValueError) a flag does not exist, or does not accept this value
+    │   └── LateFlagError (RuntimeError)       a flag was set after the devices were in use
     ├── CompilationError (JaxRuntimeError)     XLA could not compile a program
-    │   └── CompilerOptionError (ValueError)   … because of an option that it does not know
-    ├── ExportError (ValueError)               a function that cannot be exported, or not be read again
+    │   └── CompilerOptionError (ValueError)   … because of an unknown compiler option
+    ├── ExportError (ValueError)               a function that cannot be exported or loaded
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
-    ├── DtypeError (TypeError, ValueError)     unknown or unfit element types
-    │   └── TypePromotionError                 no implicit promotion between these
+    ├── DtypeError (TypeError, ValueError)     unknown or unsuitable element types
+    │   └── TypePromotionError                 no implicit promotion between these element types
     ├── NumberRangeError (OverflowError)       a Python integer that an element type cannot hold
     ├── TreeError (TypeError, ValueError)      pytrees whose structures differ
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
-    ├── DeviceError (RuntimeError, ValueError) a device or backend that is not there, or too few
+    ├── DeviceError (RuntimeError, ValueError) a device or backend does not exist, or too few devices
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
-    ├── DerivativeError (TypeError, ValueError) grad and friends asked of something without derivative
+    ├── DerivativeError (TypeError, ValueError) a derivative of something that has none
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
-    │   └── UndefinedRuleError (AttributeError) … which its maker never stated
+    │   └── UndefinedRuleError (AttributeError) … because the custom function never got its rule
     ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
-    ├── CallbackError (RuntimeError)           a callback's results are not what it promised
-    ├── EffectError (ValueError, NotImplementedError) an effect where it cannot happen, or not in order
-    ├── JAXTypeError (TypeError)               values that are traced, or keys, used as they cannot be
+    ├── CallbackError (RuntimeError)           a callback's results do not have the declared types
+    ├── EffectError (ValueError, NotImplementedError) an effect where it, or its order, is not possible
+    ├── JAXTypeError (TypeError)               an invalid use of traced values or PRNG keys
     │   ├── UnexpectedTracerError              a traced value outlived its trace
-    │   ├── ConcretizationTypeError            Python asked for the value of a traced array
+    │   ├── ConcretizationTypeError            Python code needs the value of a traced array
     │   │   ├── TracerBoolConversionError
     │   │   ├── TracerIntegerConversionError
     │   │   └── TracerArrayConversionError
@@ -40,16 +40,16 @@
     ├── LeakedTracerError                      a traced value outlived its trace, with check_tracer_leaks
     ├── TransferError (RuntimeError)           a transfer between host and devices that transfer_guard forbids
     ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution
-    ├── IndexingError (IndexError, TypeError)   an index that arrays do not understand
-    ├── RefError (ValueError)                  a reference used as it cannot be
-    │   └── CapturedRefsError                  … from outside of the function that uses it
-    ├── UncheckedError (ValueError)            a `check` in a program that cannot raise
-    ├── JaxprTypeError (TypeError)             a program whose types do not fit
-    └── InconclusiveDimensionOperation         a question about symbolic lengths that has no one answer
+    ├── IndexingError (IndexError, TypeError)   an invalid index
+    ├── RefError (ValueError)                  an invalid use of a reference
+    │   └── CapturedRefsError                  … from outside of the traced function that uses it
+    ├── UncheckedError (ValueError)            a `check` in a compiled program without `checkify`
+    ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
+    └── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
 
-Names that JAX has are JAX's. All of them are public, in `phlox.errors`. Classes derive from the built-in class that
-JAX or NumPy would raise, so that `except TypeError` written for them keeps working. Data sits in attributes: nobody
-needs to parse a message.
+Errors that exist in JAX have JAX's names. All classes are public, in `phlox.errors`. They derive from the built-in
+classes that JAX or NumPy raise, so that existing handlers such as `except TypeError` work. The data of an error are
+attributes, so that no program needs to parse messages.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class PhloxError(Exception):
 
 
 class ArgumentError(PhloxError, TypeError, ValueError):
-    """An argument is of a kind that cannot become an array.
+    """An argument cannot be converted to an array.
 
     Cause: for example a function or a string passed to a jitted function.
     Fix: mark it static, or pass numbers and arrays.
@@ -152,63 +152,63 @@ class ArgumentError(PhloxError, TypeError, ValueError):
 
 
 class OptionError(PhloxError, ValueError):
-    """An option has a value that it does not take, or options do not go together. The message lists what it takes."""
+    """An option does not accept its value, or options exclude each other. The message lists the accepted values."""
 
 
 class PaddingError(OptionError, RuntimeError):
-    """A word that names no padding. Fix: ``'VALID'``, ``'SAME'`` or ``'SAME_LOWER'``."""
+    """An unknown name of a padding. Fix: ``'VALID'``, ``'SAME'`` or ``'SAME_LOWER'``."""
 
 
 class ConfigError(PhloxError, AttributeError, ValueError):
-    """A flag that does not exist, or a value that it cannot take."""
+    """A flag does not exist, or does not accept the value."""
 
 
 class LateFlagError(ConfigError, RuntimeError):
-    """A flag about devices is set when they are in use already. Fix: set it where the program begins."""
+    """A flag about devices was set after devices were in use. Fix: set it at the start of the program."""
 
 
 class ObservationsError(ArgumentError, RuntimeError):
-    """Weights that are not one for each observation: a `RuntimeError` too, as NumPy has it."""
+    """The number of weights is not the number of observations. It is a `RuntimeError` too, as in NumPy."""
 
 
 class CompilationError(PhloxError, native.JaxRuntimeError):  # type: ignore[misc]
-    """XLA could not compile a program. Attribute `text` is the program.
+    """XLA could not compile a program. Attribute `text` is its StableHLO text.
 
-    Cause: most often a foreign function that is not registered for the platform; else likely a fault of phlox.
+    Cause: most often a foreign function that is not registered for the platform; otherwise probably a bug in phlox.
     """
 
 
 class CompilerOptionError(OptionError, CompilationError):
-    """XLA does not know an option of `compiler_options`, or not this value of it.
+    """XLA does not know an option in `compiler_options`, or does not accept its value.
 
-    Attribute `options` holds those that were given. Fix: the names are those of XLA's flags, without ``--``.
+    Attribute `options` holds all given options. Fix: use the names of XLA's flags, without ``--``.
     """
 
 
 class ExportError(PhloxError, ValueError):
-    """A function cannot be exported, or an exported one not be read or differentiated. The message says what to do."""
+    """A function cannot be exported, or an exported function cannot be loaded or differentiated."""
 
 
 class InconclusiveDimensionOperation(PhloxError):
-    """The value of a symbolic dimension was asked for, or a comparison that holds for some of its values only.
+    """The program needs the value of a symbolic dimension, or a comparison that is true for only some of its values.
 
-    Fix: shapes of numbers.
+    Fix: use shapes of numbers.
     """
 
 
 class UnsupportedError(PhloxError, NotImplementedError):
-    """An option that NumPy or JAX has and phlox does not. The message says what to write for it."""
+    """An option that NumPy or JAX has and phlox does not have. The message says what to write instead."""
 
 
 class ShapeError(PhloxError, TypeError, ValueError):
-    """Shapes of arguments do not fit together, or do not fit the operation.
+    """The shapes of arguments do not fit each other or the operation.
 
     Fix: reshape, or add axes with ``x[:, None]`` so that NumPy's broadcasting rules apply.
     """
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis is not there: its number is not in -ndim … ndim - 1."""
+    """An axis does not exist: its number is not in -ndim … ndim - 1."""
 
 
 class DtypeError(PhloxError, TypeError, ValueError):
@@ -231,81 +231,81 @@ class TypePromotionError(DtypeError):
 
 
 class NumberRangeError(PhloxError, OverflowError):
-    """A Python integer is larger or smaller than the numbers of its element type. Attributes: value, dtype."""
+    """A Python integer is out of the range of an element type. Attributes: value, dtype."""
 
 
 class TreeError(PhloxError, TypeError, ValueError):
     """Two pytrees that must have the same structure differ.
 
-    Attributes `path`, `expected` and `got` say where and how.
+    Attributes `path`, `expected` and `got` describe the first difference, `differences` all of them.
     """
 
 
 class AxisSizeError(PhloxError, ValueError):
-    """Axes that are mapped together have different sizes, or an axis is not there.
+    """Axes that are mapped together have different sizes, or a mapped axis does not exist.
 
     Attribute `sizes` holds one (argument path, axis, type) for each mapped array.
     """
 
 
 class AxisNameError(PhloxError, NameError):
-    """A collective such as ``psum(x, 'i')`` names an axis that no enclosing vmap or pmap maps."""
+    """A collective such as ``psum(x, 'i')`` names an axis that no enclosing vmap, pmap or shard_map maps."""
 
 
 class DeviceError(PhloxError, RuntimeError, ValueError):
-    """A device or backend is not there, or there are fewer devices than the program asks for."""
+    """A device or backend does not exist, or there are fewer devices than the program needs."""
 
 
 class DeletedArrayError(PhloxError, RuntimeError):
     """An array was used after its buffer was donated to a computation or deleted.
 
-    Fix: use the result of the computation it was donated to, or do not donate it.
+    Fix: use the result of the computation to which the buffer was donated, or do not donate it.
     """
 
 
 class DerivativeError(PhloxError, TypeError, ValueError):
-    """A derivative was asked of something that has none: integer inputs, outputs that are no scalar."""
+    """A derivative was requested that does not exist: with respect to integers, or `grad` of an output with axes."""
 
 
 class MissingRuleError(PhloxError, NotImplementedError):
-    """A primitive states no rule for a transformation.
+    """A primitive has no rule for a transformation.
 
-    Attributes `primitive` (or `function`) and `rule` name them. See `phlox.extend` for how to add one.
+    Attributes: `primitive` (or `function`) and `rule`, the name of the rule. See `phlox.extend` for how to add a rule.
     """
 
 
 class UndefinedRuleError(MissingRuleError, AttributeError):
-    """A function of `custom_jvp`, `custom_vjp` or `custom_vmap` was called before it got its rule.
+    """A function decorated with `custom_jvp`, `custom_vjp` or `custom_vmap` was called before its rule was set.
 
     Fix: call `defjvp`, `defvjp` or `def_vmap` first. Attributes: function, rule.
     """
 
 
 class StaticArgumentError(PhloxError, ValueError):
-    """A static argument cannot serve as a cache key because it is not hashable.
+    """A static argument cannot be part of a cache key because it is not hashable.
 
-    Fix: pass a tuple for a list, or a frozen dataclass for a dict.
+    Fix: pass a tuple instead of a list, or a frozen dataclass instead of a dict.
     """
 
 
 class CallbackError(PhloxError, RuntimeError):
-    """A Python function that a program calls returned other types than were promised. Attributes: expected, got."""
+    """A Python callback returned values of other types than declared. Attributes: expected, got."""
 
 
 class EffectError(PhloxError, ValueError, NotImplementedError):
-    """An effect that a transformation cannot keep, as an ordered one under vmap. Attributes: effects."""
+    """A transformation cannot preserve an effect, such as an ordered effect under vmap. Attributes: effects."""
 
 
 class JAXTypeError(PhloxError, TypeError):
-    """What JAX's own kinds of `TypeError` have in common: a traced value or a key was used as it cannot be."""
+    """Base class of JAX's subclasses of `TypeError`: an invalid use of a traced value or a PRNG key."""
 
 
 class JAXIndexError(PhloxError, IndexError):
-    """What JAX's own kinds of `IndexError` have in common."""
+    """Base class of JAX's subclasses of `IndexError`."""
 
 
 class JaxprTypeError(PhloxError, TypeError):
-    """A program (Jaxpr) is not well typed. Programs that phlox records are; those that are built by hand may not be."""
+    """A Jaxpr is not well-formed or not well-typed. This can happen to Jaxprs that were built by hand."""
 
 
 class UnexpectedTracerError(JAXTypeError):
@@ -317,9 +317,9 @@ class UnexpectedTracerError(JAXTypeError):
 
 
 class ConcretizationTypeError(JAXTypeError):
-    """Python asked for the concrete value of an array that is only known while the program runs.
+    """Python code needs the value of an array that is known only when the program runs.
 
-    Fix: mark the argument static, or use ``numpy.where`` and the like.
+    Fix: mark the argument static, or use functions such as ``phlox.numpy.where``.
     """
 
 
@@ -338,73 +338,79 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(ConcretizationTypeError):
-    """A traced array was given to NumPy, which needs its values.
+    """A traced array was passed to NumPy, which needs its elements.
 
     Fix: use `phlox.numpy` in place of `numpy` inside transformed functions.
     """
 
 
 class IndexingError(PhloxError, IndexError, TypeError):
-    """An index that arrays do not understand, or that does not fit the array."""
+    """An index of an invalid kind, or one that does not fit the array."""
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index: the shape of the result would depend on its values.
 
-    Fix: ``phlox.numpy.where(mask, x, fill)``, or functions that take ``size=``.
+    Fix: ``phlox.numpy.where(mask, x, fill)``, or functions with an argument ``size``.
     """
 
 
 class InvalidValueError(PhloxError, FloatingPointError):
-    """A result has a nan (or an infinity), and `debug_nans` (or `debug_infs`) is on.
+    """A result contains a nan (or an infinity) while the flag `debug_nans` (or `debug_infs`) is on.
 
-    Attributes: `value`, "nan" or "inf"; `primitive`, the name of the first operation that gave one; `equation`, the
-    equation of the program it stands in as text; `path`, the programs that it lies in, outermost first, with the turns
-    of loops; `where`, the user's line. The first three are None when running the operations one by one gave no such
-    value, as may happen with those that the compiler fuses.
+    Attributes:
+      value: "nan" or "inf".
+      primitive: name of the first operation with such a result.
+      equation: its equation as text.
+      path: names of the Jaxprs that contain the equation, outermost first, with the iterations of loops.
+      where: the user's line.
+
+    `primitive`, `equation` and `path` are None if running the operations one by one gave no such value. That can happen
+    with operations that the compiler fuses.
     """
 
 
 class LeakedTracerError(PhloxError):
-    """A traced value is still alive after its transformation has ended, and `check_tracer_leaks` is on.
+    """A traced value is still alive after its transformation has ended, while the flag `check_tracer_leaks` is on.
 
     Fix: return the value from the function; do not store it in a global, a list or self.
-    Attribute `holders` says for each leaked value what refers to it.
+    Attribute `holders` lists, for each leaked value, what refers to it.
     """
 
 
 class TransferError(PhloxError, RuntimeError):
-    """A transfer between the host and devices, or between devices, that the flags `transfer_guard_*` forbid.
+    """A transfer between host and devices, or between devices, is forbidden by the flags `transfer_guard_*`.
 
-    Fix: ask for it with ``device_put`` or ``device_get``.
+    Fix: make the transfer explicit, with ``device_put`` or ``device_get``.
     """
 
 
 class RefusedError(PhloxError, RuntimeError):
-    """Something was traced, or run, while the flag `no_tracing`, or `no_execution`, forbids it."""
+    """A function was traced while the flag `no_tracing` is on, or a program was run while `no_execution` is on."""
 
 
 class RefError(PhloxError, ValueError):
-    """A reference to an array (`phlox.Ref`) is used as it cannot be: returned, passed twice, indexed outside of it."""
+    """An invalid use of a reference (`phlox.Ref`): it is returned, passed twice, or indexed out of bounds."""
 
 
 class CapturedRefsError(RefError):
-    """A function that is traced uses references from outside, and what traces it has no way to pass them in and out.
+    """A traced function uses references from outside, and the transformation cannot pass their values in and out.
 
-    Attribute `refs` holds them. Fix: pass the array in and return the new one; or ``freeze(ref)`` around the function.
+    Attribute `refs` holds the references. Fix: pass the array in and return the new one; or use ``freeze(ref)`` outside
+    of the function.
     """
 
     refs: Any
 
 
 class UncheckedError(PhloxError, ValueError):
-    """A `check` is in a program that is compiled, and was not turned into a result by `checkify`."""
+    """A compiled program contains a `check` that `checkify` has not turned into a result."""
 
 
 class KeyReuseError(JAXTypeError, RuntimeError):
     """A PRNG key was used twice. Fix: ``key, subkey = phlox.random.split(key)``."""
 
 
-# Where users find them, and what tracebacks and pickles say.
+# Tracebacks and pickles then show the public module.
 for _name in __all__:
     globals()[_name].__module__ = "phlox.errors"

@@ -1,4 +1,4 @@
-"""Tables of interned objects: for each key one object, as long as anybody has it, so that caches key on identity."""
+"""Interning: for each key there is one object while it is alive, so that caches can hash and compare it by identity."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-#: how many objects a table keeps that nobody else has
+#: how many objects a table keeps alive by itself
 LIMIT = 8192
 _tables: list[Interned[Any] | dict[Any, Any]] = []
 
 
 class Interned(Generic[T]):
-    """The objects of one kind by their keys.
+    """A table of interned objects of one kind.
 
-    Those in use are known by weak references, and so stay unique whatever is forgotten. The last ones are also kept,
-    which spares making them again, and are found by `get` without a lock: that is a method of a dict.
+    Weak references to all living objects keep them unique: a strong table could not be emptied without making a second
+    object for a key in use. Recent objects are also kept alive, so that they need not be made again. `get` finds these
+    without a lock, because it is the method of a dict.
     """
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, T] = {}
         self._alive: weakref.WeakValueDictionary[Hashable, T] = weakref.WeakValueDictionary()
-        self._adding = threading.RLock()  # the collector may run in the middle, and code of others in it
+        # Reentrant: a garbage collection inside `add` may run finalizers, which may call `add` again.
+        self._adding = threading.RLock()
         self.get = self._kept.get
         _tables.append(self)
 
     def add(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The object with this key, made where there is none: for what `get` does not find."""
+        """The object with this key, made by `make` if there is none. To be called when `get` returns None."""
         with self._adding:
             found = self._alive.get(key)
             if found is None:
@@ -43,18 +45,18 @@ class Interned(Generic[T]):
         return len(self._alive)
 
     def clear(self) -> None:
-        """Lets go of objects that nobody else has."""
+        """Drops the strong references: objects without other references are freed."""
         with self._adding:
             self._kept.clear()
 
 
 def forgettable(cache: dict[Any, Any]) -> dict[Any, Any]:
-    """A cache of a module that is emptied with the tables: its keys hold on to interned objects."""
+    """Registers a module's cache whose keys refer to interned objects, so that `forget` empties it; returns it."""
     _tables.append(cache)
     return cache
 
 
 def forget() -> None:
-    """Empties all tables, and caches that hold what is in them."""
+    """Clears all tables and registered caches."""
     for table in _tables:
         table.clear()

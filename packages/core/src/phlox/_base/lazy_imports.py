@@ -1,4 +1,4 @@
-"""What is imported when it is first asked for, so that `import phlox` does not wait for all that few programs need."""
+"""Lazy imports of submodules, which keep `import phlox` fast: few programs need all modules."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 def on_demand(
     package: str, submodules: str, members: dict[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package with these submodules, and with these members of further ones.
+    """``__getattr__`` and ``__dir__`` of a package that imports these names at first access.
 
-    Names are separated by blanks. The package states them again under ``if TYPE_CHECKING``, for those who read types;
-    tests/house/test_doors.py compares.
+    `submodules` are names of submodules, separated by blanks; `members` maps further submodules to the names that are
+    taken from them. The package imports the names again under ``if TYPE_CHECKING``, for type checkers;
+    tests/repository/test_lazy_imports.py compares.
     """
     homes = {name: name for name in submodules.split()}
     for home, names in (members or {}).items():

@@ -1,7 +1,7 @@
-"""Events that happen while programs are made, told to whoever asked to hear of them.
+"""Events of tracing, lowering and compilation, for registered listeners; and logging.
 
-The names of events are those of JAX, so that listeners written for it understand them: ``/jax/core/compile/…`` for the
-stages of a program, ``/jax/compilation_cache/…`` for the cache on disk.
+Events have JAX's names, so that listeners written for JAX work: ``/jax/core/compile/…`` for the stages of a program,
+``/jax/compilation_cache/…`` for the disk cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CACHE_READ = "/jax/compilation_cache/cache_retrieval_time_sec"
 
 
 class Listener(Protocol):
-    """Called with the name of the event, its values by position, and what else is known by name."""
+    """Called with the name of the event, its values as positional arguments, and metadata as keyword arguments."""
 
     def __call__(self, event: str, *values: Any, **metadata: Any) -> None: ...
 
@@ -41,7 +41,7 @@ _scalars: list[Listener] = []
 
 
 class Account:
-    """Adds up what is recorded `on` it: seconds and numbers of events, by name."""
+    """Sums of what is recorded in the context `on`: durations and counts of events, by name."""
 
     __slots__ = ("events", "seconds")
 
@@ -55,7 +55,7 @@ _account: ContextVar[Account | None] = ContextVar("phlox_account", default=None)
 
 @contextmanager
 def on(account: Account) -> Iterator[None]:
-    """What is recorded in this block is added to `account`."""
+    """A context in which events and durations are also added to `account`."""
     token = _account.set(account)
     try:
         yield
@@ -63,17 +63,17 @@ def on(account: Account) -> Iterator[None]:
         _account.reset(token)
 
 
-def _tell(listeners: list[Listener], event: str, *values: Any, **metadata: Any) -> None:
+def _notify(listeners: list[Listener], event: str, *values: Any, **metadata: Any) -> None:
     for listener in tuple(listeners):
         listener(event, *values, **metadata)
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Tells the listeners that `event` happened.
+    """Calls the listeners of events.
 
     Args:
-      event: its name, by convention a path such as ``"/my/event"``.
-      **kwargs: what else the listeners are told.
+      event: name of the event, by convention a path such as ``"/my/event"``.
+      **kwargs: metadata for the listeners.
 
     Returns:
       None.
@@ -83,16 +83,16 @@ def record_event(event: str, **kwargs: str | int) -> None:
     account = _account.get()
     if account is not None:
         account.events[event] = account.events.get(event, 0) + 1
-    _tell(_events, event, **kwargs)
+    _notify(_events, event, **kwargs)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tells the listeners that `event` took `duration` seconds.
+    """Calls the listeners of durations.
 
     Args:
-      event: its name, by convention a path such as ``"/my/event"``.
-      duration: in seconds.
-      **kwargs: what else the listeners are told.
+      event: name of the event, by convention a path such as ``"/my/event"``.
+      duration: duration in seconds.
+      **kwargs: metadata for the listeners.
 
     Returns:
       None.
@@ -102,39 +102,39 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
     account = _account.get()
     if account is not None:
         account.seconds[event] = account.seconds.get(event, 0.0) + duration
-    _tell(_durations, event, duration, **kwargs)
+    _notify(_durations, event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Tells the listeners from when to when `event` lasted, in seconds.
+    """Calls the listeners of time spans.
 
     Args:
-      event: its name, by convention a path such as ``"/my/event"``.
-      start_time, end_time: in seconds, as those of ``time.time``.
-      **kwargs: what else the listeners are told.
+      event: name of the event, by convention a path such as ``"/my/event"``.
+      start_time, end_time: begin and end in seconds, as ``time.time`` returns them.
+      **kwargs: metadata for the listeners.
 
     Returns:
       None.
 
     >>> record_event_time_span("/my/event", 0.0, 0.5)
     """
-    _tell(_spans, event, start_time, end_time, **kwargs)
+    _notify(_spans, event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tells the listeners a number.
+    """Calls the listeners of numbers.
 
     Args:
       event: name of the number, by convention a path such as ``"/my/loss"``.
       value: the number.
-      **kwargs: what else the listeners are told.
+      **kwargs: metadata for the listeners.
 
     Returns:
       None.
 
     >>> record_scalar("/my/loss", 0.1)
     """
-    _tell(_scalars, event, value, **kwargs)
+    _notify(_scalars, event, value, **kwargs)
 
 
 def register_event_listener(callback: Listener) -> None:
@@ -158,7 +158,7 @@ def register_event_listener(callback: Listener) -> None:
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
-    """Adds a function that is called at each event that takes time.
+    """Adds a function that is called for each duration that is recorded.
 
     Args:
       callback: is called as ``callback(event, seconds, **metadata)``.
@@ -178,10 +178,10 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
-    """Adds a function that is called at each event with a beginning and an end.
+    """Adds a function that is called for each time span that is recorded.
 
     Args:
-      callback: is called as ``callback(event, start, end, **metadata)``, with times in seconds as of ``time.time``.
+      callback: is called as ``callback(event, start, end, **metadata)``, with times as ``time.time`` returns them.
 
     Returns:
       None.
@@ -292,7 +292,7 @@ def _remove(listeners: list[Listener], callback: Listener) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Forgets all listeners.
+    """Removes all listeners.
 
     Returns:
       None.
@@ -305,8 +305,9 @@ def clear_event_listeners() -> None:
 
 @functools.cache
 def _logger() -> logging.Logger:
-    """Asked for once: `logging` takes its lock each time, and an interrupt there would leave other threads waiting."""
-    import logging  # as `import phlox` does not wait for it
+    """The logger, cached: `logging.getLogger` takes a lock at each call, and an interrupt there could block other
+    threads."""
+    import logging  # here, to keep `import phlox` fast
 
     return logging.getLogger("phlox")
 
@@ -317,15 +318,18 @@ def warn(message: str, *values: Any) -> None:
 
 
 def log_stage(message: str, *values: Any) -> None:
-    """Logs what happens to programs: as a warning with the flag `log_compiles`, else for debugging."""
+    """Logs a stage of compilation: as a warning with the flag `log_compiles`, else at level DEBUG."""
     log(config.current().log_compiles, lambda: (message, *values))
 
 
 def log(aloud: bool, message: Callable[[], tuple[Any, ...]]) -> None:
-    """Logs a message and its values, `aloud` as a warning, else for debugging; they are made if somebody reads them."""
+    """Logs ``message()``, a message and its values: `aloud` as a warning, else at level DEBUG.
+
+    `message` is called only if the entry is logged.
+    """
     if aloud:
         warn(*message())
-    elif "logging" in sys.modules:  # whoever reads the log has imported it
+    elif "logging" in sys.modules:  # otherwise nobody has configured logging, and DEBUG is off
         logger = _logger()
         if logger.isEnabledFor(10):  # logging.DEBUG
             logger.debug(*message())
@@ -333,7 +337,8 @@ def log(aloud: bool, message: Callable[[], tuple[Any, ...]]) -> None:
 
 @contextmanager
 def timed(event: str, stage: str, name: str) -> Iterator[None]:
-    """Records and logs how long a stage of the program `name` took: "tracing %s for jit" in the words of JAX's logs."""
+    """A context that records and logs the duration of a stage of program `name`. `stage` contains ``%s`` for the name,
+    as "tracing %s for jit" (JAX's words)."""
     start = time.time()
     yield
     end = time.time()

@@ -1,9 +1,7 @@
-"""jaxlib's C++ core, imported in one place so that its environment is set before it loads.
+"""jaxlib's C++ core, imported here only, so that XLA's environment variables are set before it loads.
 
-`jaxlib.xla_client` gives the same names, and takes 5 ms more to import.
-
-XLA reads ``TF_CPP_MIN_LOG_LEVEL`` while loading; without it every process greets the user with log lines.
-Only this file, and the rooms `_xla` and pytrees that use it, know that jaxlib exists.
+XLA reads ``TF_CPP_MIN_LOG_LEVEL`` while it loads; without the variable every process prints log lines at its start.
+`jaxlib.xla_client` has the same names, but takes 5 ms more to import. Apart from this file, only `_xla` imports jaxlib.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`Partial`: a function with arrays bound to it, as a pytree of them."""
+"""`Partial`: a `functools.partial` that is a pytree of its bound arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .pytree import register_pytree_node_class
 
 
 class _Opaque:
-    """A `functools.partial` that another one does not merge with; equal to the one it stands for."""
+    """Wraps a `functools.partial`, and equals it, so that another `functools.partial` does not merge with it."""
 
     def __init__(self, whole: functools.partial[Any]):
         self.whole = whole
@@ -31,16 +31,16 @@ class _Opaque:
 
 @register_pytree_node_class
 class Partial(functools.partial[Any]):
-    """`functools.partial` whose bound arguments are children of a pytree; the function is structure.
+    """`functools.partial` as a pytree: bound arguments are children, the function is part of the treedef.
 
-    Lets a function with arrays bound to it pass through `jit` and `vmap` as an argument.
+    So a function with bound arrays can be an argument of functions under `jit` and `vmap`.
 
     >>> phlox.tree.leaves(Partial(max, 3))
     [3]
     """
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Partial:
-        # functools.partial would merge with an inner partial, whose bound arguments are structure here.
+        # functools.partial merges with an inner partial; but the arguments of the inner one belong to the treedef here.
         inner: Any = _Opaque(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, inner, *args, **kwargs)
 

@@ -1,8 +1,7 @@
-"""Pytrees: nested containers of arrays, flattened and rebuilt by jaxlib's C++ registry.
+"""Pytrees: nested containers of arrays, which a C++ registry of jaxlib flattens and unflattens.
 
-phlox owns its registry. JAX keeps its own in the same process, and classes registered in one are plain
-leaves to the other. `differences` is the one function that says how two trees differ; every error about
-structure goes through it (`check_same`).
+phlox has a registry of its own: classes that are registered with JAX in the same process are leaves for phlox, and the
+reverse. All errors about tree structures list the result of `differences`.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ Typ = TypeVar("Typ", bound=type)
 registry = _pytree.PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
 )
-# Structures are pickled with the registry that they are of, by its name.
+# Treedefs are pickled with their registry, which is found by these names.
 registry.__module__, registry.__name__ = __name__, "registry"
-#: flatten(tree, is_leaf=None) -> (leaves, treedef): the hot path calls this C++ method directly.
+#: flatten(tree, is_leaf=None) -> (leaves, treedef): the fast path calls this C++ method directly.
 flatten = registry.flatten
-#: of registered dataclasses the names of the fields that are children, and of those that are structure; None for others
+#: registered class -> for dataclasses (names of data fields, names of meta fields), for other classes None
 _registered: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}
 
 
@@ -67,7 +66,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
 
     Args:
       treedef: a structure, from `tree_flatten` or `tree_structure`.
-      leaves: as many objects as the structure has leaves, in its order.
+      leaves: one object for each leaf of the structure, in order.
 
     Returns:
       A tree.
@@ -116,7 +115,7 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
       is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
-      A `PyTreeDef`, which is hashable. Trees that differ in their leaves alone have equal ones.
+      A `PyTreeDef`, which is hashable. Trees that differ only in their leaves have equal structures.
 
     >>> tree_structure([1, (2, 3)])
     PyTreeDef([*, (*, *)])
@@ -128,13 +127,13 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
     """Applies `f` to each leaf of `tree` (with the matching subtrees of `rest`) and keeps the structure.
 
     Args:
-      f: function of one leaf of `tree` and as many subtrees as there are `rest`.
+      f: function of one leaf of `tree` and one subtree of each of `rest`.
       tree: any tree.
-      *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
+      *rest: trees with the structure of `tree`; where `tree` has a leaf they may have a subtree, which `f` receives.
       is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
 
     Returns:
-      A tree of the structure of `tree`, with what `f` returned in place of the leaves.
+      A tree with the structure of `tree` and the results of `f` as leaves.
 
     Raises:
       TreeError: one of `rest` does not have the structure.
@@ -152,7 +151,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any, function: str = "tree", argument: str = "the tree") -> list[Any]:
-    """Subtrees of `tree` at the leaves of `treedef`; a `TreeError` names the first place where they part."""
+    """The subtrees of `tree` at the leaves of `treedef`. Raises a `TreeError` that lists the differences."""
     try:
         return treedef.flatten_up_to(tree)
     except (ValueError, TypeError):
@@ -166,7 +165,7 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
     """True when every leaf is true.
 
     Args:
-      tree: a tree of truth values, or of other things that have one.
+      tree: a tree whose leaves have a truth value.
       is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
@@ -249,20 +248,20 @@ def tree_reduce_associative(
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
-    """Turns a tree of trees inside out: `outer` of `inner` becomes `inner` of `outer`.
+    """Transposes a tree of trees: an outer tree of inner trees becomes an inner tree of outer trees.
 
     Args:
-      outer_treedef: the structure of the outer levels of the tree.
-      inner_treedef: that of the inner levels, below each leaf of the outer ones; None for what is found below the
-        first.
+      outer_treedef: the structure of the outer tree.
+      inner_treedef: the structure of the inner tree at each leaf of the outer tree; None: the structure of the first
+        one.
       pytree_to_transpose: a tree of trees.
 
     Returns:
-      A tree of the inner structure, with trees of the outer one below its leaves.
+      A tree with the inner structure, whose leaves are replaced by trees of the outer structure.
 
     Raises:
       ArgumentError: `outer_treedef` is no structure.
-      TreeError: the tree has another number of leaves than both structures together.
+      TreeError: the number of leaves is not the product of those of both structures.
 
     >>> tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2), (3, 4)])
     ([1, 3], [2, 4])
@@ -272,7 +271,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     leaves, treedef = flatten(pytree_to_transpose)
     width = inner_treedef.num_leaves
-    # Leaves alone are counted: a container of users may have the structure below it as its own.
+    # Only the number of leaves is checked: the treedef of a user's container may depend on its children.
     if len(leaves) != outer_treedef.num_leaves * width:
         expected = outer_treedef.compose(inner_treedef)
         raise tree_error("tree.transpose: Mismatch: the tree is not outer of inner", differences(expected, treedef))
@@ -355,15 +354,14 @@ def tree_map_with_path(
     """Like `tree_map`; `f` also receives the path, as its first argument.
 
     Args:
-      f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and as many subtrees as there are
-        `rest`.
+      f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and one subtree of each of `rest`.
       tree: any tree.
-      *rest: trees that have the structure of `tree`, or extend it: then `f` receives a subtree.
+      *rest: trees with the structure of `tree`; where `tree` has a leaf they may have a subtree, which `f` receives.
       is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
 
     Returns:
-      A tree of the structure of `tree`, with what `f` returned in place of the leaves.
+      A tree with the structure of `tree` and the results of `f` as leaves.
 
     Raises:
       TreeError: one of `rest` does not have the structure.
@@ -381,9 +379,9 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text: ``['a'][0].x``, or ``a/0/x`` with ``simple=True, separator='/'``.
 
     Args:
-      keys: a path: a tuple of keys, as `tree_flatten_with_path` makes it.
-      simple: write the keys alone, without brackets, quotes and dots.
-      separator: what stands between keys.
+      keys: a path: a tuple of keys, as `tree_flatten_with_path` returns it.
+      simple: write only the keys, without brackets, quotes and dots.
+      separator: text between keys.
 
     Returns:
       A string; empty for the root.
@@ -416,8 +414,8 @@ def register_pytree_node(
 
     Args:
       nodetype: the class.
-      flatten_func: ``flatten_func(x)`` returns (children, aux). `aux` must be hashable and comparable: it is part of
-        the structure, and so of cache keys.
+      flatten_func: ``flatten_func(x)`` returns (children, aux). `aux` must be hashable and comparable, because it is
+        part of the structure, and so of cache keys.
       unflatten_func: ``unflatten_func(aux, children)`` returns an instance. The children may be any objects.
       flatten_with_keys_func: ``flatten_with_keys_func(x)`` returns (pairs of key and child, aux). None: children are
         numbered in paths, by `FlattenedIndexKey`.
@@ -452,8 +450,8 @@ def register_pytree_with_keys(
       nodetype: the class.
       flatten_with_keys: ``flatten_with_keys(x)`` returns (pairs of key and child, aux), with keys such as `GetAttrKey`.
       unflatten_func: ``unflatten_func(aux, children)`` returns an instance.
-      flatten_func: ``flatten_func(x)`` returns (children, aux), where that is faster. None: what `flatten_with_keys`
-        returns, without the keys.
+      flatten_func: ``flatten_func(x)`` returns (children, aux), for flattening without paths. None:
+        `flatten_with_keys` is used.
 
     Returns:
       None.
@@ -479,10 +477,11 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: Typ) -> Typ:
-    """Class decorator: uses the methods ``tree_flatten()`` and classmethod ``tree_unflatten(aux, children)``.
+    """Class decorator: makes the class a container, by its method ``tree_flatten()`` and its classmethod
+    ``tree_unflatten(aux, children)``.
 
     Args:
-      cls: the class. ``tree_flatten()`` returns (children, aux), of which `aux` is hashable.
+      cls: the class. ``tree_flatten()`` returns (children, aux); `aux` must be hashable.
 
     Returns:
       `cls`.
@@ -509,11 +508,12 @@ def register_pytree_node_class(cls: Typ) -> Typ:
 
 
 def register_pytree_with_keys_class(cls: Typ) -> Typ:
-    """Class decorator: uses ``tree_flatten_with_keys()`` and classmethod ``tree_unflatten(aux, children)``.
+    """Class decorator: makes the class a container, by its method ``tree_flatten_with_keys()`` and its classmethod
+    ``tree_unflatten(aux, children)``.
 
     Args:
-      cls: the class. ``tree_flatten_with_keys()`` returns (pairs of key and child, aux); ``tree_flatten()``, if there
-        is one, (children, aux).
+      cls: the class. ``tree_flatten_with_keys()`` returns (pairs of key and child, aux). ``tree_flatten()`` is optional
+        and returns (children, aux).
 
     Returns:
       `cls`.
@@ -554,18 +554,18 @@ def register_dataclass(
     """Makes a dataclass a container.
 
     Args:
-      nodetype: a dataclass; or another class, with both lists of fields and a constructor that takes them by name.
-      data_fields: names of the fields that are children. None: those that are not marked as meta.
-      meta_fields: names of the fields that are part of the structure; their values must be hashable. None: those marked
-        ``dataclasses.field(metadata=dict(static=True))``, as by `phlox.tree.static`.
-      drop_fields: names of fields that are neither.
+      nodetype: a dataclass; or any class whose constructor takes the fields by name, with both lists of fields.
+      data_fields: names of the fields that are children. None: the fields that are not marked as static.
+      meta_fields: names of the fields that are part of the structure; their values must be hashable. None: the fields
+        marked by ``dataclasses.field(metadata=dict(static=True))``, as `phlox.tree.static` does.
+      drop_fields: names of fields that are ignored.
 
     Returns:
       `nodetype`.
 
     Raises:
-      ArgumentError: one list alone is given, or none for a class that is no dataclass.
-      OptionError: the lists lack a field of the dataclass, name others, or overlap.
+      ArgumentError: only one of the lists is given, or none and `nodetype` is no dataclass.
+      OptionError: the lists lack a field of the dataclass, contain other names, or overlap.
       ValueError: the class is registered already.
 
     >>> import dataclasses
@@ -577,7 +577,7 @@ def register_dataclass(
     >>> tree_map(lambda x: 2 * x, Layer(1.5))
     Layer(weights=3.0, name='dense')
     """
-    import dataclasses  # only programs that register dataclasses pay for this import
+    import dataclasses  # here, to keep `import phlox` fast
 
     if (data_fields is None) != (meta_fields is None):
         raise ArgumentError(
@@ -620,7 +620,7 @@ def register_dataclass(
 
 
 def register_static(cls: Typ) -> Typ:
-    """Class decorator: instances are containers without children, all structure.
+    """Class decorator: makes the class a container without children; the instance itself is part of the structure.
 
     Args:
       cls: the class, whose instances must be hashable and comparable.
@@ -643,8 +643,11 @@ def register_static(cls: Typ) -> Typ:
 
 @functools.lru_cache(4096)
 def reader(typ: type) -> Callable[[Any], tuple[Hashable, Sequence[Any]]] | None:
-    """What reads containers of class `typ` sooner than `flatten` does: for a container it returns the structure,
-    without that of the children, and the children in order. There is one for dataclasses and for named tuples."""
+    """A function that takes containers of class `typ` apart, faster than `flatten` does; None unless `typ` is a
+    dataclass or a named tuple.
+
+    It returns (key, children). The key represents the structure of the container without that of its children.
+    """
     if fields := _registered.get(typ):
         data, meta = fields
         return lambda x: ((typ, *[getattr(x, name) for name in meta]), [getattr(x, name) for name in data])
@@ -698,13 +701,12 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     """For each leaf of `full_tree`, the leaf of `prefix_tree` above it.
 
     Args:
-      prefix_tree: a tree that is a prefix of `full_tree`: the same from the top down, but with leaves where that goes
-        on.
+      prefix_tree: a prefix of `full_tree`: a tree that has leaves in place of some subtrees of `full_tree`.
       full_tree: any tree.
       is_leaf: function of a node of `prefix_tree`: True where it counts as a leaf. None: no container does.
 
     Returns:
-      A list, as long as `full_tree` has leaves.
+      A list with one item for each leaf of `full_tree`.
 
     Raises:
       TreeError: `prefix_tree` is no prefix.
@@ -718,7 +720,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
 
 
 def spread(what: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool], instead: str) -> list[Any]:
-    """The same for a prefix that a user wrote, which is called `what` in the error."""
+    """`broadcast_prefix` for a prefix that a user wrote. The error calls it `what` and advises `instead`."""
     try:
         return broadcast_prefix(prefix_tree, full_tree, is_leaf)
     except TreeError as error:
@@ -734,8 +736,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     """A tree with the structure of `full_tree` and the leaves of `prefix_tree` repeated.
 
     Args:
-      prefix_tree: a tree that is a prefix of `full_tree`: the same from the top down, but with leaves where that goes
-        on.
+      prefix_tree: a prefix of `full_tree`: a tree that has leaves in place of some subtrees of `full_tree`.
       full_tree: any tree.
       is_leaf: function of a node of either tree: True where it counts as a leaf. None: no container does.
 
@@ -760,7 +761,7 @@ def is_none(x: Any) -> bool:
 
 
 class Difference(NamedTuple):
-    """One place where two trees part: its path, what was expected there, and what was found."""
+    """One place where two trees differ: its path, what was expected there, and what was found."""
 
     path: KeyPath
     expected: str
@@ -768,9 +769,9 @@ class Difference(NamedTuple):
 
 
 def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, path: KeyPath = ()) -> list[Difference]:
-    """All places where the structure `got` departs from `expected`, outermost first.
+    """All places where the structure `got` differs from `expected`, outermost first.
 
-    With ``prefix=True`` a leaf of `expected` accepts any subtree.
+    With ``prefix=True`` a leaf of `expected` matches any subtree.
     """
     want, have = expected.node_data(), got.node_data()
     if want is None or have is None:
@@ -835,7 +836,7 @@ def describe(treedef: PyTreeDef) -> str:
 
 
 def _kind(expected: str, got: str) -> str:
-    """What two descriptions of structures differ in."""
+    """The kind of difference between two descriptions of structures, for the message."""
     if "no such key" in (expected, got):
         return " (different keys)"
     if not expected.startswith(("a ", "an ", "None")):
@@ -848,11 +849,11 @@ def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeErr
 
     Args:
       what: the first line of the message.
-      found: where two trees differ, in the order of the message, which lists five.
+      found: the differences of two trees; the message lists the first five.
       instead: what to write instead.
 
     Returns:
-      The error, to be raised. All of `found` is its attribute `differences`.
+      The error, to be raised. Its attribute `differences` is `found`.
 
     >>> error = tree_error("these differ", [Difference((DictKey("a"),), "a tuple", "a leaf")])
     >>> error.path, error.expected, error.got

@@ -1,8 +1,8 @@
-"""Where in the user's program something happened.
+"""Source locations in the user's program, and name scopes.
 
-Frames of phlox itself (and of packages that register with `hide_frames`) are skipped: an error should point
-at the line the user can change. Recording must be cheap because it happens once for every traced equation,
-so a location keeps the code object and instruction offset and works out the line only when asked.
+Frames of phlox, and of packages that register with `hide_frames`, are skipped: an error should point at a line that the
+user can change. A location is recorded for every traced equation, so recording must be cheap: a `Location` keeps the
+code object and the instruction offset, and computes the line when it is read.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-#: how the names of files begin that do not exist: those of code that phlox writes
+#: prefix of the file names of generated code
 WRITTEN = "<phlox "
-# Where a thread begins, or a context manager ends, is nobody's line: what runs there was asked for elsewhere.
+# threading and contextlib are hidden too: a line where a thread starts or a context manager exits helps no user.
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
 _hidden += [threading.__file__, contextlib.__file__]
 _is_hidden: dict[str, bool] = {}
-#: Where the equation was written that is being run again, when one is.
-_here: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
-_replaying: set[int] = set()  # by address: code objects are hashed by all they contain
+#: while recorded equations are evaluated again: the location of the current equation
+_replayed: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
+_replaying: set[int] = set()  # ids, because hashing a code object hashes all of its contents
 _F = TypeVar("_F", bound=Callable[..., Any])
-#: the positions of all instructions of code objects, by address: for those who ask for many places at once
+#: id of a code object -> the positions of its instructions: a cache for callers that read many locations
 Positions = dict[int, list[tuple[int | None, int | None, int | None, int | None]]]
 
 
 def replays(function: _F) -> _F:
-    """Decorator for functions that run recorded equations again, with a `Replay`.
+    """Decorator for functions that evaluate recorded equations again, with a `Replay`.
 
-    What they do was asked for there, and not where they are called.
+    Inside of them, `user_location` returns the location of the recorded equation, not that of the call.
     """
     _replaying.add(id(function.__code__))
     return function
 
 
 def hide_frames(folder: str) -> None:
-    """Treats files below `folder` as internal, so that locations and errors point past them.
+    """Treats files below `folder` as internal: locations and errors point to the code that calls them.
 
-    A library calls it once, where it is imported: ``hide_frames(os.path.dirname(__file__))``.
+    A library calls it once, when it is imported: ``hide_frames(os.path.dirname(__file__))``.
 
     Args:
       folder: path of a folder.
@@ -72,18 +72,18 @@ def is_internal(filename: str) -> bool:
 
 
 class Wrapper(str):
-    """An element of a scope that is a transformation: it is written around the name that follows."""
+    """An element of a name scope that is a transformation: it is printed around the name that follows."""
 
     __slots__ = ()
 
 
-#: The names (and transformations) that the running code stands in, outermost first; see `named_scope` of the doors.
+#: the current name scope: names and transformations (`Wrapper`), outermost first; see `phlox.named_scope`
 scope: ContextVar[tuple[str, ...]] = ContextVar("phlox_scope", default=())
 
 
 @contextmanager
 def within(*names: str) -> Iterator[None]:
-    """What is traced in this block stands in these names, below those that are there already."""
+    """A context that adds `names` to the current name scope."""
     token = scope.set(scope.get() + names)
     try:
         yield
@@ -92,8 +92,9 @@ def within(*names: str) -> Iterator[None]:
 
 
 class Replay:
-    """Moves from place to place, for those who run recorded equations again: what an equation does was asked for where
-    it was written, and stands in the names that it stood in, below those that are there already.
+    """A context for evaluating recorded equations again: `enter` is called before each of them.
+
+    Operations then get the location of the recorded equation, and its name scope below the scope around the context.
     """
 
     __slots__ = ("names", "outer", "token")
@@ -103,27 +104,27 @@ class Replay:
         self.names: tuple[str, ...] = ()
 
     def enter(self, where: Location | None) -> None:
-        """Goes to `where` (None: a place that is known already stays)."""
+        """Sets the location and name scope of the next equation. None: no own scope, and the location is unchanged."""
         names: tuple[str, ...] = ()
         if where is not None:
-            _here.set(where)
+            _replayed.set(where)
             names = where.scope
-        if names is not self.names and names != self.names:  # most equations stand where the last one did
+        if names is not self.names and names != self.names:  # most equations have the scope of the previous one
             scope.set(self.outer + names)
             self.names = names
 
     def __enter__(self) -> Replay:
-        self.token = _here.set(_here.get())
+        self.token = _replayed.set(_replayed.get())
         return self
 
     def __exit__(self, *_: object) -> None:
-        _here.reset(self.token)
+        _replayed.reset(self.token)
         if self.names:
             scope.set(self.outer)
 
 
 def scope_text(names: tuple[str, ...]) -> str:
-    """A scope as it is printed: ``vmap(jvp(layer))/attention``."""
+    """A name scope as text: ``vmap(jvp(layer))/attention``."""
     parts: list[str] = []
     waiting: list[str] = []
     for name in names:
@@ -142,7 +143,7 @@ def _wrapped(transformations: list[str], name: str) -> str:
 
 
 class Location:
-    """One place in the user's program: file, line and function, resolved lazily; and the names it stands in."""
+    """A place in the user's program: file, line and function, which are computed lazily; and its name scope."""
 
     __slots__ = ("code", "offset", "scope")
 
@@ -165,11 +166,11 @@ class Location:
 
     @property
     def column(self) -> int:
-        """Where on the line, counted from 1."""
+        """The column on the line, from 1."""
         return (self._position()[2] or 0) + 1
 
     def place(self, positions: Positions) -> tuple[int, int]:
-        """Line and column; `positions` keeps what was found of the code, as long as the caller keeps the location."""
+        """Line and column. `positions` is a cache by code object; locations must stay alive as long as it is used."""
         found = positions.get(id(self.code))
         if found is None:
             found = positions[id(self.code)] = list(self.code.co_positions())
@@ -179,7 +180,7 @@ class Location:
 
     @property
     def span(self) -> tuple[int, int, int, int] | None:
-        """First and last line, first and last column (from 0) of the expression; None where that is not known."""
+        """First and last line, first and last column (from 0) of the expression; None if they are not known."""
         first, last, start, end = self._position()
         if first is None or last is None or start is None or end is None:
             return None
@@ -192,7 +193,7 @@ class Location:
         return (None, None, None, None)
 
     def text(self) -> str:
-        """The source text at this place, as far as the file can still be read."""
+        """The source line; empty if the file cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
@@ -201,12 +202,12 @@ class Location:
     def __repr__(self) -> str:
         return f"Location({self})"
 
-    def __reduce__(self) -> Any:  # errors are pickled with their location, and code objects cannot be
+    def __reduce__(self) -> Any:  # errors are pickled with their location; code objects cannot be pickled
         return _restored, (self.file, self.function, self.line, self.column, self.scope)
 
 
 def _restored(file: str, function: str, line: int, column: int, names: tuple[str, ...]) -> Location:
-    """The location of a pickle: in a code object that has one instruction at this place."""
+    """An unpickled location, in a new code object that has an instruction at this place."""
     import ast
 
     start = column - 1
@@ -216,10 +217,10 @@ def _restored(file: str, function: str, line: int, column: int, names: tuple[str
 
 
 def user_location(depth: int = 1) -> Location | None:
-    """The innermost frame on the stack that is neither of phlox nor of a package that hides its frames.
+    """The location of the innermost frame that belongs neither to phlox nor to a package that hides its frames.
 
     Args:
-      depth: how many frames are left out from the start; the first is that of this function.
+      depth: number of innermost frames to skip; 1 skips the frame of this function.
 
     Returns:
       A `Location`, or None when there is no such frame.
@@ -229,7 +230,7 @@ def user_location(depth: int = 1) -> Location | None:
     """
     frame: FrameType | None = sys._getframe(depth)
     hidden = _is_hidden
-    replayed = _here.get()
+    replayed = _replayed.get()
     while frame is not None:
         code = frame.f_code
         filename = code.co_filename
@@ -245,7 +246,7 @@ def user_location(depth: int = 1) -> Location | None:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warns as `warnings.warn`, at the user's line (see `user_location`).
+    """As `warnings.warn`, with the user's line as the location of the warning (see `user_location`).
 
     Args:
       message: the text.

@@ -1,11 +1,10 @@
-"""Whose expressions the strict flags of promotion concern: those of users, and not those of the library.
+"""Applies the strict promotion flags to the user's expressions only, and not to those inside of the library.
 
-``numpy_rank_promotion`` and ``numpy_dtype_promotion`` make an error of what a user may not have meant. A function of
-the library checks what it is given, but what it does inside is not what the user wrote. So a library function that is
-called by another one runs with the lenient values; a function of the user's that the library calls runs with the
-user's again.
+``numpy_rank_promotion`` and ``numpy_dtype_promotion`` report promotions that a user may not have intended. A library
+function that the user calls checks its arguments by these flags. A library function that another one calls runs with
+the lenient values, and a user's function that the library calls runs with the user's values again.
 
-Where the flags are lenient, which is almost always, nothing of this happens.
+If the user's flags are lenient, as they are by default, no settings are changed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _inside = _users.get
 
 
 def run(ours: bool, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """``fun(*args, **kwargs)``, a function of the library (`ours`) or of the user, under the flags that concern it."""
+    """``fun(*args, **kwargs)`` under the flags for a function of the library (`ours`) or of the user."""
     users = _inside()
     settings = config.current()
     if users is None and (not ours or not settings.strict):
@@ -48,14 +47,14 @@ def run(ours: bool, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def lenient_promotion(library: bool = True) -> Iterator[None]:
-    """The expressions in this context are those of a library on top of phlox, or with False those of its user again.
+    """A context for the expressions of a library on top of phlox, which the strict promotion flags do not apply to.
 
-    For libraries that compute on a user's behalf, as layers do: ``jax_numpy_rank_promotion`` and
-    ``jax_numpy_dtype_promotion`` concern what the user wrote, and not how the library broadcasts.
+    The flags ``jax_numpy_rank_promotion`` and ``jax_numpy_dtype_promotion`` are for expressions that the user wrote,
+    and not for broadcasting inside of a library, such as one of layers.
 
     Args:
-      library: whether what follows is the library's. With False, in a context of the first kind, the user's flags hold
-        again: for functions of the user's that the library calls.
+      library: True for expressions of the library. False, inside of such a context, restores the user's flags: for a
+        user's function that the library calls.
 
     Returns:
       A context manager.
@@ -84,7 +83,7 @@ def lenient_promotion(library: bool = True) -> Iterator[None]:
 
 
 def composed(fun: _F) -> _F:
-    """Decorator for functions of the library that call others without being jitted themselves."""
+    """Decorator for library functions that call others and are not jitted: `run` does this for jitted functions."""
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:

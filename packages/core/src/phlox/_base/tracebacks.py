@@ -1,4 +1,4 @@
-"""Tracebacks as users see them: their own frames, without ours in between."""
+"""Removes phlox's frames from tracebacks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from . import config, source
 
 
 def trim(error: BaseException) -> BaseException:
-    """Removes our own frames from the middle of `error`'s traceback, so that the user's lines stand out.
+    """Removes phlox's own frames from `error`'s traceback; returns `error`.
 
-    With the flag `traceback_filtering` off, nothing is removed; with "tracebackhide", our frames are marked for IPython
-    and pytest, which leave them out. Called where a user's function is run on the user's
-    behalf; the frames above the caller are added by Python while the error travels on.
+    With the flag `traceback_filtering` "off", nothing is removed; with "tracebackhide", phlox's frames are only marked,
+    and IPython and pytest hide them. Must be called where phlox calls a user's function: the traceback ends at that
+    frame, and Python adds the callers' frames afterwards.
     """
     filtering = config.current().traceback_filtering
     if filtering == "off":

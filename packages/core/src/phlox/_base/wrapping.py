@@ -1,4 +1,4 @@
-"""`wraps`: how a function that stands for another one gets its name, signature and attributes."""
+"""`wraps`: gives a function that wraps another one its name, signature and attributes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: parameters and result of a function, which what is made of it has too
+#: parameters and result of a function, for wrappers that keep them
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: what functions have that are compiled; it is not true of others that are made from them
+#: attributes of jitted functions, which functions made from them (as by `grad`) must not copy
 COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
 
 
 def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
-    """As `functools.wraps`, without the attributes that tell how `fun` is compiled.
+    """As `functools.wraps`, but without the attributes that jitted functions have.
 
-    `what` says what is made of the function, called {fun} in it; the documentation begins with it.
+    `what` becomes the first line of the docstring, with ``{fun}`` replaced by the name of `fun`.
 
     >>> import phlox
     >>> hasattr(phlox.jit(phlox.grad(phlox.jit(abs))), "lower"), hasattr(phlox.grad(phlox.jit(abs)), "lower")

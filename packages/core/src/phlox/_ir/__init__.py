@@ -1,1 +1,1 @@
-"""The intermediate language: element types, abstract values, primitives, Jaxprs and their printed form."""
+"""The intermediate representation: dtypes, abstract values, primitives, Jaxprs and their text. Imports `_base`."""

@@ -1,7 +1,7 @@
-"""Abstract values: what is known of an array before it exists, namely its shape, dtype and weak type.
+"""Abstract values (avals): the type of an array, namely its shape, dtype and weak type.
 
-They are interned: equal types are one object, so cache keys hash by identity and comparison is `is`. The
-texts that printing and lowering need are made once and kept on the object.
+Avals are interned: equal types are one object. Cache keys therefore hash avals by address and compare them with `is`,
+which keeps lookups on the call path cheap. The texts that printing and lowering need are cached on the object.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ class ShapedArray:
     Attributes:
       shape: tuple of ints.
       dtype: a numpy dtype or `ExtendedDtype`.
-      weak_type: True for values that come from Python scalars, which do not decide a promotion.
-      short: ``f32[3,4]``, the form of printed programs and error messages.
-      physical: the type of the array in memory: itself, but for extended element types such as PRNG keys.
-      text: ``tensor<3x4xf32>``, the type in StableHLO text, of the physical array.
+      weak_type: True for values made from Python scalars, whose dtype gives way in promotion.
+      short: ``f32[3,4]``, the form of printed Jaxprs and error messages.
+      physical: the type of the array in memory; it differs for extended dtypes such as PRNG keys.
+      text: ``tensor<3x4xf32>``, the type of the physical array in StableHLO text.
+      sharding: a `NamedSharding` of a mesh without axes, for JAX's API: phlox's types carry no sharding.
 
-      sharding: what the type says of where the array lies: nothing, a `NamedSharding` of a mesh without axes.
-
-    The last four are worked out when they are first asked for.
+    The last four are computed at the first access.
     """
 
     __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "sharding", "short", "size", "text", "weak_type")
@@ -56,13 +55,13 @@ class ShapedArray:
     def __reduce__(self) -> Any:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
-    if not TYPE_CHECKING:  # it would let every name pass
+    if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every attribute name
 
         def __getattr__(self, name: str) -> Any:
-            if name not in FORMS:
+            if name not in LAZY_ATTRIBUTES:
                 raise AttributeError(f"{self!r} has no attribute {name!r}")
-            value = FORMS[name](self)
-            setattr(self, name, value)  # found there from now on
+            value = LAZY_ATTRIBUTES[name](self)
+            setattr(self, name, value)  # fills the slot: later reads do not come here
             return value
 
     def update(self, **changes: Any) -> ShapedArray:
@@ -74,12 +73,12 @@ class ShapedArray:
         )
 
     def tangent(self) -> ShapedArray:
-        """The type of tangents: the same for inexact types, float0 for all others."""
+        """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
         return self if dtype is self.dtype else shaped(self.shape, dtype)
 
     def strong(self) -> ShapedArray:
-        """This type without weakness."""
+        """This type with ``weak_type=False``."""
         return shaped(self.shape, self.dtype) if self.weak_type else self
 
     def str_short(self, short_dtypes: bool = True) -> str:
@@ -110,12 +109,12 @@ def _physical(aval: ShapedArray) -> ShapedArray:
     return shaped(aval.shape, dtypes.bool_) if aval.dtype == dtypes.float0 else aval
 
 
-#: what is worked out when it is asked for
-FORMS: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
+#: the attributes that are computed at first access; sharding.py, which this layer cannot import, adds `sharding`
+LAZY_ATTRIBUTES: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
 
 
 def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
-    """The one `ShapedArray` of this shape (a tuple of ints), dtype (already a dtype) and weakness."""
+    """The unique `ShapedArray` of this shape (a tuple of ints), dtype (a dtype object) and weak type."""
     key = (shape, dtype, weak_type)
     found = _interned.get(key)
     if found is None:
@@ -127,7 +126,7 @@ def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     if any(n < 0 for n in shape):
         raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
     made = object.__new__(ShapedArray)
-    made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy's
+    made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy integers
     made.dtype = dtype
     made.weak_type = weak_type
     made.ndim = len(shape)
@@ -140,17 +139,17 @@ _PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def scalar_aval(kind: type) -> ShapedArray:
-    """The type of a Python scalar of class `kind`: weak, but for bool."""
+    """The type of a Python scalar of class `kind`: weak, except for bool."""
     return shaped((), dtypes.python_scalar_dtype(kind), kind is not bool)
 
 
 def is_masked(x: Any) -> bool:
-    """Whether `x` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    """Whether `x` is a masked array of NumPy. These are not accepted as arrays: the mask would be lost."""
     return isinstance(x, np.ndarray) and hasattr(x, "mask")
 
 
 def typeof_value(x: Any) -> ShapedArray | None:
-    """The type that `x` has as an array, or None when it is none of ours, NumPy's or Python's scalars."""
+    """The type of `x` as an array; None if `x` is no array or tracer, no array of NumPy and no number."""
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
         return aval

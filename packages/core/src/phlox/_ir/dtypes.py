@@ -1,7 +1,7 @@
-"""Element types: which exist, what they are called, and which of them 64-bit mode keeps.
+"""Element types (dtypes): which exist, their names and kinds, and their 32-bit counterparts. Mirrors ``jax.dtypes``.
 
-An element type is a `numpy.dtype` (NumPy's own or from ml_dtypes) or an `ExtendedDtype` such as that of PRNG
-keys, which stands for a small array of a physical type. Mirrors ``jax.dtypes``.
+A dtype is a `numpy.dtype` (of NumPy or ml_dtypes) or an `ExtendedDtype`. An element of an extended dtype, such as a
+PRNG key, is stored as a small array of a physical dtype.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ML_NAMES = (
     "uint2",
     "uint4",
 )
-#: Those that are younger than others are not in all releases of ml_dtypes.
+#: older releases of ml_dtypes lack some of the names
 _ml = {name: np.dtype(getattr(ml_dtypes, name)) for name in _ML_NAMES if hasattr(ml_dtypes, name)}
 
 bool_ = np.dtype(np.bool_)
@@ -47,12 +47,12 @@ uint8, uint16, uint32, uint64 = map(np.dtype, (np.uint8, np.uint16, np.uint32, n
 float16, float32, float64 = map(np.dtype, (np.float16, np.float32, np.float64))
 complex64, complex128 = map(np.dtype, (np.complex64, np.complex128))
 bfloat16 = _ml["bfloat16"]
-#: The type of tangents of integers: it holds no numbers.
+#: the dtype of tangents of integers; its elements have no bits
 float0 = np.dtype([("float0", np.void, 0)])
-#: what errors say of operations on such arrays, and what to do
+#: error texts for operations on float0 arrays: the reason, and what to write instead
 NO_FLOAT0 = "float0s do not support any operations by design, being the derivatives of integers"
 INSTEAD_OF_FLOAT0 = "numpy.zeros(x.shape) for zeros to compute with, or a derivative with respect to floats"
-#: what to do in place of arithmetic on PRNG keys
+#: error text for arithmetic on PRNG keys: what to write instead
 INSTEAD_OF_KEYS = (
     "phlox.random.split(key) for new keys, phlox.random.fold_in(key, number) for one that a number goes into; "
     "phlox.random.key_data(key) for its bits"
@@ -91,12 +91,12 @@ class ExtendedDtype:
     name: str
     physical: np.dtype
     element_shape: tuple[int, ...]
-    #: the abstract type that `issubdtype` compares with
+    #: the abstract type for `issubdtype`
     type: type
 
     @property
     def isbuiltin(self) -> int:
-        """0, as NumPy says of types that are none of its own."""
+        """0, NumPy's value for dtypes that are not built in."""
         return 0
 
     @property
@@ -141,9 +141,9 @@ def is_extended(dtype: Dtype) -> bool:
 
 
 def as_dtype(x: Any) -> Dtype:
-    """The element type that the user's `x` names: a dtype, its name, a scalar type, a Python type.
+    """The dtype that a user means by `x`: a dtype, its name, a scalar type, a Python type, or an array.
 
-    Python's own types name the widest type of their kind: canonicalize the result.
+    Python's types give the widest dtype of their kind, also in 32-bit mode: see `canonical`.
     """
     found = _by_name.get(x) if type(x) is str else None
     if found is not None:
@@ -167,7 +167,7 @@ def as_dtype(x: Any) -> Dtype:
 
 
 def unknown(x: Any) -> DtypeError:
-    """The error for something that names no element type."""
+    """The error for an `x` that names no element type."""
     return DtypeError(
         f"{x!r} is no element type of arrays",
         instead="one of " + ", ".join(name for name in _by_name if "_" not in name) + ", or a float8/float4 type",
@@ -176,7 +176,7 @@ def unknown(x: Any) -> DtypeError:
 
 
 def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
-    """The error for a Python integer that this element type cannot hold; `where` begins it."""
+    """The error for a Python integer that this element type cannot hold; the message begins with `where`."""
     shown = str(x) if -(2**128) < x < 2**128 else f"of {x.bit_length()} bits"
     return NumberRangeError(
         f"{where}Python int {shown} too large to convert to {dtype.name}",
@@ -187,7 +187,7 @@ def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
 
 
 def is_wide(dtype: Dtype) -> bool:
-    """Whether arrays have this dtype in 64-bit mode alone."""
+    """Whether arrays can have this dtype in 64-bit mode only."""
     return dtype in _NARROW
 
 
@@ -199,18 +199,18 @@ def canonical(dtype: Dtype) -> Dtype:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
-    """The element type that arrays get when `dtype` is asked for under the present 64-bit setting (as
+    """The element type of an array that is created with `dtype` under the current 64-bit setting (as
     ``jax.dtypes.canonicalize_dtype``).
 
     Args:
       dtype: a dtype or its name.
-      allow_extended_dtype: take dtypes of keys as well.
+      allow_extended_dtype: whether to accept dtypes of PRNG keys.
 
     Returns:
-      A dtype: of 64-bit types that of 32 bits where `enable_x64` is not set, of others themselves.
+      The 32-bit counterpart of a 64-bit dtype if `enable_x64` is off, else `dtype`.
 
     Raises:
-      DtypeError: `dtype` is no dtype, or one of keys without `allow_extended_dtype`.
+      DtypeError: `dtype` is no dtype, or is a dtype of PRNG keys and `allow_extended_dtype` is False.
 
     >>> canonicalize_dtype("float64")
     dtype('float32')
@@ -222,7 +222,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
 
 
 def user_dtype(dtype: Any, function: str = "") -> Dtype:
-    """Like `canonical(as_dtype(dtype))`, with a warning when the user asked for 64 bits by name and gets 32."""
+    """`canonical(as_dtype(dtype))`, with a warning if the user named a 64-bit dtype and the result has 32 bits."""
     found = as_dtype(dtype)
     result = canonical(found)
     if result is not found and result != found and not (isinstance(dtype, type) and dtype in _PYTHON):
@@ -252,7 +252,7 @@ def real_part(dtype: Dtype) -> Dtype:
 
 
 def to_complex(dtype: Dtype) -> Dtype:
-    """The complex type that holds `dtype`."""
+    """The complex type that values of `dtype` convert to."""
     if _kind.get(dtype) == "c":
         return dtype
     return complex128 if canonical(dtype) in (float64, int64, uint64) else complex64
@@ -263,7 +263,7 @@ _short: dict[Dtype, str] = {}
 
 
 def full_name(dtype: Dtype) -> str:
-    """Its name in full: float32, int8, float0, key<fry>."""
+    """The full name: float32, int8, float0, key<fry>."""
     return "float0" if isinstance(dtype, np.dtype) and dtype == float0 else dtype.name
 
 
@@ -287,7 +287,7 @@ def element_text(dtype: Dtype) -> str:
     letter = kind(dtype)
     if letter in ("b", "0"):
         return "i1"
-    if name in ("int1", "uint1"):  # their text would read as bool, or as nothing
+    if name in ("int1", "uint1"):  # MLIR reads i1 as bool
         raise DtypeError(f"{name}: the compiler has no numbers of one bit", instead="bool, int2 or uint2", dtype=dtype)
     if letter == "i":
         return "i" + name[3:]
@@ -308,8 +308,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     ``dtypes.prng_key``.
 
     Args:
-      arg1: a dtype, a scalar type or what names one.
-      arg2: the same, or an abstract type such as ``numpy.floating``.
+      arg1: a dtype, its name or a scalar type.
+      arg2: as `arg1`, or an abstract type such as ``numpy.floating``.
 
     Returns:
       A Python bool.
@@ -319,7 +319,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     """
     try:
         return _is_subtype(arg1, arg2)
-    except TypeError:  # what is not hashable, as arrays are not; and what names no type, which is said here again
+    except TypeError:  # an argument that is not hashable cannot be a cache key; for other mistakes this raises again
         return _is_subtype.__wrapped__(arg1, arg2)
 
 
@@ -359,7 +359,7 @@ def tangent_dtype(dtype: Dtype) -> Dtype:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """Number of bits that one element takes in memory on a device (as ``jax.dtypes.itemsize_bits``).
+    """Number of bits of one element in device memory (as ``jax.dtypes.itemsize_bits``).
 
     Args:
       dtype: a dtype or its name.
@@ -377,7 +377,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def bits(dtype: Dtype) -> int:
-    """Bits of one number of this element type."""
+    """Number of bits of one element."""
     if kind(dtype) == "f":
         return int(finfo(dtype).bits)
     if kind(dtype) in "iu":

@@ -1,7 +1,7 @@
 """Effects: what an operation does besides computing its results.
 
-An operation with an effect stays in a program though nothing reads its results. Where the effect is ordered, such
-operations also run in the order in which they were written.
+An operation with an effect is kept even if nothing reads its results. Operations with ordered effects also run in
+program order.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class Effect:
 
 
 class DebugEffect(Effect):
-    """A callback that only looks at values."""
+    """A callback that only observes values."""
 
 
 class OrderedDebugEffect(DebugEffect):
-    """A callback that only looks at values, in the order of the program."""
+    """A callback that only observes values, in program order."""
 
     ordered = True
 
 
 class IOEffect(Effect):
-    """A callback that acts on the outside world."""
+    """A callback with side effects."""
 
 
 class OrderedIOEffect(IOEffect):
-    """A callback that acts on the outside world, in the order of the program."""
+    """A callback with side effects, in program order."""
 
     ordered = True
 
@@ -51,12 +51,16 @@ no_effects: Effects = frozenset()
 
 
 def ordered(effects: Iterable[Effect]) -> bool:
-    """True when one of the effects asks for the order of the program."""
+    """True when one of the effects requires program order."""
     return any(effect.ordered for effect in effects)
 
 
 def refuse_io(effects: Effects, where: str, why: str) -> None:
-    """Raises `EffectError` where a transformation repeats operations, which callbacks that act would notice."""
+    """Raises `EffectError` if one of `effects` is an `IOEffect`.
+
+    For transformations that run operations again, or for examples that do not need them: `where` names the
+    transformation, `why` completes the message.
+    """
     if any(isinstance(effect, IOEffect) for effect in effects):
         raise EffectError(
             f"an io_callback inside of {where}, {why}",

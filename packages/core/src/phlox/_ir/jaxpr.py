@@ -1,9 +1,9 @@
-"""Jaxprs: programs as data. A list of equations over typed variables, in single-assignment form.
+"""Jaxprs: programs as data. A Jaxpr is a list of equations over typed variables, in single-assignment form.
 
     { lambda a:f32[3]; b:f32[3]. let c:f32[3] = mul b a in (c,) }
 
-Variables before the semicolon are bound to constants, which a `ClosedJaxpr` carries along. Jaxprs are
-immutable once built; every transformation makes a new one.
+Variables before the semicolon are bound to constants; a `ClosedJaxpr` holds their values. A Jaxpr does not change once
+it is built; transformations make new ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .primitive import Primitive
 
 
 class Var:
-    """A variable, known by identity; it has a type and no name (names are given when printed)."""
+    """A variable: it has a type, is compared by identity, and gets a name only in print."""
 
     __slots__ = ("__weakref__", "aval")
 
@@ -35,7 +35,7 @@ class Var:
 
 
 class Literal:
-    """A constant written into an equation, as numbers are: ``2.0:f32[]``; arrays only where a flag asks for it."""
+    """A constant inside an equation: a number, as ``2.0:f32[]``, or an array with `use_simplified_jaxpr_constants`."""
 
     __slots__ = ("aval", "val")
 
@@ -77,7 +77,7 @@ class JaxprEqn:
         return JaxprEqn(**fields)
 
     def __repr__(self) -> str:
-        from .printing import eqn_text  # printing knows this file, so it cannot be imported above
+        from .printing import eqn_text  # printing.py imports this module
 
         return eqn_text(self)
 
@@ -90,15 +90,18 @@ def _is_wide(eqn: JaxprEqn) -> bool:
 
 
 def width(eqn: JaxprEqn) -> AbstractContextManager[None]:
-    """The 64-bit setting for an operation that is run again: where its operands have 64 bits it was on, and a Python
-    number among them has them only while it is on."""
+    """A context that switches 64-bit mode on for an equation with 64-bit operands when the mode is off.
+
+    The equation was recorded in 64-bit mode. Evaluated outside of it, a Python number among its operands would have 32
+    bits.
+    """
     return config.scope(enable_x64=True) if _is_wide(eqn) and not config.current().enable_x64 else nullcontext()
 
 
 class Jaxpr:
-    """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
+    """A program with inputs `constvars` (first) and `invars`, equations `eqns` and outputs `outvars`.
 
-    `name` is the name of the function it was traced from.
+    `name` is the name of the function that was traced.
     """
 
     __slots__ = ("__weakref__", "constvars", "eqns", "invars", "memo", "name", "outvars")
@@ -117,12 +120,12 @@ class Jaxpr:
         self.outvars = list(outvars)
         self.eqns = list(eqns)
         self.name = name
-        #: what transformations derived from this Jaxpr (its jvp, its transpose …); it dies with it
+        #: results of transformations of this Jaxpr (its jvp, its transpose …), kept here so that they live as long
         self.memo: dict[Any, Any] = {}
 
     @property
     def effects(self) -> Effects:
-        """The effects of all equations."""
+        """The union of the effects of all equations."""
         found = self.memo.get("effects")
         if found is None:
             found = self.memo["effects"] = no_effects.union(*[eqn.effects for eqn in self.eqns if eqn.effects])
@@ -130,7 +133,7 @@ class Jaxpr:
 
     @property
     def is_wide(self) -> bool:
-        """Whether some operation takes 64-bit numbers."""
+        """Whether an equation has a 64-bit operand."""
         found = self.memo.get("is_wide")
         if found is None:
             found = self.memo["is_wide"] = any(_is_wide(eqn) for eqn in self.eqns)
@@ -149,7 +152,8 @@ class Jaxpr:
     def pretty_print(
         self, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False, **_ignored: Any
     ) -> str:
-        """The printed program; each equation with the user's line (`source_info`) and its scopes (`name_stack`)."""
+        """The Jaxpr as text; on request with the source line (`source_info`) and name scopes (`name_stack`) of each
+        equation."""
         from .printing import jaxpr_text
 
         return jaxpr_text(self, source_info=source_info, print_shapes=print_shapes, name_stack=name_stack)
@@ -202,19 +206,20 @@ class ClosedJaxpr:
 
 
 def hoist_consts(jaxpr: Jaxpr) -> Jaxpr:
-    """The same program with its constants as leading inputs."""
+    """`jaxpr` with its constants turned into leading inputs."""
     return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]) if jaxpr.constvars else jaxpr
 
 
 def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
-    """Drops equations that no output needs. Returns the program and which inputs (consts first) it still reads.
+    """Drops the equations that no output needs; equations with effects stay.
 
-    The inputs stay in place; callers drop them if they wish. Equations with effects stay.
+    With `used_outputs`, the other outputs are dropped first. Returns the Jaxpr and, for each input (constants first),
+    whether the Jaxpr still reads it. Unread inputs are not dropped: that is left to the caller.
     """
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live: set[Atom] = set(outvars)  # literals among them do no harm
+    live: set[Atom] = set(outvars)  # may contain literals, which no equation binds
     kept: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
         if eqn.effects or not live.isdisjoint(eqn.outvars):
@@ -232,7 +237,10 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
 def narrowed(
     closed: ClosedJaxpr, used: Sequence[bool], kept: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program for those outputs that are `used`, and which inputs it has: those that it reads, and the `kept`."""
+    """The program for the outputs that are `used`, with only the inputs that it reads and those marked in `kept`.
+
+    Also returns, for each input of `closed`, whether it is still there.
+    """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         jaxpr, read = prune(closed.jaxpr, used)
@@ -246,12 +254,12 @@ def narrowed(
 
 
 def only(items: Sequence[Any], there: Sequence[bool]) -> list[Any]:
-    """The items where `there`."""
+    """The items for which `there` is true."""
     return [x for x, stays in zip(items, there, strict=True) if stays]
 
 
 def with_literals(jaxpr: Jaxpr, literals: dict[Var, Literal]) -> Jaxpr:
-    """The same program with these inputs and constants written into its equations, and unused in their lists."""
+    """`jaxpr` with these inputs and constants replaced by literals; the variables stay in its lists, unread."""
 
     def filled(vs: Sequence[Atom]) -> list[Atom]:
         return [literals.get(v, v) if type(v) is Var else v for v in vs]
@@ -263,7 +271,7 @@ def with_literals(jaxpr: Jaxpr, literals: dict[Var, Literal]) -> Jaxpr:
 
 
 def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
-    """Jaxprs among the parameters of an equation, also those in tuples."""
+    """The Jaxprs among the parameters of an equation, including those inside tuples."""
     found = []
     for value in params.values():
         kind = type(value)
@@ -281,12 +289,12 @@ def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
 
 
 def effects_inside(params: dict[str, Any]) -> Effects:
-    """The effects of the Jaxprs among the parameters: the `effects` rule of primitives that run them."""
+    """The effects of the Jaxprs among the parameters: the rule `effects` of primitives that hold Jaxprs."""
     return no_effects.union(*[jaxpr.effects for jaxpr in jaxprs_in(params)])
 
 
 def hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program with its constants as leading inputs, and none of its own."""
+    """`closed` with its constants turned into leading inputs."""
     return memoized(closed.jaxpr, "hoisted", lambda: ClosedJaxpr(hoist_consts(closed.jaxpr)))
 
 

@@ -41,7 +41,7 @@ def join(separator: Doc, docs: list[Doc]) -> list[Doc]:
 
 
 def render(doc: Doc, width: int = 80) -> str:
-    """The text of `doc`, with lines of at most `width` columns where the document allows it."""
+    """The text of `doc`, with lines of at most `width` columns as far as its breaks allow."""
     out: list[str] = []
     column = 0
     agenda: list[tuple[int, bool, Doc]] = [(0, False, doc)]
@@ -66,17 +66,17 @@ def render(doc: Doc, width: int = 80) -> str:
     return "".join(out)
 
 
-def _fits(doc: Doc, room: int) -> bool:
+def _fits(doc: Doc, space: int) -> bool:
     agenda = [doc]
-    while agenda and room >= 0:
+    while agenda and space >= 0:
         node = agenda.pop()
         kind = type(node)
         if kind is str:
-            room -= len(node)
+            space -= len(node)
         elif kind is list:
             agenda.extend(reversed(node))
         elif kind is Break:
-            room -= len(node.flat)
+            space -= len(node.flat)
         else:
             agenda.append(node.child)
-    return room >= 0
+    return space >= 0

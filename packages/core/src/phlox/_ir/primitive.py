@@ -1,49 +1,51 @@
-"""Primitives: the operations that programs consist of, each with all of its rules.
+"""Primitives: the operations that Jaxprs consist of. A `Primitive` holds all rules of its operation.
 
-A rule that is absent is a statement: the transformation that would need it raises `MissingRuleError` with the
-primitive's name. Rules, with the arguments of the operation written ``*args`` and its parameters ``**params``:
+Rules may be absent: a transformation that needs an absent rule raises `MissingRuleError` with the primitive's name.
+The rules, with the operands written ``*args`` and the parameters of the equation ``**params``:
 
     types(*avals, **params)               -> aval, or a list of them
-    lower(f, *values, **params)           -> value, or a list: writes StableHLO text into the function `f`
+    lower(f, *values, **params)           -> value, or a list of them: adds StableHLO lines to the `Function` `f`
     jvp(primals, tangents, **params)      -> outputs, output tangents; a tangent may be a `Zero`
-    linearize(trace, args, params)        -> only for primitives that hold Jaxprs, see _transform.linearize
-    transpose(cotangents, *args, **params)-> a cotangent (or None) for each argument; linear ones are `Linear`
-    batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None where there is no batch
-    extend(params, trailing, *avals)      -> params of the same operation on arrays with `trailing` more axes,
-                                             which is how arrays of PRNG keys pass through
-    steps(*args, **params)                -> only for primitives that hold Jaxprs: a generator of the programs that they
-                                             run, as (closed Jaxpr, arguments, a name for the step), in order; it is
-                                             sent the results of each
-    eager(*args, **params)                -> how to run at once, where that is not "compile and execute"
+    linearize(primals, tangents, **params)-> as jvp, but computes outputs and output tangents in separate operations;
+                                             only for primitives that hold Jaxprs, see _transform.linearize
+    transpose(cotangents, *args, **params)-> a cotangent (or None) for each operand; linear operands are `Linear`
+    batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None for a value without the mapped axis
+    extend(params, trailing, *avals)      -> params of the same operation on arrays with the axes `trailing` appended:
+                                             the physical arrays of PRNG keys have such axes
+    steps(*args, **params)                -> only for primitives that hold Jaxprs: a generator that yields the Jaxprs
+                                             which the operation runs, in order, as (closed Jaxpr, arguments, a name for
+                                             the step), and is sent the results of each
+    eager(*args, **params)                -> outputs; replaces "compile and execute" when no trace is current
     axes(params)                          -> names of the mapped axes that a collective works over
-    effects(params)                       -> what it does besides computing its results, see _ir.effects; primitives
-                                             that hold Jaxprs have this rule
-    narrow(eqn, used)                     -> the equation, or a cheaper one for the results that are used
-    divide(eqn, policy)                   -> only for primitives that hold Jaxprs: an equation with more results, the
-                                             values inside that the policy of a checkpoint keeps; one that takes them as
-                                             more operands and computes the other results again; their variables
-    show(eqn, printer)                    -> the parameters that a printed program shows, in order
+    effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold
+                                             Jaxprs have this rule
+    narrow(eqn, used)                     -> the equation, or a cheaper one that computes the used results only
+    divide(eqn, policy)                   -> only for primitives that hold Jaxprs: (1) an equation that also returns
+                                             the inner values which the policy of `checkpoint` saves; (2) an equation
+                                             that takes those values as further operands and recomputes the other
+                                             results; (3) the variables of the saved values
+    show(eqn, printer)                    -> the parameters that a printed Jaxpr shows, in order
 
-and for `checkify`, see _api.checked_programs.Checks:
+and for `checkify`, see _api.checkify.programs.Checks:
 
-    requires(checks, *args, **params)     -> None; tells `checks` what must hold of the arguments: indices inside of
-                                             the array, a divisor that is not zero
+    requires(checks, *args, **params)     -> None; adds to `checks` the conditions on the operands: indices inside the
+                                             array, a divisor that is not zero
     checked(checks, *args, **params)      -> a list of outputs; only for primitives that hold Jaxprs: the same operation
-                                             with programs that make checks
+                                             with checks inside its Jaxprs
 
-`bind` is the one door: it hands the operation to the current trace, or runs it when there is none.
+All operations go through `bind`: it hands the operation to the current trace, or executes it when there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from .avals import ShapedArray
 
-#: The interpreter that operations go to; None means "run them now".
+#: The trace that interprets operations; None: operations are executed at once.
 current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
 tracing = current_trace.get
 
@@ -67,18 +69,42 @@ _RULES = (
     "checked",
 )
 
+Series = Literal["linear", "bilinear", "quotient"]
+Unfused = Literal["operation", "layout"]
+
 
 class Primitive:
-    """One operation. `multiple_results` says that rules and `bind` return lists.
+    """One operation and its rules.
 
-    `remembers` says that types need not be worked out again for the same parameters, which are all small and hashable;
-    where there are no parameters that is always so. `nan_checked` says whether `checkify` looks for nan in the results:
-    it is true of arithmetic, and false of what only moves, chooses or compares elements. `light` says that results are
-    cheaper to compute again than to store: it is true of simple arithmetic on elements and of changes of shape. Of a
-    primitive that runs a program it is a function of the parameters.
+    Attributes:
+      multiple_results: whether the rules and `bind` return lists.
+      remembers: whether results of the rule `types` are cached by operand types and parameters; the parameters must
+        then be small and hashable. Without parameters the results are always cached.
+      nan_checked: whether `checkify` looks for nan in the results: True for arithmetic, False for operations that only
+        move, select or compare elements.
+      light: whether recomputing the results is cheaper than storing them, as for simple elementwise arithmetic and
+        changes of shape. For primitives that hold Jaxprs: a function of the parameters.
+      series: how the coefficients of a Taylor series are computed (`_transform.jet`): the operation is "linear" in all
+        inexact operands together, "bilinear" in two operands, or the "quotient" of two; None: by the jvp rule.
+      program: name of the parameter with the Jaxpr that computes the results, or None.
+      unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
+        its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
+        loop of another one; None: the newer emitter is needed. See `_xla.pipeline`.
     """
 
-    __slots__ = ("cache", "light", "multiple_results", "name", "nan_checked", "remembers", "typed", *_RULES)
+    __slots__ = (
+        "cache",
+        "light",
+        "multiple_results",
+        "name",
+        "nan_checked",
+        "program",
+        "remembers",
+        "series",
+        "typed",
+        "unfused",
+        *_RULES,
+    )
 
     types: Any
     lower: Any
@@ -105,6 +131,9 @@ class Primitive:
         remembers: bool = False,
         nan_checked: bool | None = None,
         light: bool | Callable[[dict[str, Any]], bool] = False,
+        series: Series | None = None,
+        program: str | None = None,
+        unfused: Unfused | None = None,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -115,13 +144,17 @@ class Primitive:
         self.remembers = remembers
         self.nan_checked = nan_checked
         self.light = light
+        self.series = series
+        self.program = program
+        self.unfused = unfused
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
-        #: compiled one-operation programs, by argument types and parameters
+        #: compiled programs of this one operation, by the keys of the operands and the parameters
         self.cache: dict[Any, Any] = {}
-        #: results of `types`
+        #: results of the rule `types`
         self.typed: dict[Any, Any] = {}
-        # A cell of a notebook that is run again makes its primitives anew; the library's own are found by name first.
+        # The first primitive of a name stays registered: user code that is run again, or that reuses a name, must not
+        # replace the library's primitives.
         _registry.setdefault(name, self)
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -135,19 +168,19 @@ class Primitive:
 
     @property
     def impl(self) -> Callable[..., Any]:
-        """What computes the operation at once, as ``impl(*args, **params)``."""
+        """The function that executes the operation eagerly, as ``impl(*args, **params)``."""
         return self.eager or self._compiled
 
     def _compiled(self, *args: Any, **params: Any) -> Any:
         return _execute(self, args, params, True)
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """How to compute it at once."""
+        """Sets the function that executes the operation eagerly (JAX's decorator); returns it."""
         self.eager = None if impl == self._compiled else impl
         return impl
 
     def types_of(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
-        """The type of the result, or the list of types, for arguments of these types."""
+        """The type of the result, or the list of types, for operands of these types; cached where that is possible."""
         if not params:
             key: Any = avals
         elif self.remembers:
@@ -164,17 +197,20 @@ class Primitive:
             return found
 
     def find_types(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
-        """What the rule `types` says. Where it fails on parameters of another kind than it expects, an `OptionError`
-        names them; rules of users' primitives raise what they raise."""
+        """The result of the rule `types`, not cached.
+
+        If phlox's own rule fails on parameters of a wrong kind, raises an `OptionError` that names them. Exceptions of
+        rules that users wrote pass unchanged.
+        """
         rule = self.rule("types")
         try:
             found = rule(*avals, **params)
         except PhloxError:
             raise
-        except MISTAKES as error:
-            if not of_the_library(rule):
+        except RULE_FAILURES as error:
+            if not defined_in_phlox(rule):
                 raise
-            raise refused_parameters(self, avals, params, error) from error
+            raise parameter_error(self, avals, params, error) from error
         if (type(found) is ShapedArray) is self.multiple_results:
             raise OptionError(
                 f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results: "
@@ -185,7 +221,7 @@ class Primitive:
         return found
 
     def rule(self, name: str) -> Callable[..., Any]:
-        """The rule of this name, or an error that says it is missing."""
+        """The rule of this name. Raises `MissingRuleError` if the primitive has none."""
         found = getattr(self, name)
         if found is None:
             missing, needed_for = _MISSING.get(name, (f"Rule {name} for {{}} not implemented", "this"))
@@ -201,23 +237,23 @@ class Primitive:
         return self.name
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """What interpreters that were written for JAX hand to `bind`: the parameters of the equation."""
+        """`params` itself: in JAX, the parameters to pass to `bind` for an equation with these parameters."""
         return params
 
     def __repr__(self) -> str:
         return self.name
 
 
-#: what Python raises in a rule that was given a parameter of another kind
-MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
+#: exceptions that a rule may raise when a parameter has the wrong kind
+RULE_FAILURES = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
 
 
-def of_the_library(rule: Callable[..., Any]) -> bool:
-    """Whether a rule is phlox's own, and not a user's."""
+def defined_in_phlox(rule: Callable[..., Any]) -> bool:
+    """Whether a rule is defined in phlox, and not by a user."""
     return str(getattr(rule, "__module__", "")).startswith("phlox.")
 
 
-def refused_parameters(
+def parameter_error(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], error: Exception
 ) -> OptionError:
     """The error for parameters that a rule of `primitive` failed on with `error`."""
@@ -232,7 +268,7 @@ def refused_parameters(
 
 _TYPED_LIMIT = 4096
 
-#: what errors say of a missing rule, in JAX's words, and what needs it
+#: for each rule, the message when it is missing (in JAX's words) and the transformation that needs it
 _MISSING = {
     "types": ("Abstract evaluation for {} not implemented", "tracing"),
     "jvp": ("Differentiation rule for {} not implemented", "differentiation"),
@@ -247,7 +283,8 @@ _MISSING = {
 }
 
 
-#: runs an operation, by its rule `eager` if it has one; with a fourth argument, compiled all the same
+#: execute(primitive, args, params, compiled=False): executes an operation by its rule `eager` if it has one; with
+#: compiled=True always by a compiled program
 Execute = Callable[..., Any]
 
 
@@ -259,22 +296,25 @@ _execute: Execute = _not_installed
 
 
 def execute_with(run: Execute) -> None:
-    """Installs what runs operations when no trace is current; the room `_xla` calls this once."""
+    """Installs the function that executes operations when no trace is current.
+
+    The layer `_xla`, which this layer cannot import, calls it once.
+    """
     global _execute
     _execute = run
 
 
 def primitive(name: str) -> Primitive:
-    """The primitive of this name. Transformations use it to speak of the few operations they need.
+    """The primitive of this name. Transformations call it, because they cannot import `_ops`.
 
     Args:
-      name: as Jaxprs show it.
+      name: the name that printed Jaxprs show.
 
     Returns:
       A `Primitive`.
 
     Raises:
-      KeyError: there is none, or nothing has asked for its file yet.
+      KeyError: there is no such primitive, or the module that defines it is not imported yet.
 
     >>> import phlox
     >>> float(primitive("sin").bind(0.0))
@@ -284,10 +324,10 @@ def primitive(name: str) -> Primitive:
 
 
 def primitives() -> dict[str, Primitive]:
-    """All primitives by name, in the order in which they were stated.
+    """All primitives by name, in the order in which they were defined.
 
     Returns:
-      A new dict. Those of files that nothing has asked for yet are not in it.
+      A new dict. Primitives of modules that are not imported yet are missing.
 
     >>> "sin" in primitives()
     True

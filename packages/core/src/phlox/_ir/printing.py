@@ -1,4 +1,4 @@
-"""How programs are printed: JAX's form, so that what people learnt to read reads the same here."""
+"""Printing of Jaxprs, in the form that JAX prints them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .._base.source import scope_text
 from .jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
 from .pretty import Break, Doc, Group, Nest, join, render
 
-_MANY_EQUATIONS = 10  # longer inner programs are printed once, above the main one
+_MANY_EQUATIONS = 10  # inner Jaxprs with more equations are printed once, above the main one
 
 
 def jaxpr_text(jaxpr: Jaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False) -> str:
-    """The whole program as text."""
+    """A whole Jaxpr as text."""
     return render(_Printer(source_info, print_shapes, name_stack).program(jaxpr))
 
 
 def eqn_text(eqn: JaxprEqn) -> str:
-    """One equation as text, with names that hold for it alone."""
+    """One equation as text, with its variables named from ``a``."""
     return render(_Printer(False, True).eqn(eqn))
 
 
 def atom_name(index: int) -> str:
-    """a … z, ba, bb …: the name of the variable that is printed as number `index`."""
+    """The name of the variable number `index` in print: a … z, ba, bb …"""
     name = ""
     while not name or index:
         index, digit = divmod(index, 26)
@@ -34,7 +34,7 @@ def atom_name(index: int) -> str:
 
 
 class _Printer:
-    """Names of variables and of shared inner programs, given in the order in which they are met."""
+    """Builds documents (see `pretty`); names variables and shared inner Jaxprs in the order in which they appear."""
 
     def __init__(self, source_info: bool, print_shapes: bool, name_stack: bool = False):
         self.source_info = source_info
@@ -64,7 +64,7 @@ class _Printer:
                 return name
 
     def name_alike(self, jaxpr: Jaxpr, eqn: JaxprEqn) -> None:
-        """Inputs and outputs of the called `jaxpr` take the names of what `eqn` binds them to."""
+        """Gives inputs and outputs of `jaxpr`, which `eqn` calls, the names of the operands and results of `eqn`."""
         if jaxpr not in self.shared:
             self._same_names(jaxpr.invars, eqn.invars)
             self._same_names(jaxpr.outvars, eqn.outvars)
@@ -153,7 +153,7 @@ class _Printer:
 
 
 def _unread(jaxpr: Jaxpr) -> set[Var]:
-    """Variables that equations bind and nothing reads."""
+    """Variables that an equation binds and that neither an equation nor the outputs read; they are printed as ``_``."""
     bound = {v for eqn in jaxpr.eqns for v in eqn.outvars}
     for eqn in jaxpr.eqns:
         bound.difference_update(v for v in eqn.invars if type(v) is Var)

@@ -1,8 +1,8 @@
 """dtype promotion: JAX's lattice, in which Python scalars are weakly typed.
 
-A type is a node; `_HIGHER` gives the nodes directly above it. The promotion of several types is their least
-upper bound. A weak type (of a Python scalar, or of an array made from one) sits below every strong type of
-its kind, so ``f16_array * 2.0`` stays f16.
+`_lattice` maps each type to the types directly above it. Several types promote to their least upper bound. A weak type
+(of a Python scalar, or of an array made from one) is below every strong type of its kind, so ``f16_array * 2.0`` has
+dtype f16.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _lattice(x64: bool) -> dict[Node, tuple[Node, ...]]:
         **dict.fromkeys(tiny, ()),
         uint8: (int16, uint16),
         uint16: (int32, uint32),
-        # Without 64-bit types the meeting of uint32 and int32 must not need one.
+        # In 32-bit mode uint32 and int32 must have an upper bound of 32 bits: int32.
         uint32: (int64 if x64 else int32, uint64),
         uint64: ("weak float",),
         int8: (int16,),
@@ -137,9 +137,9 @@ _DEFAULTS = {"weak int": int64, "weak float": float64, "weak complex": complex12
 
 
 def promote(types: tuple[tuple[Dtype, bool], ...]) -> tuple[Dtype, bool]:
-    """The (dtype, weak_type) of an operation on arguments of these (dtype, weak_type).
+    """The (dtype, weak_type) of the result of an operation on operands of these (dtype, weak_type).
 
-    64-bit types of the result are narrowed when 64-bit mode is off.
+    A 64-bit result becomes the 32-bit type of its kind when 64-bit mode is off.
     """
     if not types:
         raise ArgumentError("promotion needs at least one array, number or dtype")
@@ -169,10 +169,10 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     ``numpy.promote_types``).
 
     Args:
-      a, b: dtypes or what names them; Python's `int`, `float` and `complex` stand for weak types.
+      a, b: dtypes, or names or scalar types of them; Python's `int`, `float` and `complex` stand for weak types.
 
     Returns:
-      The dtype, whether or not 64-bit types are enabled.
+      The dtype. It may have 64 bits although 64-bit mode is off.
 
     >>> promote_types("int32", "float16"), promote_types("bfloat16", float)
     (dtype('float16'), dtype(bfloat16))

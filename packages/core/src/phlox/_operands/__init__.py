@@ -1,1 +1,1 @@
-"""Operands of public functions: checked, promoted, broadcast. lax and numpy stand above it, the operations below."""
+"""Checks, promotion and broadcasting of operands for public functions. Imported by lax and numpy; imports `_ops`."""

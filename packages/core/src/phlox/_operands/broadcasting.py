@@ -1,4 +1,4 @@
-"""Operands brought to one shape, and chosen from element by element."""
+"""Broadcasting of operands to one shape, and `where`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .promotion import common_shape, promote_dtypes
 
 
 def checked_common_shape(shapes: Sequence[Any]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes, as users give them, have together."""
+    """The shape to which users' `shapes` broadcast; raises `ShapeError` if they do not."""
     given = [as_shape(s, "broadcast_shapes") for s in shapes]
     for lengths in given:
         if any(n < 0 for n in lengths):
@@ -22,7 +22,7 @@ def checked_common_shape(shapes: Sequence[Any]) -> tuple[int, ...]:
 
 
 def insert_axes(function: str, x: Any, axes: int | Sequence[int]) -> Any:
-    """`x` with new axes of length one at these places of the result."""
+    """`x` with new axes of length one at the positions `axes` of the result."""
     old = type_of(x).shape
     rank = len(old) + (len(axes) if isinstance(axes, Sequence) else 1)
     new = canonical_axes(axes, rank, function)
@@ -33,7 +33,7 @@ def insert_axes(function: str, x: Any, axes: int | Sequence[int]) -> Any:
 
 
 def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` repeated along new axes in front and along axes of length one, to a shape that it fits."""
+    """`x` broadcast to `shape`, which it must be broadcastable to."""
     old = type_of(x).shape
     if old == shape:
         return x
@@ -41,7 +41,10 @@ def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """`x` where `condition`, an array of bools, holds, and `y` elsewhere; all three broadcast, the two promoted."""
+    """`x` where `condition`, an array of bools, is true, and `y` elsewhere.
+
+    All three are broadcast; `x` and `y` are promoted to one dtype.
+    """
     x, y = promote_dtypes(x, y)
     shape = common_shape("where", [type_of(v).shape for v in (condition, x, y)])
     return logic.select_n(repeat_to(condition, shape), repeat_to(y, shape), repeat_to(x, shape))

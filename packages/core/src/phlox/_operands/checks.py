@@ -1,6 +1,6 @@
-"""Arguments of public functions, checked: arrays, whole numbers, shapes and axes.
+"""Checks of arguments of public functions: arrays, integers, shapes and axes.
 
-Errors name the function and the argument. lax, numpy and what is composed of them use these checks alike.
+Errors name the function and the argument. lax, numpy and the modules built on them share these checks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NUMBERS = frozenset((float, int, bool, complex))
 
 
 def array_like(x: Any) -> Array:
-    """`x`, or the array that its ``__jax_array__`` gives."""
+    """`x`, or the array that its method ``__jax_array__`` returns."""
     if type(x) is not ArrayImpl and hasattr(x, "__jax_array__"):
         return x.__jax_array__()
     return x
 
 
 def check(function: str, *args: Any) -> list[Array]:
-    """The arguments, as long as each is an array or a number; else an `ArgumentError` that names its place."""
+    """The arguments as arrays or numbers. Raises `ArgumentError` with the position of one that is neither."""
     for x in args:
         if type(x) is not ArrayImpl:
             break
@@ -41,12 +41,12 @@ def check(function: str, *args: Any) -> list[Array]:
 
 
 def check_one(function: str, x: Any) -> Array:
-    """The same for a function of one array."""
+    """`check` for a function of one array."""
     return x if type(x) is ArrayImpl else check(function, x)[0]
 
 
 def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
-    """An argument that is no array of ours, and its type."""
+    """An argument that is no array or tracer of phlox, and its type. Raises `ArgumentError` if it is no array."""
     if type(x) in _NUMBERS:
         return x, scalar_aval(type(x))
     x = array_like(x)
@@ -78,13 +78,16 @@ def type_of(x: Any) -> ShapedArray:
 
 
 def refuse_complex(function: str, x: Any, dtype: Any) -> None:
-    """Refuses Python's complex numbers for real dtypes, as NumPy does; arrays of them lose their imaginary part."""
+    """Raises for a Python complex number given for a real dtype, as NumPy does.
+
+    Complex arrays pass: their conversion drops the imaginary part.
+    """
     if type(x) is complex and dtypes.kind(dtype) not in "cbk":
         raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
 
 
 def integer(function: str, name: str, value: Any) -> int:
-    """A parameter that must be a whole number. Raises `ArgumentError` for others."""
+    """A parameter as an int. Raises `ArgumentError` if it is no integer."""
     try:
         return operator.index(value)
     except TypeError as error:
@@ -123,7 +126,7 @@ def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
 
 
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
-    """`axis` counted from the front. Raises `AxisError` when the array has no such axis."""
+    """`axis` as a nonnegative number. Raises `AxisError` when the array has no such axis."""
     try:
         number = operator.index(axis)
     except TypeError:
@@ -142,7 +145,7 @@ def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
 
 
 def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
-    """None (all axes), one axis or several, counted from the front, each once."""
+    """None (all axes), one axis or several, as a tuple of nonnegative numbers. Raises if one occurs twice."""
     if axis is None:
         return tuple(range(ndim))
     numbers = tuple(canonical_axis(a, ndim, function) for a in several(axis))
@@ -152,7 +155,7 @@ def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
 
 
 def hashable(axis: Any) -> Any:
-    """A user's axis, or list or array of axes, as something that a cache can key on."""
+    """A user's axis, or list or array of axes, in hashable form for cache keys."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
     given = axis.tolist() if hasattr(axis, "tolist") else axis

@@ -1,4 +1,4 @@
-"""Positions along an axis, as users give them: integers of any dtype, negative ones counted from the end."""
+"""Users' positions along an axis: integers of any dtype, of which negative ones count from the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .promotion import to_dtype
 
 
 def from_front(i: Any, n: int | None) -> Any:
-    """An index counted from the front: `n` is added where it is negative, unless it is None."""
+    """`i` counted from the front: `n` is added to negative values, unless `n` is None. Small dtypes become int32."""
     dtype = type_of(i).dtype
     if type(i) is int:
         return np.int32(min(max(i + (n or 0) if i < 0 else i, -(2**31)), 2**31 - 1))

@@ -1,4 +1,4 @@
-"""Products of two operands: the precision that holds, and `dot_general` with the element type that a user sees."""
+"""Products of two operands: the precision to use, and `dot_general` with the result dtype that users expect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .promotion import to_dtype
 
 
 def chosen_precision(precision: Any) -> Any:
-    """The precision asked for, or the one that the configuration sets."""
+    """`precision`, or the configured `default_matmul_precision` for None."""
     return canonical_precision(config.current().default_matmul_precision if precision is None else precision)
 
 
@@ -24,7 +24,7 @@ def contract(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of two promoted arrays; the element type of the result is theirs unless another is preferred."""
+    """`dot_general` of two promoted arrays. The result has their dtype, or `preferred_element_type` if given."""
     aval = type_of(a)
     if preferred_element_type is None:
         wanted, weak = aval.dtype, aval.weak_type and type_of(b).weak_type

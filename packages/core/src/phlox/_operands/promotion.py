@@ -1,7 +1,7 @@
-"""Operands of functions of arrays, promoted to one dtype and broadcast to one rank.
+"""Promotion of operands to one dtype and one rank.
 
-The rules of dtypes are in _ir/promotion.py; this applies them to values. What it found for operands of some types is
-kept for the next of these types.
+The rules for dtypes are in `_ir.promotion`; this module applies them to values. The conversions are cached by the
+types of the operands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 
 
 def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
-    """`x` with this dtype and weakness; numbers stay numbers, so that they become literals in programs."""
+    """`x` with this dtype and weak type. Numbers stay numbers, so that they become literals in programs."""
     aval = type_of(x)
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
@@ -56,7 +56,7 @@ def promote_inexact(*args: Any) -> list[Array]:
 
 
 def promote_shapes(function: str, *args: Any) -> list[Array]:
-    """The arguments with axes of length one in front, so that all (but scalars) have one rank."""
+    """The arguments with axes of length one in front, so that all except scalars have the same rank."""
     shapes = [type_of(x).shape for x in args]
     if len(set(shapes)) > 1:
         common_shape(function, shapes)
@@ -69,9 +69,9 @@ def promote_shapes(function: str, *args: Any) -> list[Array]:
 
 
 def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes have together, by NumPy's rule. Raises `ShapeError` when there is none.
+    """The shape to which these shapes broadcast, by NumPy's rule. Raises `ShapeError` if they do not.
 
-    `function` is what takes the arrays; empty where shapes alone are given.
+    `function` names the function that takes the arrays; it is empty where the user passed shapes.
     """
     rank = max((len(s) for s in shapes), default=0)
     result = []
@@ -108,7 +108,7 @@ def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
     warn(message, UserWarning)
 
 
-#: for types of arguments: what is to be done to each of them, as (dtype, weak, rank), or None
+#: by types of the arguments: the (dtype, weak, rank) that each is converted to, or None for an unchanged argument
 _plans: dict[Any, list[tuple[Any, bool, int] | None] | None] = forgettable({})
 _PLANS_LIMIT = 8192
 
@@ -128,7 +128,7 @@ def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any
         plan = _plans[key]
     except KeyError:
         plan = _plan(function, avals, inexact)
-        if config.current().numpy_rank_promotion != "warn":  # which warns every time
+        if config.current().numpy_rank_promotion != "warn":  # "warn" must warn every time, so it is not cached
             if len(_plans) >= _PLANS_LIMIT:
                 _plans.clear()
             _plans[key] = plan
@@ -140,7 +140,7 @@ def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any
 
 
 def _plan(function: str, avals: Sequence[ShapedArray], inexact: bool) -> list[tuple[Any, bool, int] | None] | None:
-    """What makes arguments of these types ones of one dtype and one rank; None when they are."""
+    """The conversion of each argument of these types to one dtype and one rank; None if none is needed."""
     dtype, weak = avals[0].dtype, avals[0].weak_type
     if inexact or len(avals) > 1:
         dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in avals))
@@ -162,10 +162,10 @@ def _plan(function: str, avals: Sequence[ShapedArray], inexact: bool) -> list[tu
 
 
 def promoted(function: str, *args: Any) -> Sequence[Array]:
-    """Checked, of one dtype and one rank: what elementwise functions start with."""
+    """The arguments checked, and converted to one dtype and one rank, for elementwise functions."""
     return _prepared(function, args, inexact=False)
 
 
 def promoted_inexact(function: str, *args: Any) -> Sequence[Array]:
-    """Like `promoted`, with integers made floats."""
+    """Like `promoted`, but integers become floats."""
     return _prepared(function, args, inexact=True)

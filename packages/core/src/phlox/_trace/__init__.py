@@ -1,1 +1,1 @@
-"""Tracing: the interpreters' common ground, and the one that records Python as a Jaxpr."""
+"""Tracing: base classes of traces and tracers, and the trace that records Python functions as Jaxprs. Imports `_ir`."""

@@ -1,4 +1,4 @@
-"""Names of mapped axes: which `axis_name`s of vmap and pmap are in scope, and how long the axes are."""
+"""The mapped axes in scope: the `axis_name`s of enclosing vmap and pmap, and the sizes of these axes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from .._base.errors import AxisNameError
 
 AxisName = Any
 _T = TypeVar("_T")
-#: name and size of each mapped axis in scope, outermost first; a tuple, so that caches can key on it
+#: name and size of each mapped axis in scope, outermost first; a tuple, so that it can be part of cache keys
 axis_env: ContextVar[tuple[tuple[AxisName, int], ...]] = ContextVar("phlox_axes", default=())
 
 
 def run_with_axis(name: AxisName, size: int, fun: Callable[[], _T]) -> _T:
-    """What `fun` returns, with axis `name` of this `size` in scope. A function for the reason of `Trace.run`."""
+    """Calls `fun` with axis `name` of this `size` in scope; returns its result.
+
+    A function and no context manager, for the reason that `Trace.run` gives.
+    """
     token = axis_env.set((*axis_env.get(), (name, size)))
     try:
         return fun()
@@ -26,7 +29,7 @@ def run_with_axis(name: AxisName, size: int, fun: Callable[[], _T]) -> _T:
 
 @contextmanager
 def only_axes(axes: tuple[tuple[AxisName, int], ...]) -> Iterator[None]:
-    """Makes exactly `axes` visible, for tracing a program that will run elsewhere."""
+    """A context in which exactly `axes` are in scope, for tracing a program that runs elsewhere."""
     token = axis_env.set(axes)
     try:
         yield
@@ -35,7 +38,7 @@ def only_axes(axes: tuple[tuple[AxisName, int], ...]) -> Iterator[None]:
 
 
 def axis_size(name: AxisName) -> int:
-    """Length of the mapped axis `name`; of several names the product."""
+    """Size of the mapped axis `name`; for a tuple of names the product of the sizes."""
     if isinstance(name, tuple):
         product = 1
         for one in name:

@@ -1,7 +1,7 @@
-"""Checking that a recorded program is well-formed and well-typed, for the flag `enable_checks`.
+"""Checks that recorded Jaxprs are well-formed and well-typed, for the flag `enable_checks`.
 
-A transformation that makes wrong programs is a mistake in phlox, or in a primitive that was added to it. It shows here,
-and not as a message of the compiler.
+A failed check means a bug in a transformation or in the rules of a primitive. Without the check it would appear as an
+error message of the compiler.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Checks that a program is well formed.
+    """Checks that a Jaxpr is well-formed and well-typed.
 
     Args:
-      jaxpr: the program; those that its equations hold are checked too.
+      jaxpr: the Jaxpr; Jaxprs in the parameters of its equations are checked too.
 
     Returns:
       None.
 
     Raises:
-      JaxprTypeError: a variable is used before it has a value, or is given two; or an equation has other types than its
-        primitive gives.
+      JaxprTypeError: a variable is read before it is bound, or is bound twice; or the types of an equation's results
+        are not those that the rule `types` of its primitive returns.
 
     >>> check_jaxpr(phlox.make_jaxpr(lambda x: x + 1)(1.0).jaxpr)
     """

@@ -1,4 +1,4 @@
-"""What to write in place of a Python condition on a traced value: that depends on the statement it stands in."""
+"""The advice in errors about Python conditions on traced values, which depends on the kind of statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._base.source import Location
 _STATIC = "or mark the argument static with static_argnums"
 _CHOICE = "phlox.lax.cond(condition, f, g, x), or phlox.numpy.where(condition, a, b)"
 _OTHERWISE = f"phlox.numpy.where(condition, a, b) or phlox.lax.cond; {_STATIC}"
-#: functions of Python that compare their arguments
+#: what to write instead of Python's functions that compare their arguments
 _COMPARING = {
     "all": "phlox.numpy.all(x)",
     "any": "phlox.numpy.any(x)",
@@ -24,22 +24,22 @@ Span = tuple[int, int, int, int]
 
 
 def instead_of(where: Location | None) -> str:
-    """What the user can write for the condition at `where`, as far as its source can be read."""
+    """What the user can write instead of the condition at `where`; a general text if its source cannot be read."""
     span = None if where is None else where.span
     if where is None or span is None:
         return _OTHERWISE
     try:
         tree = ast.parse("".join(linecache.getlines(where.file)))
-    except (SyntaxError, ValueError):  # no text of Python: a notebook with magic, or changed since
+    except (SyntaxError, ValueError):  # not Python: a notebook cell with magics, or a file that has changed since
         return _OTHERWISE
     written = _written_for(tree, span)
     return f"{written}; {_STATIC}" if written else _OTHERWISE
 
 
 def _written_for(tree: ast.AST, span: Span) -> str:
-    """The same for the innermost condition that the source range `span` is a part of."""
+    """The text for the innermost condition that contains the source range `span`."""
     found = ""
-    for node in ast.walk(tree):  # what is inside comes later
+    for node in ast.walk(tree):  # outer nodes come before inner ones
         if _holds(node, span):
             found = _of(node, span) or found
     return found
@@ -52,7 +52,7 @@ def _of(node: ast.AST, span: Span) -> str:
         return "phlox.lax.while_loop(condition, body, start)"
     if isinstance(node, ast.If | ast.IfExp) and _holds(node.test, span):
         return _CHOICE
-    if isinstance(node, ast.Assert):  # as a whole: pytest makes other statements of it
+    if isinstance(node, ast.Assert):  # the whole statement, because pytest rewrites the condition inside
         return "phlox.experimental.checkify.check(condition, message)"
     if isinstance(node, ast.BoolOp):
         return "a & b, a | b (phlox.numpy.logical_and, logical_or), and phlox.lax.cond for what follows from it"

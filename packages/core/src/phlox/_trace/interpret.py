@@ -1,4 +1,4 @@
-"""Running a Jaxpr: each equation is bound again, under whatever trace is current."""
+"""Evaluates a Jaxpr: binds each of its equations again, under the current trace."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, width
 def eval_jaxpr(
     jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, run: Callable[[JaxprEqn, list[Any]], Any] | None = None
 ) -> list[Any]:
-    """Evaluates `jaxpr` on `args`; the results are concrete when no trace is current.
+    """Evaluates `jaxpr` on `args` under the current trace. Without one the results are concrete arrays.
 
     Args:
-      jaxpr: a Jaxpr without constants of its own.
+      jaxpr: a `Jaxpr` (not a `ClosedJaxpr`).
       consts: values of its `constvars`.
       *args: values of its `invars`, arrays and numbers.
-      run: ``run(eqn, values)`` gives the results of an equation, where that is not to bind its primitive again; None
-        for that.
+      run: ``run(eqn, values)`` returns the results of an equation. None: the primitive of the equation is bound.
 
     Returns:
-      A list of arrays, of the types of its `outvars`.
+      A list of arrays, one for each of its `outvars`.
 
     >>> import phlox
     >>> closed = phlox.make_jaxpr(lambda x: x + 1)(1.0)

@@ -1,7 +1,8 @@
-"""Finding traced values that outlive their transformation, for the flag `check_tracer_leaks`.
+"""Finds tracers that outlive their transformation, for the flag `check_tracer_leaks`.
 
-A tracer that was stored somewhere is found only when it is used, often far from the mistake. With the flag on, entry
-points look right after the user's function has returned whether a tracer of a trace that has ended is still alive.
+Without the flag, a tracer that was stored somewhere raises an error only when it is used, often far from the mistake.
+With the flag, each transformation checks right after the user's function has returned whether tracers of ended traces
+are still alive.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .trace import Trace, Tracer, ended_traces
 
 @contextmanager
 def no_leaks(name: str) -> Iterator[None]:
-    """Runs the transformation of the function `name`; raises `LeakedTracerError` when tracers of it stay alive."""
+    """A context for the transformation of the function `name`; raises `LeakedTracerError` if its tracers stay alive."""
     if not config.current().check_tracer_leaks:
         yield
         return
@@ -33,7 +34,7 @@ def no_leaks(name: str) -> Iterator[None]:
     leaked = _alive(noted)
     if not leaked:
         return
-    gc.collect()  # values in reference cycles may be dead all the same
+    gc.collect()  # frees tracers that only reference cycles keep alive
     del leaked
     leaked = _alive(noted)
     if leaked:
@@ -59,11 +60,11 @@ def _error(name: str, leaked: list[Tracer]) -> LeakedTracerError:
 
 
 def _holders(x: Any, ours: set[int], depth: int = 4) -> list[str]:
-    """What refers to `x`, in words; `ours` are lists of this search, which do not count."""
+    """Descriptions of the objects that refer to `x`; `ours` are ids of lists of this search, which are skipped."""
     holders = gc.get_referrers(x)
     inner = {*ours, id(holders)}
     found = []
-    for i in range(len(holders)):  # an iterator would hold them too
+    for i in range(len(holders)):  # an iterator would be one more referrer
         if id(holders[i]) in ours or isinstance(holders[i], types.FrameType):
             continue
         text = _role(holders[i], x)

@@ -1,4 +1,4 @@
-"""A trace that computes at once what it can, while a program is being recorded around it."""
+"""A trace that executes operations on concrete arrays at once while an outer trace records a Jaxpr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .trace import Trace, Tracer, bind_under
 
 
 class FoldingTrace(Trace):
-    """Runs operations on concrete arrays now; those on traced values go to the trace outside."""
+    """Executes operations on concrete arrays at once; operations with a tracer go to the parent trace."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class FoldingTrace(Trace):
 
 
 def runs_at_once(trace: Trace | None, *args: Any) -> bool:
-    """Whether a function of `args` is simply called under `trace`, as nothing of it is traced."""
+    """Whether a function called on `args` under `trace` is executed at once, without being recorded."""
     if trace is None:
         return True
     return type(trace) is FoldingTrace and not any(isinstance(x, Tracer) for x in pytree.tree_leaves(args))

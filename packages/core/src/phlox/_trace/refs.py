@@ -1,11 +1,12 @@
-"""References to arrays that can be written: a `Ref` is a cell that holds an array of one type.
+"""Mutable references: a `Ref` holds an array of one type, which can be replaced.
 
-Programs stay pure, and no primitive knows of references. A cell belongs to the trace in which it was made, its home;
-there a write replaces the value in it, which may as well be a tracer. Traces above pass reads and writes on to their
-parent. Only a trace that records a program (`JaxprTrace`) cannot: what happens in it happens when the program runs. It
-notes which references from outside the function used, and `stage` raises `CapturedRefsError` at the end. Whoever
-staged the function then stages another one, that takes the values of these references and returns them (see `lifted`),
-and writes them back: carries of a loop, results of a branch, arguments and results of a compiled function.
+Jaxprs stay pure: there is no primitive for references. A reference belongs to the trace that was current when it was
+made, its `home`. Under that trace, a write replaces the value, which may be a tracer. Inner traces pass reads and
+writes on to their parent. A `JaxprTrace` cannot do so, because its operations run later: it records which outer
+references the function uses, and `stage` raises `CapturedRefsError` at the end. The caller of `stage` then stages the
+function again with the values of these references as additional inputs and outputs (see `lifted` and `threading`) and
+writes the new values back: they become carries of a loop, results of a branch, arguments and results of a jitted
+function.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class AbstractRef:
         return self.inner_aval.weak_type
 
     def update(self, inner_aval: Any = None, memory_space: Any = None, kind: Any = None) -> AbstractRef:
-        """A copy with some of its parts replaced."""
+        """A copy with some attributes replaced."""
         return AbstractRef(
             self.inner_aval if inner_aval is None else inner_aval,
             self.memory_space if memory_space is None else memory_space,
@@ -97,11 +98,11 @@ class Ref:
         self.aval = aval
         self.home = current_trace.get()
         self.value = refs
-        #: the function that said it is not used any more
+        #: name of the function that freed the reference; empty while it may be used
         self.freed = ""
 
     def read(self, trace: Any) -> Any:
-        """The value, for operations of `trace`."""
+        """The value, for use under `trace`."""
         if trace is self.home:
             return self.value
         if trace is None:
@@ -109,7 +110,7 @@ class Ref:
         return trace.read_ref(self)
 
     def write(self, trace: Any, value: Any) -> None:
-        """Replaces the value by one that operations of `trace` made; it has the type of the reference."""
+        """Replaces the value by `value`, which was computed under `trace` and has the type of the reference."""
         if trace is self.home:
             self.value = value
         elif trace is None:
@@ -118,9 +119,8 @@ class Ref:
             trace.write_ref(self, value)
 
     def free(self, function: str) -> None:
-        """Says that the reference is not used any more. That holds where a program is recorded; elsewhere the array is
-        still there, as in JAX.
-        """
+        """Marks the reference as freed by `function` if its home records a Jaxpr. In eager code it stays usable, as in
+        JAX."""
         if self.home is not None and self.home.recorder() is self.home:
             self.freed = function
 
@@ -131,7 +131,7 @@ class Ref:
 
 
 def captured(refs: Sequence[Ref], name: str) -> CapturedRefsError:
-    """The error that names the references from outside that a traced function uses."""
+    """The error that lists the outer references which a traced function uses."""
     types = ", ".join(str(ref.aval) for ref in refs)
     return CapturedRefsError(
         f"{name or 'a traced function'} uses references from outside ({types}), "
@@ -142,9 +142,9 @@ def captured(refs: Sequence[Ref], name: str) -> CapturedRefsError:
 
 
 def lifted(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
-    """``pure(state, *args) = (fun(*args), new state)``: `fun` with the values of `refs` passed in and out.
+    """``pure(state, *args) = (fun(*args), new state)``: `fun` with the values of `refs` as input and output.
 
-    To be called under the trace that records it.
+    `pure` must be called under a `JaxprTrace`.
     """
 
     def pure(state: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
@@ -158,20 +158,23 @@ def lifted(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
 
 
 def values(refs: Sequence[Ref]) -> list[Any]:
-    """What the references hold now."""
+    """The current values of the references."""
     trace = current_trace.get()
     return [ref.read(trace) for ref in refs]
 
 
 def write_all(refs: Sequence[Ref], state: Sequence[Any]) -> None:
-    """Puts new values into references."""
+    """Writes the values `state` to the references."""
     trace = current_trace.get()
     for ref, value in zip(refs, state, strict=True):
         ref.write(trace, value)
 
 
 def threading(run: Callable[[Sequence[Ref]], Any]) -> Any:
-    """The result of ``run(refs)``, called again with the references that the functions it stages turn out to use."""
+    """The result of ``run(refs)``, where `refs` are all outer references that the functions staged by `run` use.
+
+    They are not known beforehand: `run` is called again with more references each time it raises `CapturedRefsError`.
+    """
     refs: tuple[Ref, ...] = ()
     while True:
         try:

@@ -1,8 +1,8 @@
-"""Staging: running a Python function once on tracers and recording what it does as a Jaxpr.
+"""Staging: runs a Python function once on tracers and records its operations as a Jaxpr.
 
-Everything that happens while the function runs is recorded, also operations on constants. Arrays that the
-function closes over become constants of the Jaxpr (later hidden arguments of the compiled program); Python
-and NumPy scalars become literals in the equations.
+All operations while the function runs are recorded, also those on constants only. Arrays that the function closes over
+become constants of the Jaxpr, which are later hidden arguments of the compiled program; Python and NumPy scalars
+become literals in the equations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCALARS = (int, float, bool, complex)
 
 
 class JaxprTracer(Tracer):
-    """A variable of the Jaxpr that is being recorded, or a number in it."""
+    """Stands for a variable or a literal of the Jaxpr that is being recorded."""
 
     __slots__ = ("aval", "variable")
 
@@ -35,7 +35,7 @@ class JaxprTracer(Tracer):
 
 
 class JaxprTrace(Trace):
-    """Records operations as equations."""
+    """Records operations as equations of a Jaxpr."""
 
     __slots__ = ("arg_names", "captured", "constants", "consts", "eqns", "invars", "name", "refs")
 
@@ -51,7 +51,7 @@ class JaxprTrace(Trace):
         self.captured: list[Ref] = []
 
     def argument(self, aval: ShapedArray) -> JaxprTracer:
-        """A tracer for the next argument."""
+        """Adds an input to the Jaxpr; returns its tracer."""
         var = Var(aval)
         self.invars.append(var)
         return JaxprTracer(self, var)
@@ -68,7 +68,7 @@ class JaxprTrace(Trace):
             raise not_an_array(x, "an operand")
         if not aval.shape and isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
             return Literal(x, aval)
-        if not isinstance(x, ArrayLike | np.ndarray):  # it has a type, and no value: something linear, to be transposed
+        if not isinstance(x, ArrayLike | np.ndarray):  # has an aval but no value, as the placeholders of transposition
             raise not_an_array(x, "an operand")
         return self._constant(x, aval)
 
@@ -76,18 +76,18 @@ class JaxprTrace(Trace):
         return self
 
     def constant(self, x: Any, aval: ShapedArray) -> JaxprTracer:
-        """An array or number that is not the result of an operation, as a value of this program."""
+        """A tracer for a constant: an array becomes a constant of the Jaxpr, a number a literal."""
         return JaxprTracer(self, self._constant(x, aval) if aval.shape else Literal(x, aval))
 
     def described(self, x: Any) -> JaxprTracer:
-        """The same for what describes an array: a program that holds it can be looked at, and not be compiled."""
+        """A tracer for `x`, which has an `aval` and no value. A Jaxpr with this constant can be shown, not compiled."""
         return JaxprTracer(self, self._constant(x, x.aval))
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
         var = self.constants.get(id(x))
         if var is None:
             var = self.constants[id(x)] = Var(aval)
-            self.consts.append(x)  # holds x, so its id stays taken
+            self.consts.append(x)  # keeps x alive, so that no other object can get its id
         return var
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class JaxprTrace(Trace):
 
     def read_ref(self, ref: Ref) -> Any:
         if ref not in self.refs:
-            # The value when the program runs; a variable that nothing binds, as this program will not be used.
+            # An unbound variable stands for the value: `jaxpr` raises `CapturedRefsError`, so this Jaxpr is never used.
             self.refs[ref] = JaxprTracer(self, Var(typeof(ref.read(self.parent))))
             self.captured.append(ref)
         return self.refs[ref]
@@ -114,7 +114,7 @@ class JaxprTrace(Trace):
         self.refs[ref] = value
 
     def jaxpr(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-        """The recorded program with these outputs, and the values of its constants."""
+        """The recorded Jaxpr with these outputs, and the values of its constants."""
         if self.captured:
             raise captured(self.captured, self.name)
         outvars = [self.atom(x) for x in outputs]
@@ -158,13 +158,14 @@ def stage(
 ) -> tuple[Jaxpr, list[Any]]:
     """Records `fun`, which takes one tracer for each of `in_avals` and returns a flat sequence of values.
 
-    `arg_names` is asked for the user's names of the arguments when an error message needs them.
-    Returns the Jaxpr and the values of its constants (which may be tracers of an outer trace). Raises
-    `CapturedRefsError` when `fun` uses references from outside.
+    `arg_names` is called for the user's names of the arguments when an error message needs them. Returns the Jaxpr and
+    the values of its constants, which may be tracers of an outer trace. Raises `CapturedRefsError` if `fun` uses
+    references that were made outside.
     """
     trace = JaxprTrace(name, arg_names)
     tracers = [trace.argument(aval) for aval in in_avals]
-    # A program is used at many places: its scopes begin anew, those around it are noted where it is called.
+    # A Jaxpr may be called from many places, so its equations record only the name scopes inside of `fun`. The equation
+    # that calls the Jaxpr records the scopes around the call.
     token = source.scope.set(())
     try:
         return trace.run(lambda: trace.jaxpr(fun(*tracers)))

@@ -1,8 +1,8 @@
-"""Traces and tracers: how a transformation sees the operations of a Python function.
+"""Traces and tracers: how a transformation intercepts the operations of a Python function.
 
-A transformation makes a `Trace`, makes it current, and calls the user's function on `Tracer`s that belong to
-it. Every operation reaches `Trace.process` through `Primitive.bind`. The trace does its work with the
-`parent` trace current: that is all there is to nesting, there is no stack and no level.
+A transformation makes a `Trace`, makes it current, and calls the user's function on `Tracer`s that belong to the
+trace. Each operation reaches `Trace.process` through `Primitive.bind`. While it processes an operation, the `parent`
+trace is current; nested transformations need nothing else: there is no stack of traces and no levels.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ else:
     Operators = object
 
 _T = TypeVar("_T")
-#: Where traces that have ended are noted, while somebody looks for their tracers; see `leaks.py`.
+#: while tracer leaks are checked (see `leaks.py`): the traces that have ended
 ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("phlox_ended_traces", default=None)
 
 
 class Trace:
-    """One running transformation. `live` is False once its function has returned."""
+    """One running transformation. `live` becomes False when the transformed function has returned."""
 
     __slots__ = ("__weakref__", "live", "parent")
 
@@ -42,34 +42,34 @@ class Trace:
         self.live = True
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Interprets one operation; `args` may be tracers of this trace, of an outer one, or arrays."""
+        """Interprets one operation; `args` are tracers of this trace, tracers of outer traces, arrays or numbers."""
         raise NotImplementedError
 
     def explain(self, tracer: Tracer) -> str:
-        """Where the value of `tracer` comes from, in the user's terms, for error messages."""
+        """The origin of `tracer` in the user's terms, for error messages; may be empty."""
         return ""
 
     def made(self, tracer: Tracer) -> source.Location | None:
-        """The user's line that made `tracer`, where it is known."""
+        """The user's line that created `tracer`; None if it is not known."""
         return None
 
     def recorder(self) -> Any:
-        """The trace that records operations on constants; None where they are done at once."""
+        """The trace that records operations on constants; None if they are executed at once."""
         return None if self.parent is None else self.parent.recorder()
 
     def read_ref(self, ref: Any) -> Any:
-        """The value of a reference from outside, see `refs.py`."""
+        """The value of a reference that was made outside of this trace, see `refs.py`."""
         return ref.read(self.parent)
 
     def write_ref(self, ref: Any, value: Any) -> None:
-        """Writes to a reference from outside."""
+        """Writes to a reference that was made outside of this trace."""
         ref.write(self.parent, value)
 
     def run(self, fun: Callable[[], _T]) -> _T:
-        """What `fun` returns, with this as the trace that operations go to; at the end its tracers are dead.
+        """Calls `fun` with this trace current and returns its result; afterwards the trace is not live any more.
 
-        No context manager: Ctrl-C may come as its `__exit__` begins, and the trace would stay current for ever. Before
-        the first call behind `finally`, Python looks for no signals.
+        This is a function and no context manager, because a KeyboardInterrupt at the start of `__exit__` would leave
+        the trace current for ever. Python handles no signals between `finally` and the first call after it.
         """
         token = current_trace.set(self)
         try:
@@ -91,13 +91,13 @@ def bind_under(trace: Trace | None, primitive: Primitive, args: Any, params: dic
 
 
 def recorder() -> Any:
-    """The trace that records what is done to constants here and now; None where it is done at once."""
+    """The trace that records operations on constants at this moment; None if they are executed at once."""
     trace = current_trace.get()
     return None if trace is None else trace.recorder()
 
 
 class ArrayLike(Operators):
-    """What concrete arrays and tracers share: a type. Operators and methods are installed by `phlox.numpy`."""
+    """Base class of concrete arrays and tracers, which have a type, `aval`. `phlox.numpy` installs the operators."""
 
     __slots__ = ()
 
@@ -145,7 +145,7 @@ class ArrayLike(Operators):
 
 
 class Tracer(ArrayLike):
-    """A stand-in for an array inside a transformed function. It has a type but, in general, no value."""
+    """Stands for an array inside a transformed function. It has a type but, in general, no value."""
 
     __slots__ = ("__weakref__", "owner")
     __array_priority__ = 1000
@@ -169,14 +169,14 @@ class Tracer(ArrayLike):
         )
 
     def concrete(self) -> Any:
-        """The value where there is one all the same, as in what is differentiated outside of programs; else None."""
+        """The value if the tracer has one, as under eager differentiation (`JVPTracer`); else None."""
         return None
 
     def __bool__(self) -> bool:
         check_truth(self.aval)
         if (value := self.concrete()) is not None:
             return bool(value)
-        from . import conditions  # which errors alone need
+        from . import conditions  # only this error needs it
 
         self._refuse(
             errors.TracerBoolConversionError,
@@ -234,7 +234,7 @@ class Tracer(ArrayLike):
 
 
 def check_number(aval: ShapedArray, use: str) -> None:
-    """Raises unless an array of this type is one number, for Python's conversion `use`."""
+    """Raises unless arrays of this type have no axes; `use` names the conversion in the message, as ``int()``."""
     if aval.shape:
         raise errors.ShapeError(
             f"Only scalar arrays can be converted to Python scalars: {use} of an array of type {aval.short}",
@@ -244,7 +244,7 @@ def check_number(aval: ShapedArray, use: str) -> None:
 
 
 def check_truth(aval: ShapedArray) -> None:
-    """Raises unless an array of this type has one element, which is true or false."""
+    """Raises unless arrays of this type have exactly one element, so that they have a truth value."""
     if aval.size != 1:
         which = "an array with more than one element" if aval.size else "an empty array"
         raise errors.ShapeError(
@@ -255,7 +255,7 @@ def check_truth(aval: ShapedArray) -> None:
 
 
 def check_index(aval: ShapedArray) -> None:
-    """Raises unless an array of this type is one integer."""
+    """Raises unless arrays of this type are a single integer without axes."""
     if aval.shape or dtypes.kind(aval.dtype) not in "iu":
         raise errors.ArgumentError(
             f"Only integer scalar arrays can be converted to a scalar index. This is one of type {aval.short}",
@@ -263,25 +263,25 @@ def check_index(aval: ShapedArray) -> None:
         )
 
 
-def _of_buffers(name: str) -> Callable[..., NoReturn]:
+def _refused_method(name: str) -> Callable[..., NoReturn]:
     def refuse(self: Tracer, *args: Any) -> NoReturn:
-        """Of arrays alone: nothing is computed yet."""
+        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
         use = f"The {name}() method was called on traced array: it"
         self._refuse(errors.ConcretizationTypeError, use, f"x.{name}() of what the function returns")
 
     return refuse
 
 
-def _of_placed(name: str) -> Callable[[Tracer], NoReturn]:
+def _refused_property(name: str) -> Callable[[Tracer], NoReturn]:
     def refuse(self: Tracer) -> NoReturn:
-        """Of arrays alone: nothing is computed yet."""
+        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
         self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
 
     return refuse
 
 
 def _sharding(self: Tracer) -> NoReturn:
-    """Of arrays alone: where traced values lie is decided later."""
+    """Raises `AttributeError`: a tracer has no sharding, which is decided at compilation."""
     raise AttributeError(
         f"{type(self).__name__} has no attribute 'sharding': where a traced array lies is decided when it is compiled; "
         "what its type says of it is phlox.typeof(x).sharding"
@@ -291,15 +291,15 @@ def _sharding(self: Tracer) -> NoReturn:
 Tracer.sharding = property(_sharding)  # type: ignore[attr-defined]
 
 
-# Methods are there until they are called, so that `hasattr` has an answer.
+# Methods that need a buffer exist on tracers and raise when they are called, so that `hasattr` is true as for arrays.
 for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "tolist", "unsafe_buffer_pointer"):
-    setattr(Tracer, _name, _of_buffers(_name))
+    setattr(Tracer, _name, _refused_method(_name))
 for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated"):
-    setattr(Tracer, _name, property(_of_placed(_name)))
+    setattr(Tracer, _name, property(_refused_property(_name)))
 
 
 def check_live(tracer: Tracer) -> None:
-    """Raises `UnexpectedTracerError` when the transformation that made `tracer` has ended."""
+    """Raises `UnexpectedTracerError` if the transformation that created `tracer` has ended."""
     if not tracer.owner.live:
         raise errors.UnexpectedTracerError(
             f"Encountered an unexpected tracer: a traced value of type {tracer.aval.str_short(False)} was used after "
@@ -313,7 +313,7 @@ def check_live(tracer: Tracer) -> None:
 
 
 def leaked(ref: Any) -> errors.UnexpectedTracerError:
-    """The error for a reference that is used after the transformation in which it was made."""
+    """The error for a reference that is used outside of the transformation in which it was made."""
     return errors.UnexpectedTracerError(
         f"a reference of type {ref.aval} was used outside of the transformation in which it was made",
         instead="return the value, ref[...], from the transformed function",
@@ -324,13 +324,13 @@ def typeof(x: Any) -> ShapedArray:
     """The type of `x` as an array: shape, dtype and weak type.
 
     Args:
-      x: array or number, which may be traced.
+      x: array or number, or a tracer.
 
     Returns:
       A `ShapedArray`.
 
     Raises:
-      ArgumentError: `x` cannot be an array.
+      ArgumentError: `x` is nothing that can become an array.
 
     >>> typeof(np.zeros((2, 3), np.float32))
     ShapedArray(float32[2,3])
@@ -342,7 +342,7 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
-    """The error for `x`, named `argument`, which no array can be made of."""
+    """The error for an `x` that cannot become an array; the message calls it `argument`."""
     text = repr(x)
     shown = text if len(text) <= 60 else text[:57] + "..."
     if is_masked(x):

@@ -1,1 +1,1 @@
-"""Transformations of programs: forward derivatives, linearization, transposition, batching."""
+"""Transformations: jvp, linearization, transposition, batching, Taylor mode. Imports `_trace`, not `_xla` or `_ops`."""

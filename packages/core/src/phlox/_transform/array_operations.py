@@ -1,7 +1,7 @@
-"""The few array operations that transformations themselves speak of, reached by name.
+"""The few array operations that transformations use themselves.
 
-The primitives are stated in `_ops`, which knows the transformations; a transformation therefore looks them up
-when it runs instead of importing them.
+Their primitives are defined in `_ops`, which imports this layer. So they are looked up by name at each call instead of
+being imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._trace.trace import typeof
 
 
 class Zero:
-    """A tangent or cotangent that is known to be zero; it costs nothing until someone needs the array."""
+    """A symbolic zero: a tangent or cotangent that is known to be zero. See `instantiate` for the array."""
 
     __slots__ = ("aval",)
 
@@ -30,12 +30,12 @@ class Zero:
 
 
 def zero_tangent(primal: Any) -> Zero:
-    """The zero tangent of a value."""
+    """The symbolic zero tangent of a primal value."""
     return Zero(typeof(primal).tangent())
 
 
 def zeros(aval: ShapedArray) -> Any:
-    """An array of zeros of this type (for float0 a NumPy array: no device has that type)."""
+    """An array of zeros of this type; for float0 a NumPy array, because devices have no such dtype."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     scalar = np.zeros((), aval.dtype)[()]
@@ -44,19 +44,19 @@ def zeros(aval: ShapedArray) -> Any:
 
 
 def weak_number(x: Any) -> Any:
-    """A NumPy scalar as the Python number of the same type, if there is one: those are the weakly typed literals."""
+    """A NumPy scalar as a Python number, which is a weakly typed literal; `x` if no Python number has its dtype."""
     number = x.item()
     return number if typeof(number).dtype == x.dtype else x
 
 
 def fill(values: Sequence[Any], present: Sequence[bool], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Tangents of values of types `avals`: the given ones where `present`, zeros elsewhere."""
+    """Tangents of primals of types `avals`: the next of `values` where `present`, else a `Zero`."""
     remaining = iter(values)
     return [next(remaining) if there else Zero(a.tangent()) for there, a in zip(present, avals, strict=True)]
 
 
 def instantiate(x: Any) -> Any:
-    """`x` itself, or an array of zeros for a `Zero`.
+    """An array of zeros if `x` is a `Zero`, else `x`.
 
     Args:
       x: an array, or a `Zero`.
@@ -74,10 +74,10 @@ def add(x: Any, y: Any) -> Any:
     """The sum of two tangents or cotangents of the same type.
 
     Args:
-      x, y: arrays of the same shape and dtype, or `Zero` for either.
+      x, y: arrays of the same shape and dtype; either may be a `Zero`.
 
     Returns:
-      An array; a `Zero` if both are.
+      An array; a `Zero` if both `x` and `y` are.
 
     >>> add(jnp.ones(2), Zero(typeof(jnp.ones(2))))
     Array([1., 1.], dtype=float32)
@@ -90,20 +90,20 @@ def add(x: Any, y: Any) -> Any:
 
 
 def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """A scalar `x` repeated to `shape`."""
+    """The scalar `x` broadcast to `shape`."""
     return primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=())
 
 
 def insert_axis(x: Any, size: int, axis: int) -> Any:
-    """`x` repeated `size` times along a new `axis`.
+    """`x` repeated `size` times along a new axis.
 
     Args:
-      x: array, which may be traced.
-      size: length of the axis.
-      axis: its number in the result, counted from 0.
+      x: array or tracer.
+      size: length of the new axis.
+      axis: number of the new axis in the result, from 0.
 
     Returns:
-      An array with one axis more, of the same dtype.
+      An array with one more axis, of the same dtype.
 
     >>> insert_axis(jnp.arange(2), 3, 0).shape
     (3, 2)
@@ -118,8 +118,8 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     """`x` with axis `source` moved to position `destination`.
 
     Args:
-      x: array, which may be traced.
-      source, destination: numbers of axes, counted from 0.
+      x: array or tracer.
+      source, destination: numbers of axes, from 0.
 
     Returns:
       An array of the same dtype.

@@ -1,7 +1,7 @@
-"""Batching: running a function for one example on a whole batch at once.
+"""Batching: runs a function of one example on a whole batch at once.
 
-Every value may carry one axis more than the function sees, at position `dim`. Primitives say in their `batch`
-rule how they do all examples together; where no argument carries the axis, nothing changes.
+A batched value has one more axis, at position `dim`, than the function sees. The batching rule of a primitive computes
+all examples with one or a few operations. An operation without batched operands goes to the parent trace unchanged.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _T = TypeVar("_T")
 
 
 class BatchAxis(NamedTuple):
-    """The axis that is being mapped: its size, its name for collectives if it has one, and the axes of the device mesh
-    over which it is laid out where programs say how arrays are laid out."""
+    """The mapped axis: its size, its name for collectives (or None), and the mesh axes of `spmd_axis_name`, over which
+    it is sharded."""
 
     size: int
     name: AxisName | None = None
@@ -31,7 +31,7 @@ class BatchAxis(NamedTuple):
 
 
 class BatchTracer(Tracer):
-    """An example out of the batch `value`, which carries the mapped axis at `dim`."""
+    """Stands for one example of the batch `value`, whose mapped axis is axis `dim`."""
 
     __slots__ = ("aval", "dim", "value")
 
@@ -44,9 +44,10 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Does each operation for the whole batch, in the parent trace.
+    """Applies each operation to the whole batch, under the parent trace.
 
-    Traces with the same `batch` map the same examples and take each other's tracers for their own, see `in_batch_of`.
+    `batch` identifies the batch: traces with the same `batch` map the same examples, and each accepts the tracers of
+    the others as its own, see `in_batch_of`.
     """
 
     __slots__ = ("axis", "batch")
@@ -57,7 +58,7 @@ class BatchTrace(Trace):
         self.batch = object()
 
     def split(self, x: Any) -> tuple[Any, Dim]:
-        """The batched value of `x` and where its mapped axis is."""
+        """The batched value of `x` and the position of its mapped axis; (x, None) if `x` is not batched here."""
         if type(x) is BatchTracer and x.owner.batch is self.batch:
             return x.value, x.dim
         return x, None
@@ -73,7 +74,7 @@ class BatchTrace(Trace):
         return self.by_rule(primitive, pairs, params)
 
     def by_rule(self, primitive: Primitive, pairs: Sequence[tuple[Any, Dim]], params: dict[str, Any]) -> Any:
-        """The operation on batched values, with where their mapped axes are, as its batching rule does it."""
+        """Applies the batching rule to pairs of a value and the position of its mapped axis."""
         token = current_trace.set(self.parent)
         try:
             rule = primitive.rule("batch")
@@ -103,14 +104,14 @@ class BatchTrace(Trace):
 
 
 def run_in(trace: BatchTrace, axis: BatchAxis, fun: Callable[[], _T]) -> _T:
-    """What `fun` returns under `trace`, with the name of `axis` in scope if it has one."""
+    """Calls `fun` with `trace` current and the name of `axis`, if any, in scope; returns its result."""
     return trace.run(fun if axis.name is None else lambda: run_with_axis(axis.name, axis.size, fun))
 
 
 def run_batched(
     fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[Dim]]:
-    """Runs flat `fun` on batched `args`; returns the outputs and where each carries the axis."""
+    """Runs flat `fun` on batched `args`; returns the outputs and the position of the mapped axis in each."""
     trace = BatchTrace(axis)
 
     def run() -> list[tuple[Any, Dim]]:
@@ -122,10 +123,11 @@ def run_batched(
 
 
 def in_batch_of(home: BatchTrace, fun: Callable[..., Any]) -> Callable[..., Any]:
-    """`fun`, which closes over values that `home` maps, or traces around it, where batching rules run it later, in
-    traces of their own.
+    """`fun` for use in a later trace of the same batch.
 
-    Such are the rules of users: their derivatives may be asked for when `home` has already passed the operation on.
+    `fun` closes over tracers of `home` or of batch traces around it. It is a user's rule, such as that of `custom_jvp`:
+    a transformation may call it after `home` has processed the operation, under a new `BatchTrace` of the same
+    `BatchAxis`. That trace then gets the `batch` of the original one, so that it accepts the tracers as its own.
     """
     batches = {id(trace.axis): trace for trace in _batches_around(home)}
 
@@ -147,7 +149,7 @@ def _batches_around(trace: Trace | None) -> Iterator[BatchTrace]:
 
 
 def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
-    """`x` with its mapped axis at `destination`; an `x` without one is repeated."""
+    """`x` with its mapped axis moved to `destination`; an `x` without a mapped axis is repeated along a new one."""
     if dim is None:
         return insert_axis(x, size, destination)
     return move_axis(x, dim, destination)
@@ -158,7 +160,10 @@ def _named(path: str) -> str:
 
 
 def check_sizes(described: Sequence[tuple[str, int, Any]], function: str = "vmap", expected: int | None = None) -> int:
-    """The one size of axes given as (argument path, axis, aval); raises `AxisSizeError` when they differ."""
+    """The common size of the mapped axes, which are given as (argument path, axis, aval).
+
+    Raises `AxisSizeError` if an axis does not exist or if sizes differ, also from `expected`.
+    """
     sizes: dict[int, list[str]] = {}
     if expected is not None:
         sizes[expected] = []

@@ -1,4 +1,4 @@
-"""Transformations of Jaxprs, for the rules of primitives that hold them. Results are kept on the Jaxpr."""
+"""Transformations of Jaxprs, for the rules of primitives that hold Jaxprs. Results are cached on the Jaxpr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .transpose import Linear, backward_pass
 
 
 def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:
-    """Stages flat `fun` into a Jaxpr that carries the name of `like` and closes over concrete values only."""
+    """Stages flat `fun` as a Jaxpr with the name of `like`. `fun` must close over concrete values only."""
     jaxpr, consts = stage(fun, in_avals, name=like.name)
     return ClosedJaxpr(jaxpr, consts)
 
@@ -30,7 +30,8 @@ def jvp_jaxpr(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """A Jaxpr from (inputs, nonzero input tangents) to (outputs, nonzero output tangents).
 
-    `keep` says which output tangents must be there even when they are zero. Also returns which are there.
+    Output tangents marked in `keep` are returned even if they are zero. Also returns, for each output, whether its
+    tangent is returned.
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
@@ -54,11 +55,11 @@ def jvp_jaxpr(
 
 
 class LinearizedJaxpr(NamedTuple):
-    """A program split for reverse mode.
+    """A Jaxpr split for reverse mode.
 
-    `primal` returns the outputs and then new residuals. `linear` takes all residuals, then tangents of the
-    inputs that had any, and returns tangents of the outputs where `nonzero`. `residuals` says for each where
-    it comes from: ("in", i) is input i of `primal`, ("out", i) its output i.
+    `primal` returns the outputs, then the residuals that are neither inputs nor outputs. `linear` takes all residuals,
+    then the tangents of the `wanted` inputs, and returns the tangents of the outputs that are `nonzero`. `residuals`
+    gives the source of each residual: ("in", i) is input i of `primal`, ("out", i) is output i of `primal`.
     """
 
     primal: ClosedJaxpr
@@ -68,7 +69,7 @@ class LinearizedJaxpr(NamedTuple):
 
 
 def linearize_jaxpr(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> LinearizedJaxpr:
-    """Splits a Jaxpr into its computation and its derivative with respect to the `wanted` inputs."""
+    """Splits a Jaxpr into the primal computation and the linear derivative with respect to the `wanted` inputs."""
 
     def make() -> LinearizedJaxpr:
         found: dict[str, Any] = {}
@@ -114,7 +115,8 @@ def transpose_jaxpr(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """A Jaxpr from (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of linear inputs.
 
-    `keep` says which of these must be there even when they are zero. Also returns which are there.
+    Cotangents marked in `keep` are returned even if they are zero. Also returns, for each linear input, whether its
+    cotangent is returned.
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
@@ -146,9 +148,10 @@ def batch_jaxpr(
 ) -> tuple[ClosedJaxpr, list[Dim]]:
     """The Jaxpr for a batch, with the mapped axis of each input at `in_dims`.
 
-    Returns it with the position of the axis in each output. `out_dims` says which outputs must carry the axis,
-    in front, and forbids it in the others' places only by moving it in front too. Such a program has a place in an
-    operation that counts on its types; a `DtypeError` or `ShapeError` names an output that a rule gave another one.
+    Also returns the position of the mapped axis in each output. With `out_dims`, the outputs marked there get the
+    mapped axis even if they are not batched, and the mapped axis of every batched output is axis 0. The Jaxpr is then
+    part of a loop or branch that relies on the types of its outputs: a `DtypeError` or `ShapeError` names an output to
+    which a custom batching rule gave another type.
     """
 
     def make() -> tuple[ClosedJaxpr, list[Dim]]:
@@ -189,7 +192,7 @@ def _check_kept(closed: ClosedJaxpr, axis: BatchAxis, outs: Sequence[Any], dims:
 
 
 def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
-    """The program with its constants as leading arguments: (closed Jaxpr without constants, those arguments)."""
+    """(`jaxpr` with its constants turned into leading inputs, the values of these inputs)."""
     return ClosedJaxpr(hoist_consts(jaxpr)), list(consts)
 
 

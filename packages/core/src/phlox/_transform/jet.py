@@ -1,11 +1,11 @@
-"""Taylor mode: every value travels with the coefficients of a polynomial in one variable t.
+"""Taylor mode: every value is a polynomial in one variable t, given by its coefficients.
 
     x(t) = x₀ + x₁ t + x₂ t² + …     gives     f(x(t)) = y₀ + y₁ t + y₂ t² + …
 
-There is one rule for all primitives, made of their `jvp` rules: y'(t) is the tangent of f at x(t) in direction x'(t),
-so k yₖ is coefficient k - 1 of what the jvp rule computes from x(t), y(t) and x'(t). It may read y itself, as for exp,
-because only the coefficients below k are asked for: they are computed when somebody needs them, and once. Linear and
-bilinear operations, and quotients, are written out, since that rule would do work twice for them.
+One rule, which applies the `jvp` rule, serves all primitives: y'(t) is the tangent of f at x(t) in direction x'(t), so
+k yₖ is coefficient k - 1 of the tangent that the jvp rule computes from x(t), y(t) and x'(t). The jvp rule may use the
+output y itself, as that of exp does: coefficients are computed lazily, and yₖ needs only coefficients of y below k.
+Linear and bilinear operations and quotients have rules of their own, since the general rule would compute more.
 """
 
 from __future__ import annotations
@@ -23,31 +23,12 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Trace, Tracer, bind_under, typeof
 from .array_operations import Zero, add, instantiate, weak_number, zero_tangent, zeros
 
-#: Linear in all of their floating arguments together.
-LINEAR = {
-    "add", "add_any", "sub", "neg", "real", "imag", "complex", "conj", "convert_element_type", "reduce_precision",
-    "copy", "name", "broadcast_in_dim", "reshape", "transpose", "squeeze", "rev", "concatenate", "pad", "slice",
-    "dynamic_slice", "dynamic_update_slice", "gather", "scatter-add", "scatter", "select_n", "reduce_sum",
-    "reduce_window_sum", "cumsum", "psum", "fft", "split", "stack", "unstack", "device_put",
-}  # fmt: skip
-#: Linear in each of two arguments.
-BILINEAR = {"mul", "dot_general", "conv_general_dilated"}
-#: Programs that are run as what they hold, under this parameter. Their own derivative rules play no part, as in JAX.
-CALLS = {
-    "jit": "jaxpr",
-    "remat2": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vmap_call": "call",
-    "linear_call": "callee",
-}
-
-#: Coefficient k (from 1 on) of a polynomial; None is zero.
+#: rule(k) computes coefficient k (from 1 on) of a polynomial; None is zero.
 Rule = Callable[[int], Any]
 
 
 class Series:
-    """The coefficients of a polynomial from the first on, each computed once, when it is asked for."""
+    """The coefficients of a polynomial from number 1 on, each computed at its first access and cached."""
 
     __slots__ = ("found", "rule")
 
@@ -62,7 +43,7 @@ class Series:
 
 
 class JetTracer(Tracer):
-    """A polynomial: `primal` at 0, and the other coefficients."""
+    """A polynomial: coefficient 0 is `primal`, the others are in `series`."""
 
     __slots__ = ("aval", "primal", "series")
 
@@ -76,8 +57,8 @@ class JetTracer(Tracer):
 class JetTrace(Trace):
     """Computes coefficients up to `order` in the parent trace.
 
-    `known` holds operations whose jvp rules are being run, by primitive and arguments: they are found there instead of
-    being done again.
+    `known` maps the operations whose jvp rules are running, by primitive and operands, to their parameters and results.
+    When a jvp rule binds its own operation again, the result is taken from there and not computed again.
     """
 
     __slots__ = ("known", "order")
@@ -88,6 +69,7 @@ class JetTrace(Trace):
         self.known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]] = {}
 
     def mine(self, x: Any) -> bool:
+        """Whether `x` is a tracer of this trace."""
         return type(x) is JetTracer and x.owner is self
 
     def coefficient(self, x: Any, k: int) -> Any:
@@ -109,8 +91,9 @@ class JetTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not any(self.mine(x) for x in args):
             return bind_under(self.parent, primitive, args, params)
-        if primitive.name in CALLS:
-            closed = params[CALLS[primitive.name]]
+        # The Jaxpr of a call is evaluated; custom derivative rules are not used, as in JAX.
+        if primitive.program is not None:
+            closed = params[primitive.program]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             return outs if primitive.multiple_results else outs[0]
         key = (primitive, *map(id, args))
@@ -126,7 +109,7 @@ class JetTrace(Trace):
         ]
         result = outs if primitive.multiple_results else outs[0]
         known[key] = params, result
-        if not self.known:  # what the user's function does is computed in order; what jvp rules do, as far as needed
+        if not self.known:  # operations of the user's function are computed now, those of jvp rules lazily
             for k in range(1, self.order + 1):
                 for out in outs:
                     self.coefficient(out, k)
@@ -140,17 +123,17 @@ class JetTrace(Trace):
         known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]],
         values: Sequence[Any],
     ) -> list[Rule]:
-        """How to compute the coefficients of each result."""
-        if primitive.name in BILINEAR:
+        """For each result, the rule for its coefficients."""
+        if primitive.series == "bilinear":
             return [partial(self._product, partial(primitive.bind, **params), *args)]
-        if primitive.name == "div":
+        if primitive.series == "quotient":
             return [partial(self._quotient, [values[0]], *args)]
-        if primitive.name in LINEAR:
+        if primitive.series == "linear":
             return self._each(partial(self._linear, primitive, args, params), len(values))
         return self._each(partial(self._derived, self._once(primitive, args, params, known)), len(values))
 
     def _each(self, compute: Callable[[int], list[Any]], count: int) -> list[Rule]:
-        """Rules for several results that are computed together."""
+        """Rules for `count` results whose coefficients `compute(k)` computes together."""
         together = Series(compute)
         return [lambda k, i=i: together[k][i] for i in range(count)]  # type: ignore[misc]
 
@@ -191,7 +174,8 @@ class JetTrace(Trace):
         params: dict[str, Any],
         known: dict[tuple[Any, ...], tuple[dict[str, Any], Any]],
     ) -> Callable[[], list[Any]]:
-        """The tangents of the results at x(t) in direction x'(t), as polynomials."""
+        """A function that returns the tangents of the results at x(t) in direction x'(t), as polynomials; they are
+        computed by the jvp rule at its first call."""
         found: list[list[Any]] = []
 
         def tangents() -> list[Any]:
@@ -233,7 +217,7 @@ def _scaled(x: Any, factor: float) -> Any:
 
 
 def _total(terms: Sequence[Any]) -> Any:
-    """The sum, or None of nothing."""
+    """The sum of the terms; None if there are none."""
     total = None
     for term in terms:
         total = term if total is None else add(total, term)
@@ -243,7 +227,7 @@ def _total(terms: Sequence[Any]) -> Any:
 def jet(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Sequence[Any]], order: int
 ) -> tuple[list[Any], list[list[Any]]]:
-    """Results of flat `fun`, and their coefficients 1 … `order`, for arguments that are polynomials."""
+    """The outputs of flat `fun` and their coefficients 1 … `order`, for arguments that are polynomials."""
     trace = JetTrace(order)
 
     def run() -> tuple[list[Any], list[list[Any]]]:

@@ -1,9 +1,9 @@
-"""Forward mode: every value travels with its tangent.
+"""Forward-mode differentiation: each primal value is computed together with its tangent.
 
     jvp(f)(x, t) = f(x), f'(x) t
 
-Primitives say in their `jvp` rule how tangents pass; where no argument has a tangent the operation is
-simply done by the outer trace.
+The `jvp` rule of a primitive computes the tangents of its outputs. An operation without tangents goes to the parent
+trace unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .array_operations import Zero, zero_tangent
 
 
 class JVPTracer(Tracer):
-    """A value with a tangent that is not known to be zero."""
+    """A primal value with a tangent that is not a symbolic `Zero`."""
 
     __slots__ = ("aval", "primal", "tangent")
 
@@ -34,18 +34,18 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Pushes tangents forward through each operation, working in the parent trace."""
+    """Applies the jvp rule of each operation, under the parent trace."""
 
     __slots__ = ()
 
     def split(self, x: Any) -> tuple[Any, Any]:
-        """The value and the tangent of `x`."""
+        """The primal value and the tangent of `x`."""
         if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
         return x, zero_tangent(x)
 
     def join(self, primal: Any, tangent: Any) -> Any:
-        """The value as a tracer, or as it is when its tangent is zero."""
+        """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero`."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
@@ -85,8 +85,7 @@ class JVPTrace(Trace):
 
 
 def by_rule(args: Sequence[Any], rule: Callable[..., tuple[Sequence[Any], Sequence[Any]]]) -> list[Any]:
-    """Outputs of an operation on `args` whose derivative is ``rule(primals, tangents)``, under the current trace, which
-    is a `JVPTrace`."""
+    """Outputs of an operation on `args` with the jvp rule ``rule(primals, tangents)``. A `JVPTrace` must be current."""
     trace = current_trace.get()
     assert isinstance(trace, JVPTrace)
     token = current_trace.set(trace.parent)
@@ -101,7 +100,7 @@ def by_rule(args: Sequence[Any], rule: Callable[..., tuple[Sequence[Any], Sequen
 def push_forward(
     trace: JVPTrace, fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Runs flat `fun` under `trace`; returns its outputs and their tangents (which may be `Zero`)."""
+    """Runs flat `fun` under `trace`; returns its outputs and their tangents, each of which may be a `Zero`."""
 
     def run() -> list[tuple[Any, Any]]:
         tracers = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]

@@ -1,11 +1,11 @@
-"""Linearization: one pass that computes a function and records its derivative as a linear program.
+"""Linearization: computes a function and records its derivative as a linear Jaxpr, in one pass.
 
-It is forward mode with the tangents left unknown. `TangentTrace` sits below the jvp rules: an operation that
-touches a tangent is recorded, every other one is done at once by the outer trace. What the recorded
-operations read of the computed values (the residuals) become constants of the linear program.
+This is forward mode with unknown tangents. Jvp rules run under a `TangentTrace`, which records each operation that has
+a tangent among its operands and passes all others on to its parent. Primal values that recorded operations read, the
+residuals, become constants of the linear Jaxpr.
 
-A primitive that holds a Jaxpr states a `linearize` rule, because its jvp would mix both kinds of work in one
-operation; the rule has the form of a jvp and binds the two kinds separately.
+A primitive that holds Jaxprs has a rule `linearize`, because its jvp rule would mix primal and tangent computation in
+one equation. The rule has the signature of a jvp rule and binds separate operations for the two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .jvp import JVPTrace, push_forward
 
 
 class TangentTrace(JaxprTrace):
-    """Records what touches a tangent and does the rest in the parent trace."""
+    """Records operations on tangents; all other operations go to the parent trace."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class TangentTrace(JaxprTrace):
 
 
 class LinearizeTrace(JVPTrace):
-    """Forward mode that prefers rules which keep known and linear work apart."""
+    """Forward mode that prefers the rule `linearize` to the rule `jvp`."""
 
     __slots__ = ()
 
@@ -52,10 +52,10 @@ class LinearizeTrace(JVPTrace):
 
 
 class Linearized(NamedTuple):
-    """A function at a point: its outputs, and its derivative there as a program.
+    """A function linearized at a point: its outputs, and its derivative as a linear Jaxpr.
 
-    `jaxpr` maps tangents of the inputs that were asked for to tangents of the outputs where `nonzero`; its
-    constants have the values `residuals`.
+    `jaxpr` maps the tangents of the `wanted` inputs to the tangents of the outputs that are `nonzero`. `residuals` are
+    the values of its constants.
     """
 
     outputs: list[Any]
@@ -78,7 +78,7 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], wanted:
         return outputs, nonzero, *recorder.jaxpr([t for t in out_tangents if type(t) is not Zero])
 
     outputs, nonzero, jaxpr, consts = recorder.run(run)
-    if outer := len(scope.get()):  # the scopes of the derivative begin here; it may be used elsewhere
+    if outer := len(scope.get()):  # drops the outer name scopes: `stage` explains why
         for eqn in jaxpr.eqns:
             if eqn.source_info is not None:
                 eqn.source_info.scope = eqn.source_info.scope[outer:]

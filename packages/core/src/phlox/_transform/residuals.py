@@ -1,7 +1,8 @@
-"""What a step of a loop leaves behind for its derivative: fewer bytes than all residuals, where some are cheap.
+"""Chooses which values to store instead of the residuals of a loop step, so that fewer bytes are stored.
 
-The residuals of a loop are stored for every step, and read again on the way back. Where one is a light function of
-others (see `Primitive.light`), to compute it again costs less than to store it. Knows Jaxprs and primitives, no loop.
+A loop stores residuals for each step and reads them in the backward pass. A residual that light primitives (see
+`Primitive.light`) compute from other stored values is cheaper to recompute than to store. This module works on the
+Jaxpr of one step; it has no code about loops.
 """
 
 from __future__ import annotations
@@ -11,27 +12,28 @@ from typing import NamedTuple
 
 from .._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 
-#: Longer chains of light primitives are cut: the way back must not become a second way forward.
+#: longest chain of light primitives that is recomputed; without a limit the backward pass could repeat much of the
+#: forward pass
 _LONGEST = 16
 
 
 class Recomputed(NamedTuple):
-    """Variables of a program, and the program that computes its residuals from them."""
+    """Variables of a Jaxpr (`leaves`), and a `program` that computes the residuals from them."""
 
     leaves: list[Var]
     program: ClosedJaxpr
 
 
 def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Var]) -> Recomputed:
-    """Chooses variables from which light primitives compute the `residuals` of a program.
+    """Chooses variables from which light primitives can recompute the `residuals` of a Jaxpr.
 
     Args:
-      closed: the program.
-      residuals: variables of it, or literals.
-      free: variables that cost nothing, as they are stored anyway.
+      closed: the Jaxpr.
+      residuals: variables of the Jaxpr, or literals.
+      free: variables that are stored anyway, and so cost nothing.
 
-    Residuals that have something in common that they are computed from are replaced together, if that takes less
-    memory, and stay otherwise.
+    Residuals that are computed from common variables form a group. A group is replaced by the variables it is computed
+    from if these need less memory than the group.
     """
     roots = _roots(closed, set(free))
     chosen: set[Var] = {*free}
@@ -43,7 +45,7 @@ def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Va
 
 
 def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
-    """What each variable is a light function of, beside the free ones."""
+    """For each variable, the variables from which light primitives compute it; free variables are left out."""
     jaxpr = closed.jaxpr
     roots: dict[Var, tuple[Var, ...]] = dict.fromkeys((*free, *jaxpr.constvars), ())
     roots |= {v: (v,) for v in jaxpr.invars if v not in free}
@@ -63,13 +65,13 @@ def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
 
 
 def is_light(eqn: JaxprEqn) -> bool:
-    """Whether results of this equation are cheaper to compute again than to store."""
+    """Whether the results of this equation are cheaper to recompute than to store."""
     light = eqn.primitive.light
     return light if type(light) is bool else light(eqn.params)
 
 
 def _groups(residuals: Iterable[Var], roots: dict[Var, tuple[Var, ...]]) -> list[list[Var]]:
-    """The residuals, those together that share a root, or a root with one that shares another, and so on."""
+    """The residuals in groups: two residuals with a common root are in one group (by union-find)."""
     leader: dict[Var, Var] = {}
 
     def lead(v: Var) -> Var:
@@ -92,7 +94,7 @@ def _bytes(variables: Iterable[Var]) -> int:
 
 
 def _program(closed: ClosedJaxpr, residuals: Sequence[Atom], chosen: set[Var]) -> Recomputed:
-    """The part of the program that leads from the chosen variables to the residuals."""
+    """The part of the Jaxpr that computes the residuals from the chosen variables."""
     jaxpr = closed.jaxpr
     wanted: set[Atom] = {v for v in residuals if v not in chosen}
     eqns: list[JaxprEqn] = []
@@ -107,5 +109,5 @@ def _program(closed: ClosedJaxpr, residuals: Sequence[Atom], chosen: set[Var]) -
 
 
 def _defined(closed: ClosedJaxpr) -> list[Var]:
-    """All variables of a program but its constants, in order."""
+    """All variables of a Jaxpr except its constants, in order of definition."""
     return [*closed.jaxpr.invars, *(v for eqn in closed.jaxpr.eqns for v in eqn.outvars)]

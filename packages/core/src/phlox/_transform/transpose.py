@@ -1,8 +1,8 @@
-"""Transposition: running a linear program backwards, from cotangents of outputs to cotangents of inputs.
+"""Transposition: evaluates a linear Jaxpr backwards, from cotangents of outputs to cotangents of inputs.
 
-If the program computes t -> A t, its transpose computes c -> Aᵀ c. Together with linearization this is
-reverse mode. Each primitive says in its `transpose` rule what it does to cotangents; arguments that it is
-linear in arrive as `Linear` placeholders, all others as values.
+If the Jaxpr computes t -> A t, its transpose computes c -> Aᵀ c. Linearization followed by transposition is reverse
+mode. The `transpose` rule of a primitive gets the cotangents of its results and its operands: a `Linear` placeholder
+for an operand that it is linear in, else the value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .array_operations import Zero, add
 
 
 class Linear:
-    """Stands for an argument that an operation is linear in: it has a type and no value."""
+    """Stands for an operand that an operation is linear in; it has a type and no value."""
 
     __slots__ = ("aval",)
 
@@ -30,16 +30,16 @@ class Linear:
 
 
 class Unwanted(Linear):
-    """The same for an argument whose cotangent nobody asks for."""
+    """A `Linear` argument whose cotangent is not needed."""
 
     __slots__ = ()
 
 
 def is_linear(x: Any) -> bool:
-    """Whether `x` is the placeholder of an argument that is being transposed, in a rule `transpose` of a primitive.
+    """Whether `x`, an operand that a `transpose` rule gets, is a placeholder: the operation is linear in that operand.
 
     Args:
-      x: an operand of the rule: a `Linear`, or the value of an argument that is known.
+      x: an operand: a `Linear`, or a value.
 
     Returns:
       A bool.
@@ -52,10 +52,10 @@ def is_linear(x: Any) -> bool:
 
 @replays
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents of `args` (None where the argument is not `Linear`), given those of the outputs.
+    """Cotangents of `args` (None for an argument that is not `Linear`), given the `cotangents` of the outputs.
 
-    Cotangents may be `Zero`. Equations that no `Linear` argument reaches are evaluated first. That of an `Unwanted`
-    argument is `Zero`, and what only it would need is not computed.
+    Cotangents may be `Zero`. Equations that do not depend on `Linear` arguments are evaluated first, in order. The
+    cotangent of an `Unwanted` argument is `Zero`; operations that only this cotangent needs are not done.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Var] = set()

@@ -1,3 +1,3 @@
-"""The machine: devices, buffers, StableHLO text, compilation, execution. The room that says jaxlib."""
+"""The runtime: devices, arrays, StableHLO text, compilation, execution. Imports `_trace` and jaxlib."""
 
-from . import eager as eager  # installs what runs operations outside of any trace
+from . import eager as eager  # installs the function that executes operations when no trace is current

@@ -1,4 +1,4 @@
-"""What XLA says about a program as text: in other dialects, in a form for other versions, and what it would cost."""
+"""Converts StableHLO text to HLO and to StableHLO's portable form, and estimates its cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .devices import Device
 
 
 def computation(text: str) -> Any:
-    """The module as an XLA computation (HLO before any optimisation)."""
+    """The module as an XLA computation (HLO, not optimised)."""
     return native.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False)
 
 
@@ -22,12 +22,12 @@ def hlo_text(text: str, *, metadata: bool) -> str:
 
 
 def cost(text: str, device: Device) -> dict[str, float]:
-    """XLA's estimates for the module as it stands, not optimised."""
+    """XLA's cost estimates for the module, not optimised."""
     return dict(native.hlo_module_cost_analysis(device.client, computation(text).as_hlo_module()))
 
 
 def portable(text: str) -> bytes:
-    """The module in StableHLO's portable form: jaxlibs read it that are later, or older by at most twelve weeks."""
+    """The module in StableHLO's portable form, which newer jaxlibs can read, and those up to twelve weeks older."""
     from jaxlib.mlir.dialects import stablehlo
 
     oldest_reader = stablehlo.StablehloCompatibilityRequirement.WEEK_12
@@ -36,6 +36,6 @@ def portable(text: str) -> bytes:
 
 
 def from_portable(artifact: bytes) -> str:
-    """The text of a module in portable form."""
+    """The StableHLO text of a module in portable form."""
     with context() as known:
         return str(native.mlir.deserialize_portable_artifact(artifact, known))

@@ -1,4 +1,4 @@
-"""What the compiler says about its approximate search for the largest elements."""
+"""The output size of XLA's approximate top-k."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from .._base.native import native
 
 
 def top_k_size(length: int, rank: int, k: int, recall: float, aggregate: bool, whole_length: int) -> int:
-    """How many candidates the search along an axis of `length` returns; `k`, unless it leaves them unsorted."""
+    """The number of candidates that the search along an axis of `length` returns: `k` if they are aggregated."""
     return int(native.approx_top_k_reduction_output_size(length, rank, k, recall, aggregate, whole_length)[0])

@@ -1,8 +1,7 @@
 """`Array`: an immutable array on one or more devices.
 
-Three slots: one private jaxlib buffer, the abstract value, and the key under which compiled programs file the
-array. The key is the abstract value itself for an array that nobody placed anywhere, otherwise a `Placed`.
-The buffer is never handed to anyone: the real jax, if it is in the process, would misread it.
+An array has three slots: a private jaxlib buffer, the abstract value, and the key, by which caches look up compiled
+programs (see `placement`). Users never get the buffer: the real jax, if it is in the process, would misread it.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from .sharding import NativeSharding, Sharding, single_device
 
 
 class _ArrayType(type):
-    """Makes tracers count as arrays: `isinstance(x, Array)` holds inside transformed functions."""
+    """Makes tracers instances of `Array`, so that `isinstance(x, Array)` is True inside transformed functions."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return issubclass(type(instance), (cls, Tracer))
 
 
 class Shard:
-    """The part of an array that one device holds: which part, the how manieth copy of it, and the part itself.
+    """The part of an array that one device holds.
 
-    `data` is an `Array`, or None where another process holds it.
+    `index` is the slices of the whole array, `replica_id` numbers the devices that hold the same slices, from 0. `data`
+    is the part as an `Array`, or None if the device belongs to another process.
     """
 
     __slots__ = ("data", "device", "index", "replica_id")
@@ -70,7 +70,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is None and self._key is self.aval and self.aval.dtype.isbuiltin == 1:
-            try:  # most arrays: in the host's memory, of a type that NumPy has
+            try:  # the usual case: host memory and a dtype of NumPy
                 view = np.asarray(memoryview(self._buf))
                 return view.copy() if copy else view
             except (BufferError, RuntimeError):
@@ -128,19 +128,19 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return _repr(self)
 
     def _has_numbers(self) -> bool:
-        """Whether it can be shown as NumPy shows an array: keys have no numbers of their own."""
+        """Whether the elements can be printed by NumPy; those of PRNG keys cannot."""
         return not isinstance(self.aval.dtype, ExtendedDtype) and self._is_shown()
 
     def _is_shown(self) -> bool:
-        """Whether every process that holds a part of the array can show its elements, and so its text has them."""
+        """Whether the text of the array contains its elements: only if each process that holds a part can read all."""
         sharding = self.sharding
         return sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.has_addressable_devices)
 
-    # -- where it is
+    # -- placement
 
     @property
     def sharding(self) -> Sharding:
-        """How the array lies on devices."""
+        """The sharding: how the array is laid out over devices."""
         return sharding_of(self._key)
 
     @property
@@ -155,7 +155,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     @property
     def committed(self) -> bool:
-        """True when the array was put where it is on purpose, so that computations follow it."""
+        """True when the array was placed explicitly, so that computations with it run on its devices."""
         return is_committed(self._key)
 
     @property
@@ -170,12 +170,12 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     @property
     def addressable_shards(self) -> list[Shard]:
-        """The parts that devices of this process hold."""
+        """The parts on devices of this process."""
         return [shard for shard in self.global_shards if shard.data is not None]
 
     @property
     def global_shards(self) -> list[Shard]:
-        """The parts that all devices hold; of those of other processes without the data."""
+        """The parts on all devices; without the data on devices of other processes."""
         sharding = self.sharding
         aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
         mine = {
@@ -190,13 +190,13 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return found
 
     def addressable_data(self, index: int) -> Array:
-        """The part that device number `index` of this process holds."""
+        """The part on device number `index` of this process."""
         return self.addressable_shards[index].data
 
-    # -- life of the buffer
+    # -- the buffer
 
     def block_until_ready(self) -> Array:
-        """Waits until the elements are computed; returns the array. Raises what the computation raised."""
+        """Waits until the elements are computed; returns the array. Raises the computation's error if it has failed."""
         try:
             self._buf.block_until_ready()
         except RuntimeError:
@@ -259,9 +259,9 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
 
 class ArrayImpl(Array):
-    """The class of all arrays that are no tracers: an `Array` that can be made, by `wrap`.
+    """The class of concrete arrays, which `wrap` makes.
 
-    Without an `__init__` in Python, which would be called for each.
+    Its `__init__` is that of `object`, because a Python function would be called for each array.
     """
 
     __slots__ = ()
@@ -269,7 +269,7 @@ class ArrayImpl(Array):
 
 
 def wrap(buf: Any, aval: ShapedArray, key: Key) -> ArrayImpl:
-    """The array of this buffer, which must have this type and lie where `key` says."""
+    """The array of a buffer that has the type `aval` and the sharding of `key`."""
     array = ArrayImpl()
     array._buf = buf
     array.aval = aval
@@ -278,9 +278,9 @@ def wrap(buf: Any, aval: ShapedArray, key: Key) -> ArrayImpl:
 
 
 def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], keys: Iterable[Key]) -> list[Array]:
-    """The same for many, with `wrap` written out."""
+    """The arrays of several buffers. The code of `wrap` is repeated here to avoid a call for each."""
     arrays: list[Array] = []
-    for buf, aval, key in zip(bufs, avals, keys):  # noqa: B905  (as many as the program has results)
+    for buf, aval, key in zip(bufs, avals, keys):  # noqa: B905  (their lengths are the number of results)
         array = ArrayImpl()
         array._buf = buf
         array.aval = aval
@@ -290,7 +290,7 @@ def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], keys: Iterable[K
 
 
 def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayError:
-    """The error for a use of an array whose buffer is gone."""
+    """The error for using an array whose buffer is deleted."""
     return errors.DeletedArrayError(
         f"Array has been deleted with shape={array.aval.str_short(False)}: {argument} of type {array.aval.short} was "
         "deleted, or donated to a computation",
@@ -300,7 +300,7 @@ def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayErro
 
 
 def put(x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committed: bool = False) -> Array:
-    """Copies NumPy array (or scalar) `x` of the physical type of `aval` to where `sharding` says.
+    """Copies a NumPy array or scalar `x`, of the physical type of `aval`, to devices with the layout `sharding`.
 
     Without a sharding the array goes to the default device and is not committed.
     """
@@ -310,7 +310,7 @@ def put(x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committe
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
-    """The same elements, laid out as `sharding` says: `array` itself where it lies so."""
+    """An array with the same elements and this sharding; `array` itself if its key is already the right one."""
     array._check_alive()
     here = array.sharding
     buf = array._buf
@@ -319,7 +319,7 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
         return array
     if here != sharding:
         if not transfer.is_whole(here, array.aval.physical.shape):
-            from .replication import move_across  # which needs arrays
+            from .replication import move_across  # replication.py imports this module
 
             return move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
@@ -327,7 +327,7 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
 
 
 def physical(array: Array) -> Array:
-    """The array as it lies in memory: a key array as its numbers, any other as it is."""
+    """The array with its physical type: an array of PRNG keys as the integers it is stored as, any other unchanged."""
     real = array.aval.physical
     if real is array.aval:
         return array
@@ -335,7 +335,7 @@ def physical(array: Array) -> Array:
 
 
 def logical(array: Array, aval: ShapedArray) -> Array:
-    """The inverse of `physical`: these numbers as an array of this type."""
+    """The inverse of `physical`: `array` as an array of type `aval`."""
     return wrap(array._buf, aval, key_for(aval, array.sharding, array.committed))
 
 
@@ -350,10 +350,10 @@ def block_until_ready(arrays: list[Array]) -> None:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """All arrays whose memory is in use on `platform` (default: the default one), those that caches hold as well.
+    """All arrays that are alive on `platform`, including those in caches of phlox.
 
-    They share memory with the arrays of the program: deleting one here deletes it there. Arrays of PRNG keys appear as
-    the numbers they consist of.
+    They share their buffers with the arrays of the user: deleting one deletes the other. Arrays of PRNG keys appear as
+    the integers they are stored as.
 
     Args:
       platform: name of a platform, such as ``'cpu'``; None for the default one.
@@ -367,7 +367,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """
     found: list[Array] = []
     for buf in client(platform).live_arrays():
-        if type(buf.aval) is ShapedArray:  # not the real jax's
+        if type(buf.aval) is ShapedArray:  # skips buffers of the real jax
             placed = buf._sharding
             where = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
             found.append(wrap(buf, buf.aval, key_for(buf.aval, where, True)))
@@ -375,7 +375,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 
 def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:
-    """The array that was pickled as these elements."""
+    """The array with these physical elements: the inverse of `Array.__reduce__`."""
     if isinstance(dtype, ExtendedDtype):
         return put(value, shaped(value.shape[: value.ndim - len(dtype.element_shape)], dtype, weak_type))
     return put(value, shaped(value.shape, dtypes.canonical(dtype), weak_type))

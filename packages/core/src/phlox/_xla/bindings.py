@@ -1,6 +1,6 @@
-"""jaxlib's Python bindings of MLIR, for the few programs that cannot go to the compiler as text, and for looking.
+"""jaxlib's MLIR bindings, for programs with callbacks, which cannot be compiled from text, and for showing modules.
 
-They are imported when the first of these is met: 60 ms that no other program pays.
+They are imported at first use, because the import takes 60 ms and few programs need it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 @functools.cache
 def context() -> Any:
-    """The context that modules belong to; it knows the dialects of StableHLO programs."""
+    """The MLIR context of all modules, with the dialects of StableHLO programs."""
     import jaxlib.mlir._mlir_libs._jax_mlir_ext as extension
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
     class Context(ir.Context):  # type: ignore[misc]
         def __init__(self) -> None:
-            # ir.Context's own constructor loads what jax registers, and jax with it.
+            # Skips ir.Context's constructor, which loads what jax has registered, and so imports jax.
             super(ir.Context, self).__init__()
 
     registry = ir.DialectRegistry()

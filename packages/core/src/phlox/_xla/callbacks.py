@@ -1,7 +1,7 @@
-"""Python functions that compiled programs call, and programs that do more than compute their results.
+"""Callbacks: Python functions that compiled programs call; and the execution of programs with effects.
 
-XLA calls from threads of its own, with NumPy views of its memory; what a user's function gets are arrays of its own.
-Programs with effects leave a token behind when they run: `effects_barrier` waits for these.
+XLA calls from its own threads, with NumPy views of its memory; the user's function gets copies, as arrays. A run of a
+program with effects returns a token; `effects_barrier` waits for these tokens.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-#: what callbacks raised, until the error of their program is seen
+#: exceptions of callbacks, until the error of their program is raised in the caller's thread
 _raised: deque[BaseException] = deque(maxlen=8)
 _tokens: list[Any] = []
 _ordered_tokens: list[Any] = []
@@ -48,15 +48,15 @@ _lock = threading.Lock()
 
 
 def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[ShapedArray]) -> Callable[..., Any]:
-    """`fun` of arrays as a function of NumPy arrays, whose results are checked."""
+    """`fun`, a function of arrays, as a function of NumPy arrays whose results are checked against `out_avals`."""
     enable_x64 = config.current().enable_x64
 
     def call(*values: np.ndarray) -> tuple[np.ndarray, ...]:
         outer, _thread.inside = _thread.inside, True
         try:
-            # XLA's threads know nothing of the settings that hold where the program was written.
+            # XLA's threads do not have the settings of the thread that traced the program.
             with config.scope(enable_x64=enable_x64):
-                return checked(fun(*[_own(x) for x in values]), what, out_avals)
+                return checked(fun(*[_copied(x) for x in values]), what, out_avals)
         except BaseException as error:
             with _lock:
                 _raised.append(error)
@@ -67,10 +67,10 @@ def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[Sh
     return call
 
 
-def _own(view: np.ndarray) -> Array:
-    """The values of a view of XLA's memory as an array."""
-    # Memory that is aligned as XLA likes it is taken as it is. To copy large arrays XLA would ask its threads, all of
-    # which may be busy with callbacks.
+def _copied(view: np.ndarray) -> Array:
+    """A copy of a view of XLA's memory, as an array."""
+    # XLA uses aligned memory without a copy. For a copy of a large array it needs its threads, and all of them may be
+    # waiting for callbacks.
     raw = np.empty(view.nbytes + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
     mine = raw[start : start + view.nbytes].view(view.dtype).reshape(view.shape)
@@ -81,7 +81,7 @@ def _own(view: np.ndarray) -> Array:
 
 
 def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
-    """The results of a callback as NumPy arrays. Raises `CallbackError` when they are not of the promised types."""
+    """The results of a callback as NumPy arrays. Raises `CallbackError` if their types are not `out_avals`."""
     if len(outs) != len(out_avals):
         raise CallbackError(
             f"{what} returned {len(outs)} arrays where result_shape_dtypes promises {len(out_avals)}",
@@ -113,7 +113,7 @@ def call_host(
     effects: Effects,
     partitioned: bool = False,
 ) -> list[Value]:
-    """Writes the call of `fun`, a result of `on_host`, by the program."""
+    """Adds the custom call that calls `fun`, a result of `on_host`; returns its results."""
     in_order = ordered(effects)
     if in_order:
         operands, outs = [f.order(), *operands], [TOKEN, *outs]
@@ -138,11 +138,14 @@ def call_host(
     )
     if in_order:
         f.token = results.pop(0)
-    return results if module.partitions == 1 or f.axes else [_everywhere(f, x) for x in results]
+    return results if module.partitions == 1 or f.axes else [_replicated(f, x) for x in results]
 
 
 def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
-    """Which devices call: each one where axes are mapped by hand, otherwise the first one, with the whole arrays."""
+    """The sharding attribute that selects the calling devices.
+
+    Inside of `shard_map` every device calls, with its part; elsewhere the first device calls, with the whole arrays.
+    """
     if f.module.partitions == 1:
         return ""
     if f.free:
@@ -162,8 +165,8 @@ def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
     return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(parts)}]>"
 
 
-def _everywhere(f: Function, x: Value) -> Value:
-    """What the first device was told, told to all."""
+def _replicated(f: Function, x: Value) -> Value:
+    """The result of the first device's call, replicated to all devices."""
     module = f.module
     if not module.shardy:
         attributes = 'call_target_name = "Sharding"'
@@ -175,11 +178,14 @@ def _everywhere(f: Function, x: Value) -> Value:
     return Value(name, x.aval)
 
 
-# --- running programs that call Python ------------------------------------------------------------------
+# --- execution of programs with callbacks ---------------------------------------------------------------
 
 
 def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any]:
-    """How a program with callbacks is executed: its tokens are kept, ordered ones wait for those before them."""
+    """The `execute` function of a program with callbacks or effects.
+
+    It keeps the token of each run. With ordered effects, a run first waits for the tokens of earlier ordered runs.
+    """
     in_order = ordered(effects)
 
     def execute(bufs: Sequence[Any]) -> Any:
@@ -208,20 +214,23 @@ def _wait(tokens: list[Any]) -> None:
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """What the callback raised that made a program fail: the runtime's error tells its class and what it said."""
-    told = str(error)
+    """The callback's exception that made a program fail, or None.
+
+    It is found by its class name and message, which the runtime's error contains.
+    """
+    message = str(error)
     with _lock:
         for cause in _raised:
-            if type(cause).__name__ in told and str(cause) in told:
+            if type(cause).__name__ in message and str(cause) in message:
                 _raised.remove(cause)
                 return cause
     return None
 
 
 def effects_barrier() -> None:
-    """Waits until all effects of the programs that were started have happened: everything is printed, written, called.
+    """Waits until all effects of started programs have happened: everything is printed, written, called.
 
-    Raises what callbacks raised. Runs by itself when the process ends.
+    Raises the exceptions of callbacks. Called automatically when the process ends.
 
     Returns:
       None, when all effects have happened.

@@ -1,4 +1,4 @@
-"""From StableHLO text to a loaded executable, by way of the disk cache."""
+"""Compiles StableHLO text to a loaded executable, or loads it from the disk cache."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .pipeline import Overrides
 
 JaxRuntimeError = native.JaxRuntimeError
 
-#: options that this jaxlib turned out not to know
+#: names of `advice` options that this jaxlib has refused; they are left out from then on
 _refused: set[str] = set()
 
 
 def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> Any:
-    """Compile options for one program over `devices`: one partition for each."""
+    """Compile options for a program with one partition on each of `devices`."""
     result = native.CompileOptions()
     result.num_replicas = 1
     result.num_partitions = len(devices)
@@ -42,14 +42,14 @@ def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> A
     return result
 
 
-#: options that are not flags of XLA, but what a program is built with
+#: options that are attributes of ExecutableBuildOptions and not flags of XLA
 _BUILD = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 
 
 def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
-    """Puts options of both kinds where XLA looks for them."""
+    """Adds compiler options to `settings`: attributes of the build options, and overrides of XLA's flags."""
     build = settings.executable_build_options
-    known = [name for name in _BUILD if hasattr(build, name)]  # by jaxlib's version
+    known = [name for name in _BUILD if hasattr(build, name)]  # depends on the version of jaxlib
     for name, value in overrides:
         if name in known:
             try:
@@ -78,12 +78,12 @@ def compile_text(
     callbacks: Sequence[Callable[..., Any]] = (),
     private: bool = False,
 ) -> Any:
-    """The loaded executable of a module, from the disk cache when it is there.
+    """The loaded executable of a module, from the disk cache if it is there.
 
-    `located` writes the text with the names and lines that profiles show; XLA gets that one, and programs are known by
-    `text` alone. `overrides` are options of XLA for this program, and `advice` such as are left out where it does not
-    know them. `callbacks` are the Python functions that it calls, by number. A `private` program means something in
-    this process alone, and is not kept on disk.
+    `located` returns the text with locations, which XLA compiles; the cache key depends on `text` only. `overrides` are
+    compiler options, which XLA must accept; `advice` are options that are left out if XLA does not know them.
+    `callbacks` are the Python functions that the program calls, by index. A `private` program refers to objects of this
+    process and is not stored on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
@@ -106,7 +106,7 @@ def compile_text(
             monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
             return loaded
         except JaxRuntimeError:
-            disk.discard(key)  # written by something that this jaxlib does not understand
+            disk.discard(key)  # this jaxlib cannot read it
     monitoring.record_event(monitoring.CACHE_MISS)
     try:
         shown = text if located is None else located()
@@ -132,18 +132,18 @@ def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrid
 
 
 def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...]) -> str:
-    import hashlib  # as `import phlox` does not wait for it
+    import hashlib  # here, to keep `import phlox` fast
 
     digest = hashlib.sha256(text.encode())
     digest.update(settings.SerializeAsString())
-    digest.update(_machine().encode())
+    digest.update(_environment().encode())
     digest.update(f"{client.platform} {client.platform_version} {devices[0].device_kind}".encode())
     return digest.hexdigest()
 
 
 @functools.cache
-def _machine() -> str:
-    """What machine code depends on besides the program: jaxlib, its flags, and the processor's features."""
+def _environment() -> str:
+    """What machine code depends on besides program and options: jaxlib's version, XLA_FLAGS, and the processor."""
     import platform
 
     return "\n".join([_jaxlib_version, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])

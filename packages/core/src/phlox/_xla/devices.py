@@ -1,4 +1,4 @@
-"""Clients and devices. A client starts at the first use of a device, never at import."""
+"""Clients (XLA's runtimes, one for each platform) and devices. A client starts at first use, never at import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Client = Any
 
 _clients: dict[str, Client] = {}
 _lock = threading.Lock()
-#: platform name as users write it -> name of the client that serves it
+#: platform name as users write it -> name of its client
 _ALIASES = {"cpu": "cpu"}
 
 
@@ -33,10 +33,10 @@ _MAKERS = {"cpu": _make_cpu_client}
 
 
 def client(platform: str | None = None) -> Client:
-    """The client of `platform`, or of the first platform that is there."""
+    """The client of `platform`; None: of the first available platform of the flag `platforms`, or of the CPU."""
     if platform is None:
         asked = config.current().platforms
-        return client(_first_there(asked) if asked else "cpu")
+        return client(_first_available(asked) if asked else "cpu")
     name = platform
     found = _clients.get(name)
     if found is not None:
@@ -48,15 +48,15 @@ def client(platform: str | None = None) -> Client:
         if name not in _clients:
             _clients[name] = _MAKERS[kind]()
             if len(_clients) == 1:
-                # References that XLA's threads drop are freed when the collector runs, as in jax.
+                # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
                 atexit.register(_forget_clients)
     return _clients[name]
 
 
 @functools.cache
-def _first_there(asked: str) -> str:
-    """The first of these platforms, named with commas between them, that this machine has."""
+def _first_available(asked: str) -> str:
+    """The first available one of these platforms, whose names are separated by commas."""
     names = [name.strip() for name in asked.split(",")]
     for name in names:
         try:
@@ -82,7 +82,7 @@ def _forget_clients() -> None:
 
 
 def started() -> bool:
-    """True once a client exists; settings such as `num_cpu_devices` come too late then."""
+    """True once a client exists. Then settings such as `num_cpu_devices` have no effect any more."""
     return bool(_clients)
 
 
@@ -93,7 +93,7 @@ def devices(backend: str | None = None) -> list[Device]:
       backend: name of a platform, such as ``'cpu'``; None for the default one.
 
     Returns:
-      A list of `Device`, those of other processes included.
+      A list of `Device`, including those of other processes.
 
     Raises:
       DeviceError: there is no such backend.
@@ -107,12 +107,12 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """Devices that this process (or process `process_index`) drives.
+    """Devices of this process, or of process `process_index`.
 
     Args:
       process_index: number of a process; None for this one.
       backend: name of a platform, such as ``'cpu'``; None for the default one.
-      host_id: the former name of `process_index`, which goes before it.
+      host_id: the former name of `process_index`; used if `process_index` is None.
 
     Returns:
       A list of `Device`; empty for a process that does not exist.
@@ -130,7 +130,7 @@ def local_devices(
 
 
 def default_backend() -> str:
-    """Name of the platform that computations run on: ``'cpu'``, ``'gpu'`` …
+    """Name of the default platform: ``'cpu'``, ``'gpu'`` …
 
     Returns:
       The name of the platform of ``devices()[0]``.
@@ -172,7 +172,7 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def process_index(backend: str | None = None) -> int:
-    """Number of this process among those that work together; 0 when it works alone.
+    """Number of this process in a distributed program; 0 if it runs alone.
 
     Args:
       backend: name of a platform; None for the default one.
@@ -187,7 +187,7 @@ def process_index(backend: str | None = None) -> int:
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes work together.
+    """Number of processes of a distributed program.
 
     Args:
       backend: name of a platform; None for the default one.
@@ -202,7 +202,7 @@ def process_count(backend: str | None = None) -> int:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """Numbers of the processes that work together.
+    """Numbers of the processes of a distributed program.
 
     Args:
       backend: name of a platform; None for the default one.
@@ -262,7 +262,7 @@ def host_ids(backend: str | None = None) -> list[int]:
 
 
 def first_device() -> Device:
-    """The device that arrays without a home live on, before any setting."""
+    """The first device of this process: the default device if no flag names one."""
     return _first or _find_first()
 
 
@@ -277,7 +277,7 @@ def _find_first() -> Device:
 
 
 def default_device() -> Device:
-    """Where arrays go that nothing places elsewhere: the flag `default_device`, or the first device."""
+    """The device of arrays that are not placed explicitly: the flag `default_device`, or the first device."""
     asked = config.current().default_device
     if asked is None:
         return first_device()

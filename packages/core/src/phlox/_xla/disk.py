@@ -1,11 +1,10 @@
-"""Compiled programs kept on disk between processes. Loading one takes a millisecond, compiling it many.
+"""The disk cache of compiled programs, which processes share. Loading takes about a millisecond, compiling much longer.
 
-A loaded program is machine code that will run in this process: whoever may write to the folder may run code as its
-owner. So the folder must be private: it is made with mode 0700, and one that belongs to somebody else or that others
-may write to is refused. Entries are written to a temporary file and renamed. They carry a checksum of their key and
-their content, and count only where both fit: it finds damage, not intent. The least recently used ones go when the
-folder outgrows its limit. Whatever fails here, the program is compiled as if there were no cache; the user is told
-once. What cannot be written may still be read.
+An entry is machine code: anyone who can write to the folder can run code in this process. So the folder must be
+private. It is created with mode 0700, and refused if it belongs to another user or if others may write to it. Entries
+are written to a temporary file, then renamed. Each begins with a checksum of its key and content, which detects damage,
+not attacks. When the folder exceeds its size limit, the least recently used entries are removed. On any failure the
+program is compiled as without a cache; the user is warned once. A folder that cannot be written to is still read.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from .._base.source import warn
 _MAGIC = b"phlox-executable-2\n"
 _SUFFIX = ".xla"
 _WITHOUT_ENTRY = "what it lacks is compiled in each process"
-_CHECK_EVERY = 64  # writes between two looks at the size of the folder
+_CHECK_EVERY = 64  # the size of the folder is checked once for so many writes
 
 _state = {"writes": 0, "warned": False}
 _usable: dict[str, bool] = {}
 
 
 class CacheInfo(NamedTuple):
-    """What the cache folder holds."""
+    """Path of the cache folder, number of entries, and their size in bytes."""
 
     directory: str
     entries: int
@@ -36,7 +35,7 @@ class CacheInfo(NamedTuple):
 
 
 def directory() -> str:
-    """The folder of the cache: the flag `compilation_cache_dir`, or ``phlox`` in the user's cache folder."""
+    """The cache folder: the flag `compilation_cache_dir`, or ``phlox/programs`` in the user's cache folder."""
     asked = config.current().compilation_cache_dir
     if asked:
         return os.path.abspath(os.path.expanduser(asked))
@@ -45,7 +44,7 @@ def directory() -> str:
 
 
 def load(key: str) -> bytes | None:
-    """The entry of this key, or None when there is none that can be trusted."""
+    """The entry of this key; None if there is none or if it is damaged."""
     folder = _folder()
     if folder is None:
         return None
@@ -64,14 +63,14 @@ def load(key: str) -> bytes | None:
 
 
 def _read(path: str) -> bytes:
-    """The content of a regular file. Raises `OSError` for anything else, and never waits for who writes to a pipe."""
+    """The content of a regular file. Raises `OSError` for anything else; does not block on a named pipe."""
     flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY")]
     handle = os.open(path, os.O_RDONLY | sum(flags))
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path} is no regular file")
         with contextlib.suppress(OSError):
-            os.utime(handle)  # the least recently used entries are the first to go
+            os.utime(handle)  # marks the entry as used, for `_evict`
         with open(handle, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -79,8 +78,8 @@ def _read(path: str) -> bytes:
 
 
 def _head(key: str, payload: bytes) -> bytes:
-    """What an entry begins with."""
-    import hashlib  # as `import phlox` does not wait for it
+    """The first bytes of an entry: the format's name and a checksum of key and content."""
+    import hashlib  # here, to keep `import phlox` fast
 
     digest = hashlib.sha256(f"{key}\n".encode())
     digest.update(payload)
@@ -88,7 +87,7 @@ def _head(key: str, payload: bytes) -> bytes:
 
 
 def store(key: str, payload: bytes) -> None:
-    """Writes an entry; two processes that write the same one leave one whole file."""
+    """Writes an entry. The file appears by renaming, so that other processes never see a part of it."""
     folder = _folder()
     if folder is None:
         return
@@ -100,7 +99,7 @@ def store(key: str, payload: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(_head(key, payload))
             file.write(payload)
-        with contextlib.suppress(FileNotFoundError):  # the cache was cleared meanwhile
+        with contextlib.suppress(FileNotFoundError):  # another process has cleared the cache
             os.replace(temporary, os.path.join(folder, key + _SUFFIX))
     except OSError as error:
         if temporary is not None:
@@ -122,7 +121,7 @@ def discard(key: str) -> None:
 
 
 def info() -> CacheInfo:
-    """Where the cache is and how much it holds."""
+    """The folder of the cache, and the number and size of its entries."""
     entries = _entries(directory())
     return CacheInfo(directory(), len(entries), sum(size for _, size, _ in entries))
 
@@ -135,7 +134,7 @@ def clear() -> None:
 
 
 def _folder() -> str | None:
-    """The folder if the cache is on and the folder can be trusted; made if it is not there."""
+    """The cache folder, created if it does not exist; None if the cache is off or the folder is not private."""
     if not config.current().enable_compilation_cache:
         return None
     folder = directory()

@@ -1,7 +1,7 @@
-"""Several processes that work together: who they are, and the service by which they find each other.
+"""Distributed programs: the connection of this process to the others.
 
-The first process runs the service, all connect to it. What is known here is used when the first device is asked for:
-the client of the platform then makes the devices of all processes.
+Process 0 runs a service to which all processes connect. The connection is used when the client of a platform starts
+(see `devices`), which then has the devices of all processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._base.native import native
 
 
 class DistributedState(NamedTuple):
-    """This process among those that work together, and its connection to them."""
+    """The number of this process, the number of processes, and the connection to them."""
 
     process_id: int
     num_processes: int
@@ -25,7 +25,7 @@ class DistributedState(NamedTuple):
     service: Any
 
     def cpu_options(self) -> dict[str, Any]:
-        """What the client of CPU devices is told."""
+        """Keyword arguments for the constructor of the CPU client."""
         host = self.coordinator.rsplit(":", 1)[0]
         local = {"hostname": "127.0.0.1"} if host in ("localhost", "127.0.0.1") else {}
         return {
@@ -36,12 +36,12 @@ class DistributedState(NamedTuple):
         }
 
 
-_party: DistributedState | None = None
+_state: DistributedState | None = None
 
 
 def distributed_state() -> DistributedState | None:
-    """The processes that this one works with; None when it works alone."""
-    return _party
+    """The connection to the other processes; None if this process runs alone."""
+    return _state
 
 
 def _number(name: str, given: int | None) -> int:
@@ -65,24 +65,25 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Connects this process with others, so that programs can run on the devices of all. Before the first array.
+    """Connects this process with others, so that programs can run on the devices of all. Call it before the first array
+    is made.
 
     Args:
-      coordinator_address: ``host:port`` of process 0; else the variable JAX_COORDINATOR_ADDRESS.
-      num_processes: how many there are.
-      process_id: the number of this one, from 0.
-      local_device_ids, cluster_detection_method, slice_index, partition_index: accepted as in JAX. All devices of this
-        process are used, and no cluster is asked for what is not given.
-      initialization_timeout: seconds to wait for the others.
-      heartbeat_timeout_seconds: after so many seconds without a sign a process counts as dead.
-      shutdown_timeout_seconds: how long the end of a process waits for that of the others.
-      coordinator_bind_address: what process 0 listens on; all its addresses by default.
+      coordinator_address: ``host:port`` of process 0; None: the environment variable JAX_COORDINATOR_ADDRESS.
+      num_processes: number of processes.
+      process_id: number of this process, from 0.
+      local_device_ids, cluster_detection_method, slice_index, partition_index: accepted as in JAX, and ignored: all
+        devices of this process are used, and no cluster manager is queried for missing arguments.
+      initialization_timeout: seconds to wait for the other processes.
+      heartbeat_timeout_seconds: a process that does not answer for this many seconds counts as dead.
+      shutdown_timeout_seconds: seconds that a process waits at its end for the other processes.
+      coordinator_bind_address: address on which process 0 listens; None: all its addresses.
 
     Returns:
       None, when all processes are connected.
 
     Raises:
-      DeviceError: devices are in use already, or it was called before.
+      DeviceError: devices are in use already, or `initialize` was called before.
       OptionError: the address or a number is missing, or `process_id` is not below `num_processes`.
 
     On each of two processes, with its own number (0 or 1) as `me`:
@@ -90,12 +91,12 @@ def initialize(
     >>> import phlox
     >>> phlox.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=me)  # doctest: +SKIP
     """
-    global _party
-    from .devices import started  # devices.py asks this module for its party
+    global _state
+    from .devices import started  # devices.py imports this module
 
     if started():
         raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
-    if _party is not None:
+    if _state is not None:
         raise DeviceError("distributed.initialize: called twice")
     address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if address is None:
@@ -120,7 +121,7 @@ def initialize(
         use_compression=True,
     )
     client.connect()
-    _party = DistributedState(number, count, address, client, service)
+    _state = DistributedState(number, count, address, client, service)
     atexit.register(shutdown)
 
 
@@ -133,20 +134,20 @@ def is_initialized() -> bool:
     >>> is_initialized()
     False
     """
-    return _party is not None
+    return _state is not None
 
 
 def shutdown() -> None:
-    """Waits for the other processes and leaves them. Happens by itself at the end of the process.
+    """Waits for the other processes and disconnects from them. Called automatically at the end of the process.
 
     Returns:
-      None. Without `initialize` it does nothing.
+      None. Without `initialize` nothing happens.
 
     >>> shutdown()
     """
-    global _party
-    if _party is not None:
-        leaving, _party = _party, None
+    global _state
+    if _state is not None:
+        leaving, _state = _state, None
         leaving.client.shutdown()
         if leaving.service is not None:
             leaving.service.shutdown()

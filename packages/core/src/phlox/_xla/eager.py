@@ -1,7 +1,7 @@
-"""Running single operations at once: the same lowering as everywhere, compiled once for each kind of argument.
+"""Eager execution of single operations: a Jaxpr of one equation is lowered and compiled as any other.
 
-A program of one equation is built for the types, places and parameters met, and kept in the primitive's own
-`cache`. Python and NumPy numbers become device arrays first.
+The program is cached in `Primitive.cache`, by the keys of the operands (types and shardings), the parameters and the
+settings. Python and NumPy numbers become device arrays first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _CACHE_LIMIT = 4096
 
 
 def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], compiled: bool = False) -> Any:
-    """The result of one operation on concrete arguments, by its rule `eager` or `compiled`."""
+    """The result of one operation on concrete operands: by its rule `eager`, or by a compiled program if it has no such
+    rule or if `compiled` is True."""
     if primitive.eager is not None and not compiled:
         return primitive.eager(*args, **params)
     arrays = [x if type(x) is ArrayImpl else operand(x) for x in args]
@@ -32,7 +33,9 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
     if program.arrange or not program.single:
         outs = program.run(arrays)
         return outs if primitive.multiple_results else outs[0]
-    run = program.execute  # read first: as a method Python would look it up, in caches that jaxlib left cold
+    # Not called as `program.execute(...)`: a method call does one more attribute lookup, and jaxlib leaves the CPU's
+    # caches cold for Python (docs/performance.md).
+    run = program.execute
     try:
         buf = run([x._buf for x in arrays]).consume_with_handlers(program.handlers)[0]
     except (JaxRuntimeError, ValueError, RuntimeError):
@@ -45,7 +48,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
 def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], key: Any) -> Program:
     invars = [Var(x.aval) for x in arrays]
     if primitive.lower is None:
-        primitive.rule("eager")  # which raises, as there is none
+        primitive.rule("eager")  # raises MissingRuleError: it has neither rule
     avals = primitive.find_types(tuple(v.aval for v in invars), params)
     outvars = [Var(a) for a in avals] if primitive.multiple_results else [Var(avals)]
     jaxpr = Jaxpr([], invars, outvars, [JaxprEqn(list(invars), outvars, primitive, params)])

@@ -1,4 +1,4 @@
-"""A whole StableHLO module as part of another one: its functions, under names that are free there."""
+"""Adds the functions of a StableHLO module, renamed to unique names, to another module. Exported functions need it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .lapack import load_for
 from .text import Function
 
 _DEFINED = re.compile(r'^  func\.func (?:(?:public|private) )?@("[^"]*"|[\w.$-]+)', re.MULTILINE)
-#: A symbol, or a string, which is matched so that nothing inside of it is taken for a symbol. The targets of foreign
-#: functions look like symbols and keep their names.
+#: A symbol, or a string: strings are matched so that no text inside of them is taken for a symbol. Targets of custom
+#: calls look like symbols but are not renamed.
 _SYMBOL = re.compile(r'(?<!custom_call )@("[^"]*"|[\w.$-]+)|"(?:[^"\\]|\\.)*"')
 _TARGET = re.compile(r'custom_call @("[^"]*"|[\w.$-]+)|call_target_name = "([^"]*)"')
 
 
 def embed(f: Function, key: Any, artifact: bytes, name: str) -> str:
-    """Adds the functions of a module in portable form, once for `key`; returns the symbol of its ``main``."""
+    """Adds the functions of the portable module `artifact`, once for each `key`; returns the symbol of its ``main``."""
     module = f.module
     symbol = module.known.get(key)
     if symbol is None:
@@ -35,5 +35,5 @@ def embed(f: Function, key: Any, artifact: bytes, name: str) -> str:
 
 
 def targets(text: str) -> set[str]:
-    """The names of the foreign functions that a module calls."""
+    """The targets of the custom calls in a module."""
     return {(short or long).strip('"') for short, long in _TARGET.findall(text)}

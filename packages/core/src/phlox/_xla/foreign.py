@@ -1,4 +1,4 @@
-"""Calls of foreign functions in the text of a program: compiled code that XLA's runtime knows by name."""
+"""Writes custom calls: calls of compiled functions that are registered with XLA's runtime by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from .._ir.avals import ShapedArray
 from .text import Function, Value, ints, quoted
 
-#: How arrays lie in memory: of each the axes, from the one that varies fastest to the slowest.
+#: for each array its layout in memory: the axes from the one that varies fastest to the slowest
 Layouts = Sequence[Sequence[int]]
 
 
@@ -17,23 +17,23 @@ def row_major(ndim: int) -> tuple[int, ...]:
 
 
 def row_majors(avals: Sequence[ShapedArray]) -> Layouts:
-    """The default layout of each."""
+    """The default layouts of arrays of these types."""
     return [row_major(a.ndim) for a in avals]
 
 
 def dictionary(attributes: Mapping[str, str]) -> str:
-    """Named attributes, whose texts are given, as one: ``{a = 1 : i32}``."""
+    """A dictionary attribute of attributes that are given as text: ``{a = 1 : i32}``."""
     named = (f"{name if name.isidentifier() else quoted(name)} = {text}" for name, text in attributes.items())
     return f"{{{', '.join(named)}}}"
 
 
 def typed(attributes: Mapping[str, str]) -> list[str]:
-    """What functions of the typed interface get besides arrays: texts of attributes by name."""
+    """The configuration of a call by XLA's typed FFI; the `attributes` are given as text."""
     return ['backend_config = ""', f"mhlo.backend_config = {dictionary(attributes)}"]
 
 
 def untyped(version: int, config: str) -> list[str]:
-    """The same for the older interfaces, where it is a string."""
+    """The configuration of a call by one of the older interfaces, where `config` is a string."""
     return [f"api_version = {version} : i32", f"backend_config = {quoted(config)}"]
 
 
@@ -49,12 +49,12 @@ def foreign_call(
     has_side_effect: bool = False,
     marks: str = "",
 ) -> list[Value]:
-    """Writes the call of `target`.
+    """Adds a custom call of `target`; returns its results.
 
     Args:
       config: a result of `typed` or `untyped`.
-      layouts: of the operands and of the results; None says nothing about them.
-      aliases: operands whose memory becomes that of a result, by number.
+      layouts: layouts of the operands and of the results; None leaves them to the compiler.
+      aliases: index of an operand -> index of the result that takes over its memory.
       marks: attributes of other dialects.
     """
     parts = list(config)

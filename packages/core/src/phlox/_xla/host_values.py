@@ -1,6 +1,6 @@
-"""Values on the host as arrays on a device: NumPy arrays are copied, and numbers that are operands come from a store.
+"""Converts host values to device arrays: NumPy arrays are copied; arrays for Python numbers as operands are cached.
 
-Arrays of the store are read by programs and never handed out: whoever has an array may delete or donate it.
+Cached arrays are only read by programs and never returned to users, who could delete or donate them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import Literal
 from .._trace.trace import Tracer, check_live, not_an_array
-from . import transfer_guard as permission
+from . import transfer_guard
 from .array import Array, ArrayImpl, put
 
 _SCALAR_LIMIT = 512
@@ -26,7 +26,7 @@ _scalars: dict[Any, Array] = forgettable({})
 
 
 def operand(x: Any) -> Array:
-    """A concrete array of what `x` is, for a program to read. It may be in the store: `as_array` is for all else."""
+    """`x` as a concrete array that a program only reads. It may be a cached one: use `as_array` in all other cases."""
     kind = type(x)
     if kind is ArrayImpl:
         return x
@@ -36,7 +36,7 @@ def operand(x: Any) -> Array:
 
 
 def as_array(x: Any) -> Array:
-    """A concrete array of what `x` is: an array, a NumPy array, or a number. Of these it is a new one."""
+    """`x` as a concrete array; a new one if `x` is a NumPy array or a number."""
     if type(x) is ArrayImpl:
         return x
     if isinstance(x, Tracer):
@@ -58,35 +58,36 @@ def as_array(x: Any) -> Array:
         )
     try:
         value = np.asarray(x, aval.dtype)
-    except OverflowError:  # of NumPy's, which names no line
+    except OverflowError:  # NumPy's error does not name the user's line
         raise dtypes.too_large(x, aval.dtype) from None
     return put(value, aval)
 
 
 def as_literal(array: Array) -> Literal | None:
-    """An array without axes that a function closes over, as a number of its program.
+    """A scalar array that a function closes over, as a literal for its Jaxpr.
 
-    None for those that have been put on a certain device, for keys, and where reading them is forbidden.
+    None if the array has axes, was placed on a device, consists of PRNG keys, or cannot be read: because it is deleted
+    or because transfers are guarded.
     """
     aval = array.aval
     if aval.shape or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
-    if array.is_deleted() or not permission.free("device_to_host"):
+    if array.is_deleted() or not transfer_guard.free("device_to_host"):
         return None
     return Literal(np.asarray(array), aval)
 
 
 def scalar(x: Any) -> Array:
-    """A Python number as a weakly typed device array of the store."""
+    """A Python number as a cached device array; weakly typed, except bool."""
     settings = config.current()
     kind = type(x)
-    # The number by its bits: 0.0 and -0.0 are equal and must not be confused, nor parts of complex numbers.
+    # Zeros and complex numbers are keyed by text or bits: 0.0 == -0.0, but they are different arrays.
     bits = _PAIR.pack(x.real, x.imag) if kind is complex else x or str(x)
     key = (bits, kind, settings.enable_x64, settings.executed)
     found = _scalars.get(key)
     if found is None:
         found = as_array(x)
-        if settings.transfer_guard_host_to_device in (None, "allow"):  # else each use is a transfer to be told of
+        if settings.transfer_guard_host_to_device in (None, "allow"):  # else each use must be checked as a transfer
             if len(_scalars) >= _SCALAR_LIMIT:
                 _scalars.clear()
             _scalars[key] = found

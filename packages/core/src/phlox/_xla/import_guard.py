@@ -1,8 +1,8 @@
-"""Keeps jaxlib from importing the real jax behind our back.
+"""Prevents jaxlib from importing the real jax.
 
-Some C++ functions of jaxlib try ``import jax`` to invent a type for a new array. With jax installed that would
-load a second library into the process (one to two seconds); inside `no_jax` such an import fails at once, which
-jaxlib takes as "no jax here". An import of jax by the user, in this thread later or in any other, is untouched.
+Some C++ functions of jaxlib call ``import jax`` to find the type of a new array. If jax is installed, the import takes
+one to two seconds and loads a second library into the process. Inside `no_jax` it raises ImportError, which jaxlib
+takes to mean that jax is not installed. Imports by the user, in other threads or afterwards, are not affected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class _NoJax(threading.local):
-    """A context manager and import finder in one; `active` is per thread."""
+    """A context manager that is also an import finder; `active` is thread-local."""
 
     active = False
 

@@ -1,6 +1,6 @@
-"""LAPACK, whose routines jaxlib offers as foreign functions.
+"""Custom calls of LAPACK routines, which jaxlib takes from SciPy's LAPACK.
 
-They come from SciPy's own LAPACK, which is loaded when the first program that calls one is written, and not before.
+SciPy is imported when the first program that calls a routine is lowered, because few programs need it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Attribute = bool | int | str
 
 
 def load_for(targets: Iterable[str]) -> None:
-    """Makes LAPACK known to the runtime if one of these foreign functions belongs to it."""
+    """Registers LAPACK's routines with the runtime if one of these custom call targets is among them."""
     if any(name.startswith(("lapack_", "tridiagonal_solve_perturbed")) for name in targets):
         _load()
 
@@ -46,27 +46,27 @@ def lapack(
     aliases: Mapping[int, int] | None = None,
     **attributes: Attribute,
 ) -> list[Value]:
-    """Writes the call of a routine, ``potrf`` for example, on stacks of matrices and vectors.
+    """Adds the call of a routine, such as ``potrf``, on stacks of matrices and vectors.
 
-    The letter of the element type is put in front of its name. Attributes are truth values, 32 bit integers, or
-    letters. Arrays with as many axes as the first that has most are matrices: Fortran's order is theirs.
+    `routine` is its name without the letter of the element type. Attributes are bools, 32-bit integers, or letters. The
+    arrays with the most axes are stacks of matrices, and have Fortran's column-major layout; the others are row-major.
     """
     return _call(f, f"lapack_{letter(operands[0].aval)}{routine}_ffi", operands, outs, aliases, attributes)
 
 
 def perturbed_tridiagonal_solve(f: Function, operands: Sequence[Value]) -> Value:
-    """Writes the solution of tridiagonal systems, with small pivots pushed away from zero: jaxlib's own routine."""
+    """Adds the call of jaxlib's own solver of tridiagonal systems, which moves small pivots away from zero."""
     letter(operands[0].aval)
     return _call(f, "tridiagonal_solve_perturbed_ffi", operands, [operands[-1].aval], None, {})[0]
 
 
 def has_routines(aval: ShapedArray) -> bool:
-    """Whether LAPACK computes with this element type."""
+    """Whether LAPACK has routines for this element type."""
     return aval.dtype.name in _LETTERS
 
 
 def letter(aval: ShapedArray) -> str:
-    """LAPACK's letter for an element type. Raises `UnsupportedError` for those that it has no routines for."""
+    """LAPACK's letter for an element type. Raises `UnsupportedError` if LAPACK has no routines for the type."""
     found = _LETTERS.get(aval.dtype.name)
     if found is None:
         raise UnsupportedError(
@@ -78,12 +78,12 @@ def letter(aval: ShapedArray) -> str:
 
 
 def symmetric(aval: ShapedArray) -> str:
-    """How names of routines for symmetric matrices begin; for complex elements they are Hermitian."""
+    """The prefix of routines for symmetric matrices, or for Hermitian ones if the elements are complex."""
     return "he" if dtypes.kind(aval.dtype) == "c" else "sy"
 
 
 def orthogonal(aval: ShapedArray) -> str:
-    """How names of routines for orthogonal matrices begin; for complex elements they are unitary."""
+    """The prefix of routines for orthogonal matrices, or for unitary ones if the elements are complex."""
     return "un" if dtypes.kind(aval.dtype) == "c" else "or"
 
 
@@ -120,17 +120,17 @@ def _order(aval: ShapedArray, rank: int) -> tuple[int, ...]:
 
 
 def status(batch: tuple[int, ...]) -> ShapedArray:
-    """The type of what routines report: for each matrix 0, or what went wrong."""
+    """The type of LAPACK's ``info`` result: for each matrix 0, or an error number."""
     return shaped(batch, dtypes.int32)
 
 
 def nan_unless(f: Function, ok: Value, x: Value) -> Value:
-    """`x` with those matrices (or vectors) of the stack made nan where the routine failed."""
+    """`x` with nan in the matrices (or vectors) of the stack for which `ok` is false."""
     wanted = f.broadcast(ok, x.aval.shape, range(ok.aval.ndim))
     nan = complex("nan+nanj") if dtypes.kind(x.aval.dtype) == "c" else float("nan")
     return f.select(wanted, x, f.constant(nan, x.aval))
 
 
 def succeeded(f: Function, info: Value, direction: str = "EQ") -> Value:
-    """Where the report of a routine is 0; with direction GE also where the matrix was merely singular."""
+    """Whether ``info`` is 0, for each matrix; with direction GE also where it is positive: the matrix was singular."""
     return f.compare(direction, info, f.constant(0, info.aval))

@@ -1,4 +1,4 @@
-"""In which order the elements of an array lie in memory, as compiled programs and foreign functions state it."""
+"""Layouts: the order of an array's elements in memory, for the API of compiled programs and of foreign functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .sharding import Sharding
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The axes of an array from the one that varies slowest in memory to the fastest.
+    """The order of an array's axes in memory, from the axis that varies slowest to the fastest.
 
     ``Layout((0, 1))`` is row-major (NumPy's C order), ``Layout((1, 0))`` column-major. `tiling` and
     `sub_byte_element_size_in_bits` are what the compiler reports for accelerators and for packed elements.
@@ -29,7 +29,7 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """How an array lies: its layout on each device, and its sharding over devices. None leaves the choice open."""
+    """The layout of an array on each device, and its sharding over devices. None leaves the choice to the compiler."""
 
     layout: Layout | None = None
     sharding: Sharding | None = None

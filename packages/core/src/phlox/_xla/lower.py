@@ -1,4 +1,8 @@
-"""From a Jaxpr to the text of a StableHLO module: each equation's `lower` rule adds its lines."""
+"""Lowers a Jaxpr to the text of a StableHLO module: the lowering rule of each equation adds lines.
+
+Text is used instead of jaxlib's MLIR bindings: it needs no import of them, is faster to build, serves several versions
+of jaxlib, and is the cache key on disk.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from .._ir.primitive import MISTAKES, of_the_library, refused_parameters
+from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
 from .text import TOKEN, Function, Module, Value, quoted
 
 
 class Argument(NamedTuple):
-    """One argument of a program: its type and the attributes that the compiler should see."""
+    """One argument of ``main``: its type and its MLIR attributes."""
 
     aval: ShapedArray
     attributes: tuple[str, ...] = ()
@@ -30,9 +34,10 @@ def lower_module(
     result_attributes: Sequence[tuple[str, ...]] = (),
     module: Module | None = None,
 ) -> str:
-    """The text of a module whose ``main`` computes `jaxpr`; the constants of `jaxpr` come first.
+    """The text of a module whose ``main`` computes `jaxpr`.
 
-    Literals stay in the text; arrays are arguments, so that the compiler does not fold them in.
+    The arguments of ``main`` are the constants of `jaxpr`, then its inputs. Only literals are constants in the text:
+    XLA would spend time and memory on folding arrays.
     """
     module = module or Module()
     module.names["main"] = 1
@@ -42,7 +47,7 @@ def lower_module(
     head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
     attributes = result_attributes or [()] * len(outputs)
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
-    end = _return(outputs)  # which may write numbers that are results
+    end = _return(outputs)  # before main.lines is read: it adds the lines of constants that are results
     lines = [
         f"module @{_symbol(name)} attributes "
         f"{{mhlo.num_partitions = {module.partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
@@ -71,18 +76,18 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         outvars = eqn.outvars
         f.outs = [v.aval.physical for v in outvars] if primitive.multiple_results else [outvars[0].aval.physical]
         rule = primitive.lower or primitive.rule("lower")
-        # Without an `extend` rule there are no keys among the operands: the rule `types` would have refused them.
+        # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
         params = eqn.params if primitive.extend is None else _physical_params(eqn)
         if locate:
             around = f.label
             f.source = eqn.source_info
             if f.source is not None:
                 f.label = (*around, *f.source.scope)
-            results = _written(f, eqn, rule, operands, params)
+            results = _apply_rule(f, eqn, rule, operands, params)
             f.locate(scope_text(f.label), primitive.name)
             f.label = around
         else:
-            results = _written(f, eqn, rule, operands, params)
+            results = _apply_rule(f, eqn, rule, operands, params)
         if primitive.multiple_results:
             env.update(zip(outvars, results, strict=True))
         else:
@@ -90,20 +95,20 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     return [read(v) for v in jaxpr.outvars]
 
 
-def _written(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:
-    """What the rule returns; parameters that it cannot write are an `OptionError`."""
+def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:
+    """Calls a lowering rule; returns its results. If phlox's own rule fails on a parameter, raises an `OptionError`."""
     try:
         return rule(f, *operands, **params)
     except PhloxError:
         raise
-    except MISTAKES as error:
-        if not of_the_library(rule):
+    except RULE_FAILURES as error:
+        if not defined_in_phlox(rule):
             raise
-        raise refused_parameters(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
+        raise parameter_error(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
 
 
 def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
-    """Parameters for the arrays as they lie in memory: key arrays have trailing axes there."""
+    """The parameters for the physical arrays: those of PRNG keys have trailing axes."""
     for v in (*eqn.invars, *eqn.outvars):
         if isinstance(v.aval.dtype, ExtendedDtype):
             extend = eqn.primitive.rule("extend")
@@ -112,14 +117,14 @@ def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
 
 
 def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str) -> list[Value]:
-    """Calls a private function of the module that computes `closed` (which has no constants) and is written once."""
+    """Calls a private function that computes `closed`, which has no constants. The module gets the function once."""
     in_order = ordered(closed.jaxpr.effects)
     avals = [aval.physical for aval in closed.in_avals]
     outs = [aval.physical for aval in closed.out_avals]
     symbol = _function(f, closed, avals, name, in_order)
     results = f.call(symbol, [*args, f.order()], [*outs, TOKEN]) if in_order else f.call(symbol, args, outs)
     if f.module.locations:
-        # Where XLA takes the call apart, it writes this name in front of those inside of the function.
+        # When XLA inlines the call, it prefixes the names inside of the function with this one.
         f.locate(scope_text((*f.label, f"jit({name})")))
     if in_order:
         f.token = results.pop()
@@ -127,7 +132,7 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
 
 
 def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], name: str, in_order: bool) -> str:
-    """The symbol of the function. Where it has ordered effects, it takes a token last and returns one last."""
+    """The symbol of the function for `closed`. With ordered effects, its last argument and last result are tokens."""
     module = f.module
     key = (closed.jaxpr, f.axes, f.free)
     symbol = module.known.get(key)
@@ -165,5 +170,5 @@ def _symbol(name: str) -> str:
 
 
 def result_info(path: str) -> str:
-    """The attribute that tells which part of the result an output is."""
+    """The attribute that names the part of the result which an output is."""
     return f"jax.result_info = {quoted(path)}"

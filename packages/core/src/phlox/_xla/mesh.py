@@ -1,4 +1,4 @@
-"""Meshes of devices with named axes, and which axis of an array goes along which (``jax.sharding``)."""
+"""Meshes of devices with named axes, and the `PartitionSpec`s that split arrays over them (``jax.sharding``)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .._base.errors import DeviceError, ShapeError
 
 
 class AxisType(enum.Enum):
-    """What JAX calls the type of a mesh axis: who says how arrays are split over it.
+    """The type of a mesh axis: what decides how arrays are split over it.
 
-    `Auto`: the compiler. `Explicit`: the types of arrays. `Manual`: the function inside of `shard_map`. In phlox an
-    explicit axis is a label: types of arrays do not say how they lie, and the compiler finds it as for `Auto`.
+    `Auto`: the compiler. `Explicit`: the types of arrays. `Manual`: the function inside of `shard_map`. In phlox the
+    types of arrays carry no sharding, so `Explicit` is only a label, and the compiler decides as for `Auto`.
     """
 
     Auto = enum.auto()
@@ -30,7 +30,7 @@ class AxisType(enum.Enum):
 
 
 class Axes:
-    """What a mesh of devices and an abstract one have in common: named axes of some lengths and types."""
+    """Base class of `Mesh` and `AbstractMesh`: named axes with sizes and types."""
 
     __slots__ = ("axis_names", "axis_sizes", "axis_types")
 
@@ -78,17 +78,17 @@ class Axes:
 
     @property
     def are_all_axes_auto(self) -> bool:
-        """True when there are axes, all of type `Auto`."""
+        """True when the mesh has axes and all are of type `Auto`."""
         return not self.empty and all(t is AxisType.Auto for t in self.axis_types)
 
     @property
     def are_all_axes_explicit(self) -> bool:
-        """True when there are axes, all of type `Explicit`."""
+        """True when the mesh has axes and all are of type `Explicit`."""
         return not self.empty and all(t is AxisType.Explicit for t in self.axis_types)
 
     @property
     def are_all_axes_manual(self) -> bool:
-        """True when there are axes, all of type `Manual`."""
+        """True when the mesh has axes and all are of type `Manual`."""
         return not self.empty and all(t is AxisType.Manual for t in self.axis_types)
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class AbstractMesh(Axes):
         return self
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
-        """A copy with some of its parts replaced."""
+        """A copy with some attributes replaced."""
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -145,7 +145,7 @@ class AbstractMesh(Axes):
         )
 
     def update_axis_types(self, name_to_type: dict[Any, AxisType]) -> AbstractMesh:
-        """A copy in which the axes named have other types."""
+        """A copy with other types for the axes that are named."""
         kinds = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in kinds))
 
@@ -167,7 +167,7 @@ class Mesh(Axes):
       axis_names: a name, or a tuple of names.
       axis_types: an `AxisType` for each axis; by default all are `Auto`.
 
-    ``with mesh:`` makes it the mesh of the context, see `phlox.set_mesh`.
+    ``with mesh:`` sets the current mesh, as `phlox.set_mesh` does.
 
     >>> import phlox
     >>> dict(Mesh(np.array(phlox.devices()[:1]), ("data",)).shape)
@@ -198,17 +198,17 @@ class Mesh(Axes):
 
     @property
     def device_ids(self) -> np.ndarray:
-        """The numbers of the devices, in the shape of the mesh."""
+        """The ids of the devices, in the shape of the mesh."""
         return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
 
     @property
     def local_devices(self) -> list[Any]:
-        """The devices that this process drives."""
+        """The devices of this process."""
         return [] if self.empty else [d for d in self.devices.flat if d.process_index == d.client.process_index()]
 
     @property
     def local_mesh(self) -> Mesh:
-        """The block of the devices that this process drives. Raises `DeviceError` when they are no block."""
+        """The mesh of this process's devices. Raises `DeviceError` if they are not a rectangular block of this mesh."""
         mine = np.isin(self.device_ids, [d.id for d in self.local_devices])
         block = tuple(slice(at.min(), at.max() + 1) if at.size else slice(0) for at in np.nonzero(mine))
         if not mine[block].all():
@@ -222,11 +222,11 @@ class Mesh(Axes):
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        """The axes alone."""
+        """The axes without the devices."""
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """A copy with some of its parts replaced."""
+        """A copy with some attributes replaced."""
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,
@@ -254,7 +254,7 @@ class Mesh(Axes):
         )
 
     def lies_like(self, other: Mesh) -> bool:
-        """True when arrays lie on both in the same way: what the axes are called and which devices they have."""
+        """True when axis names, sizes and devices are equal, so that equal specs are equal shardings on both meshes."""
         return self is other or (
             self.shape_tuple == other.shape_tuple and tuple(self.devices.flat) == tuple(other.devices.flat)
         )
@@ -264,7 +264,7 @@ class Mesh(Axes):
 
 
 class PartitionSpec(tuple[Any, ...]):
-    """For each axis of an array, the mesh axis (or tuple of them) it is split over, or None.
+    """For each axis of an array, the mesh axis (or tuple of mesh axes) that it is split over, or None.
 
     >>> PartitionSpec("data", None)
     P('data', None)
@@ -286,14 +286,14 @@ P = PartitionSpec
 
 
 def axes_of(entry: Any) -> tuple[Any, ...]:
-    """The mesh axes that one entry of a PartitionSpec names."""
+    """The mesh axes in one entry of a PartitionSpec, as a tuple."""
     if entry is None:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
 
 
 def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
-    """Raises `ShapeError` when `spec` names an axis twice or one that `mesh` has not."""
+    """Raises `ShapeError` if `spec` names an axis twice, or an axis that `mesh` does not have."""
     named = [axis for entry in spec for axis in axes_of(entry)]
     unknown = [axis for axis in named if axis not in mesh.axis_names]
     if unknown or len(set(named)) != len(named):
@@ -302,7 +302,7 @@ def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
 
 
 def tiles(mesh: Mesh, spec: PartitionSpec, ndim: int) -> list[int]:
-    """How many pieces each of `ndim` axes is cut into."""
+    """The number of pieces into which each of `ndim` axes is split."""
     sizes = mesh.shape
     entries = (*spec, *((None,) * (ndim - len(spec))))
     return [math.prod(sizes[axis] for axis in axes_of(entry)) for entry in entries]

@@ -1,4 +1,4 @@
-"""How XLA has laid out an array inside of a program: asked of its partitioner, which calls back while it compiles."""
+"""Reports the sharding that XLA's partitioner chose for a value inside a program, by a callback during compilation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .text import Function, Value
 
 
 def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> list[Value]:
-    """Tells `callback` the sharding of `x` when the program is compiled."""
+    """A lowering rule: calls `callback` with the sharding of `x` when the program is compiled."""
     module = f.module
     if module.partitions == 1:
         module.when_compiled.append(lambda: callback(single_device(module.devices[0])))
@@ -19,7 +19,7 @@ def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> lis
     ndim = x.aval.ndim
 
     def called(sharding: Any) -> None:
-        if sharding.is_manual():  # inside of shard_map, where each device has an array of its own
+        if sharding.is_manual():  # inside of shard_map each device has a whole array of its own
             sharding = HloSharding.replicate()
         callback(from_hlo(module.devices, sharding, ndim, module.mesh_of_arguments))
 

@@ -1,4 +1,7 @@
-"""Keys of arrays: the type, and for arrays that were put somewhere, the place. Compiled programs are found by them."""
+"""Keys of arrays: their part in the cache keys of compiled programs. A key is the type, or a `Placed` with a sharding.
+
+Keys are interned, as avals are, so that they hash and compare by address.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from .sharding import Sharding, default_sharding, interned
 
 
 class Placed:
-    """The key of an array that lies somewhere in particular: its type, its sharding, and whether that is meant.
+    """The key of an array that does not simply lie uncommitted on the first device.
 
-    A committed array stays where it is and draws computations there; one that is not may be moved.
+    A computation runs on the devices of its committed arguments; an uncommitted array may be moved.
     """
 
     __slots__ = ("__weakref__", "aval", "committed", "sharding")
@@ -29,9 +32,9 @@ _placed: Interned[Placed] = Interned()
 
 
 def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
-    """The key of arrays of this type that lie there; equal places give the same object.
+    """The key of arrays with this type and sharding; equal keys are one object.
 
-    Uncommitted arrays on the first device, which is nearly all of them, have their type as key.
+    The key of an uncommitted array on the first device, as nearly all arrays are, is its type.
     """
     sharding = interned(sharding)
     if not committed and sharding is default_sharding():
@@ -49,10 +52,10 @@ def aval_of(key: Key) -> ShapedArray:
 
 
 def sharding_of(key: Key) -> Sharding:
-    """Where arrays with this key lie."""
+    """The sharding of arrays with this key."""
     return default_sharding() if type(key) is ShapedArray else key.sharding
 
 
 def is_committed(key: Key) -> bool:
-    """Whether arrays with this key must stay where they are."""
+    """Whether arrays with this key are committed to their devices."""
     return type(key) is not ShapedArray and key.committed  # type: ignore[union-attr]

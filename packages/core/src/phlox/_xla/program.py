@@ -1,7 +1,7 @@
-"""A compiled program and how to call it: which devices it runs on, where its arguments must lie, and what it returns.
+"""From a Jaxpr to a compiled program that can be called.
 
-`plan` decides from the keys of the arguments, `lower` writes the text, `Lowering.compile` makes the `Program`, whose
-`run` is on the hot path.
+`plan` chooses devices and shardings from the keys of the arguments, `lower` writes the StableHLO text,
+`Lowering.compile` makes the `Program`, and `Program.run` executes it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .watch import Watch, watch, watched
 
 
 class Plan(NamedTuple):
-    """Where a program runs, and where each of its arguments must lie."""
+    """The devices of a program, whether they are committed, the sharding of each argument, and the mesh (or None)."""
 
     devices: tuple[Device, ...]
     committed: bool
@@ -50,11 +50,11 @@ def plan(
     mesh: Mesh | None = None,
     shardings: Sequence[Sharding | None] | None = None,
 ) -> Plan:
-    """Chooses the devices of a program from the keys of its arguments.
+    """Chooses the devices of a program, and the shardings of its arguments, from the keys of the arguments.
 
-    Committed arguments decide; they must agree. Then the flag `default_device`, then the place of the first
-    argument. `device`, `mesh` and `shardings` (for each argument, or None) are demands of the program itself; what
-    it asks for explicitly is moved there. Raises `DeviceError` on disagreement.
+    `device`, `mesh` and `shardings` (one for each argument, or None) are requirements of the program; arguments with a
+    sharding are moved to it. They and the committed arguments must agree on the devices, else a `DeviceError` is
+    raised. Without either, the flag `default_device` decides, and without that the devices of the first argument.
     """
     if device is not None:
         return Plan((device,), True, (single_device(device),) * len(keys), None)
@@ -98,13 +98,13 @@ def plan(
 
 
 def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
-    """The mesh that an equation of `jaxpr`, at any depth, is mapped over."""
+    """The first mesh among the parameters of the equations of `jaxpr`, at any depth; None if there is none."""
 
     def find() -> Mesh | None:
         for eqn in jaxpr.eqns:
             if "mesh" in eqn.params:
                 return eqn.params["mesh"]
-            if eqn.primitive.effects is not None:  # others run no programs
+            if eqn.primitive.effects is not None:  # as for all primitives that hold Jaxprs
                 for inner in jaxprs_in(eqn.params):
                     found = mesh_of(inner)
                     if found is not None:
@@ -115,7 +115,7 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
 
 
 class Program:
-    """A loaded executable with all that calling it needs, worked out beforehand."""
+    """A loaded executable, with everything that a call needs computed beforehand."""
 
     __slots__ = (
         "arrange", "executable", "execute", "handlers", "out_avals", "out_keys", "out_shardings", "single", "text",
@@ -135,9 +135,10 @@ class Program:
         self.executable = executable
         self.execute = executable.execute_sharded
         self.text = text
-        #: for each argument the sharding it must be moved to, or None; empty when nothing is to be moved
+        #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
-            None if _alike(key, sharding) else sharding for key, sharding in zip(in_keys, where.shardings, strict=True)
+            None if _same_layout(key, sharding) else sharding
+            for key, sharding in zip(in_keys, where.shardings, strict=True)
         ]
         if not any(self.arrange):
             self.arrange = []
@@ -149,13 +150,13 @@ class Program:
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.watch = watch
-        #: whether callers may execute it themselves, without `run`, because it has one result and nobody watches
+        #: whether the fast path may call `execute` instead of `run`: there is one result and no `Watch`
         self.single = len(self.out_avals) == 1 and watch is None
 
     def adopt(self, x: Any, i: int, fresh: bool = False) -> Array:
-        """Argument number `i`, a number or NumPy array, as an array that lies where the program wants it.
+        """Argument number `i`, a number or NumPy array, as an array with the sharding that the program needs.
 
-        `fresh` asks for memory that nobody else holds, so that it may be given away.
+        With `fresh` the array has a buffer of its own, which may be donated.
         """
         target = self.arrange[i] if self.arrange else None
         if target is None and not fresh:
@@ -165,7 +166,7 @@ class Program:
         return put(np.asarray(x, aval.dtype), aval, target, committed=target is not None)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        """Executes the program; `arrays` have the keys it was built for."""
+        """Executes the program; `arrays` must have the keys that it was lowered for."""
         if self.arrange:
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
@@ -181,7 +182,7 @@ class Program:
         return outs
 
 
-def _alike(key: Key, sharding: Sharding) -> bool:
+def _same_layout(key: Key, sharding: Sharding) -> bool:
     here = sharding_of(key)
     if here == sharding:
         return True
@@ -190,9 +191,9 @@ def _alike(key: Key, sharding: Sharding) -> bool:
 
 
 def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
-    """Raises the error that a user understands, if the reason for a failed run is a deleted array.
+    """Raises a `DeletedArrayError` if one of `arrays`, the arguments of a failed run, is deleted.
 
-    `names` are those of the arrays, if they are arguments, or say what all of them are.
+    `names` are the names of the arguments, or one description for all.
     """
     for i, array in enumerate(arrays):
         if array.is_deleted():
@@ -206,7 +207,7 @@ def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedAr
     result = []
     for proto, aval in zip(reported, out_avals, strict=True):
         hlo, ndim = HloSharding.from_proto(proto), aval.physical.ndim
-        # What lies as an argument does is said to lie so in the same words.
+        # If an argument has an equal sharding, its spec is reported: several specs can describe one HloSharding.
         alike = (s for s in where.shardings if isinstance(s, NamedSharding) and len(s.spec) == ndim)
         same = next((s for s in alike if s.hlo(ndim) == hlo), None)
         result.append(interned(same) if same else from_hlo(where.devices, hlo, ndim, where.mesh))
@@ -214,7 +215,7 @@ def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedAr
 
 
 class Lowering(NamedTuple):
-    """A program as text, with what is needed to compile and call it."""
+    """A program as StableHLO text, with everything that is needed to compile and call it."""
 
     text: str
     where: Plan
@@ -223,18 +224,18 @@ class Lowering(NamedTuple):
     out_shardings: Sequence[Sharding | None] | None
     module: Module
     effects: Effects
-    #: writes the text once more, with the user's names and lines
+    #: writes the text again, with the user's name scopes and source lines as locations
     located: Callable[[], tuple[str, Module]]
     name: str
     watch: Watch | None
-    #: options of XLA that suit it
+    #: compiler options from `pipeline`
     advice: Overrides
 
     def compile(self, overrides: Overrides = ()) -> Program:
-        """The program as an executable, from the disk cache when it is there; `overrides` are options of XLA."""
+        """Compiles the program, or loads it from the disk cache; `overrides` are compiler options of the user."""
         text, module = self.text, self.module
         private = bool(module.callbacks or module.kept)
-        if private:  # what the text refers to belongs to the module that it was written with
+        if private:  # the text refers to objects of its module, so both must come from the same call
             text, module = self.located()
         types = ", ".join(aval_of(key).short for key in self.keys)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
@@ -271,8 +272,8 @@ def lower(
 ) -> Lowering:
     """Lowers `jaxpr` for arguments (constants first) with these keys.
 
-    `donated` are the numbers of arguments whose memory outputs may take; `results` names the outputs. The shardings,
-    where given, say where arguments must lie and results will.
+    `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
+    `in_shardings` and `out_shardings` are the required shardings of arguments and outputs.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
     if watched():
@@ -299,7 +300,7 @@ def module_text(
     *,
     locations: bool = False,
 ) -> tuple[str, Module]:
-    """The StableHLO text of a program, and the module that it was written with."""
+    """The StableHLO text of a program, and the `Module` that it was written with."""
     asked_for = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(
         isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in asked_for
@@ -329,7 +330,7 @@ def module_text(
 
 
 def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bool) -> str:
-    """The attribute that tells the compiler how an argument lies."""
+    """The attribute for the sharding of an argument or result, for Shardy or for GSPMD."""
     if not shardy or not isinstance(sharding, NamedSharding):
         return f"mhlo.sharding = {quoted(repr(sharding.hlo(ndim)))}"
     return f"sdy.sharding = #sdy.sharding<{spec_text(module, sharding.mesh, sharding.spec, ndim)}>"
@@ -344,7 +345,7 @@ def spec_text(module: Module, mesh: Mesh, spec: PartitionSpec, ndim: int) -> str
 
 
 def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> frozenset[int]:
-    """Those of the donated arguments whose memory some output can take: one output of the same type each."""
+    """The donated arguments whose buffers can be reused: each needs an output of its own with the same type."""
     free: dict[tuple[Any, ...], int] = {}
     for aval in outs:
         free[_layout(aval)] = free.get(_layout(aval), 0) + 1

@@ -1,6 +1,6 @@
-"""Arrays that several processes hold together, laid out anew: a program that all of them run.
+"""Changes the sharding of arrays whose elements are spread over several processes, by a program that all of them run.
 
-What one process holds it can move through its own memory, see `transfer.move_buffer`. Here no process holds all.
+An array that one process holds completely is moved through host memory instead, see `transfer.move_buffer`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, in
 
 
 def move_across(array: Array, sharding: Sharding) -> Array:
-    """The same elements, laid out as `sharding` says; all processes that hold parts must ask for it.
+    """An array with the same elements and this sharding. All processes that hold parts of `array` must call it.
 
-    Raises `DeviceError` when `sharding` speaks of other devices than those that the array lies on.
+    Raises `DeviceError` if the devices of `sharding` are not those of `array`.
     """
     here = array.sharding
     if set(here.devices) != set(sharding.devices):
@@ -34,15 +34,15 @@ def move_across(array: Array, sharding: Sharding) -> Array:
         )
     if here.devices == sharding.devices:
         return _program(array._key, sharding).run([array])[0]
-    # Programs number the devices as the argument does. Where the new order is another, each process takes its parts
-    # out of the whole array.
+    # A program has one order of devices, that of its argument. For another order the array is replicated first, and
+    # each process takes its parts from the whole array.
     whole = _program(array._key, replicated(here)).run([array])[0]
     buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
     return wrap(buf, array.aval, key_for(array.aval, sharding, True))
 
 
 def replicated(sharding: Sharding) -> Sharding:
-    """Of these devices, each holds all elements."""
+    """The sharding on the same devices in which each device holds all elements."""
     if isinstance(sharding, NamedSharding):
         return interned(NamedSharding(sharding.mesh, PartitionSpec()))
     return interned(CompilerSharding(sharding.devices, HloSharding.replicate()))
@@ -50,7 +50,7 @@ def replicated(sharding: Sharding) -> Sharding:
 
 @functools.lru_cache(256)
 def _program(key: Key, sharding: Sharding) -> Program:
-    """Returns its argument, which has this key, laid out as `sharding` says."""
+    """A program that returns its argument, an array with this key, with `sharding`."""
     x = Var(aval_of(key))
     same = Jaxpr([], [x], [x], [], name="reshard")
     return lower(same, "reshard", [key], in_shardings=[sharding_of(key)], out_shardings=[sharding]).compile()

@@ -1,7 +1,7 @@
-"""Shardings: how an array lies on devices. Users see `Sharding` classes, C++ sees `NativeSharding`.
+"""Shardings: how an array is split over devices. Users see subclasses of `Sharding`, C++ code gets `NativeSharding`.
 
-`NativeSharding` derives from jaxlib's Sharding class and declares every attribute C++ asks for itself: the real jax
-attaches methods to that base class when it is imported, and names found on our class win.
+`NativeSharding` derives from jaxlib's Sharding class and defines every attribute that the C++ code reads. The real jax
+attaches methods to that base class when it is imported; attributes of the subclass take precedence over them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.errors import DeviceError, OptionError, ShapeError
 from .._base.native import hlo, native
-from .._ir.avals import FORMS
+from .._ir.avals import LAZY_ATTRIBUTES
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
 
@@ -22,7 +22,7 @@ Index = tuple[slice, ...]
 
 
 class NativeSharding(native.Sharding):  # type: ignore[misc]
-    """What jaxlib's functions take: a list of devices and an HloSharding."""
+    """A sharding for jaxlib's functions: a list of devices and an HloSharding. `public` is the `Sharding` it is for."""
 
     __slots__ = (
         "__weakref__",
@@ -57,11 +57,11 @@ class NativeSharding(native.Sharding):  # type: ignore[misc]
 
 
 class Sharding:
-    """How an array lies on devices: which devices, and which part of the array each one holds."""
+    """How an array is split over devices: which devices, and which part of the array each one holds."""
 
     __slots__ = ("__weakref__", "_natives", "devices")
 
-    #: all devices, in the order in which programs number them
+    #: all devices, in the order of the program's partitions
     devices: tuple[Device, ...]
     memory_kind = None
 
@@ -70,11 +70,11 @@ class Sharding:
         self._natives: dict[int, Any] = {}
 
     def hlo(self, ndim: int) -> Any:
-        """The compiler's description of this sharding for arrays with `ndim` axes."""
+        """The HloSharding for arrays with `ndim` axes."""
         raise NotImplementedError
 
     def native(self, ndim: int) -> Any:
-        """The object that jaxlib takes, made once for each number of axes."""
+        """The `NativeSharding` for arrays with `ndim` axes, cached."""
         found = self._natives.get(ndim)
         if found is None:
             found = self._natives[ndim] = NativeSharding(self.devices, self.hlo(ndim), self)
@@ -87,11 +87,11 @@ class Sharding:
 
     @property
     def has_addressable_devices(self) -> bool:
-        """True when this process drives some of the devices."""
+        """True when some of the devices belong to this process."""
         return bool(self.addressable_devices)
 
     def with_memory_kind(self, kind: str) -> Sharding:
-        """The same sharding: devices have one kind of memory here. Raises `OptionError` for others than 'device'."""
+        """This sharding: devices have one kind of memory here. Raises `OptionError` for a kind other than 'device'."""
         if kind not in ("device", None):
             raise OptionError(f"memory of kind {kind!r}", instead="'device'")
         return self
@@ -103,12 +103,12 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> frozenset[Device]:
-        """Those devices that this process drives."""
+        """The devices that belong to this process."""
         return frozenset(d for d in self.devices if d.process_index == d.client.process_index())
 
     @property
     def is_fully_addressable(self) -> bool:
-        """True when this process drives every device."""
+        """True when all devices belong to this process."""
         return len(self.addressable_devices) == len(self.devices)
 
     @property
@@ -117,7 +117,7 @@ class Sharding:
         raise NotImplementedError
 
     def tiles(self, ndim: int) -> list[int]:
-        """How many pieces each axis is cut into."""
+        """The number of pieces into which each axis is split."""
         raise NotImplementedError
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class Sharding:
           global_shape: shape of the whole array.
 
         Returns:
-          A tuple of as many lengths.
+          The shape of one part, with as many axes.
 
         Raises:
           ShapeError: an axis does not divide.
@@ -160,16 +160,16 @@ class Sharding:
         return result
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
-        """The same for the devices of this process."""
+        """For each device of this process, the slices of the array that it holds."""
         local = self.addressable_devices
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d in local}
 
     def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
-        """Which tile, along each axis, device number `position` holds."""
+        """The index of the tile, along each axis, that device number `position` holds."""
         raise NotImplementedError
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """True when both put the same parts of an array with `ndim` axes on the same devices."""
+        """True when both shardings put the same parts of an array with `ndim` axes on the same devices."""
         return self.devices == other.devices and self.hlo(ndim) == other.hlo(ndim)
 
 
@@ -210,9 +210,9 @@ class SingleDeviceSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """An array split over the named axes of a mesh, as a `PartitionSpec` says.
+    """The sharding of an array that is split over the axes of a mesh as a `PartitionSpec` describes.
 
-    Of a mesh without devices (`AbstractMesh`) it says how an array is split, and nothing can be put there.
+    With an `AbstractMesh`, which has no devices, it describes a sharding, but no array can have it.
 
     >>> import phlox
     >>> mesh = Mesh(np.array(phlox.devices()[:1]), "data")
@@ -230,7 +230,7 @@ class NamedSharding(Sharding):
         check_spec(mesh, self.spec)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("devices", "_natives"):  # of a mesh without devices these are not set
+        if name in ("devices", "_natives"):  # not set with an AbstractMesh
             raise DeviceError(f"{self} has no devices", instead="a NamedSharding of a phlox.sharding.Mesh")
         raise AttributeError(f"NamedSharding has no attribute {name!r}")
 
@@ -239,7 +239,8 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
     def _order(self, ndim: int) -> tuple[list[int], list[int]]:
-        """Pieces along each array axis (then copies), and the mesh axes in the order in which they cut."""
+        """The number of pieces of each array axis and the number of replicas; and the mesh axes in the order in which
+        the pieces are numbered."""
         if len(self.spec) > ndim:
             raise ShapeError(f"{self.spec} has more entries than the array has axes ({ndim})", spec=self.spec)
         pieces = tiles(self.mesh, self.spec, ndim)
@@ -284,12 +285,12 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
 
 
-#: `sharding` of types, which name no mesh: JAX's word for "any"
-FORMS["sharding"] = lambda aval: NamedSharding(AbstractMesh((), ()), PartitionSpec(*(None,) * aval.ndim))
+#: the attribute `sharding` of avals: a mesh without axes, which in JAX means that the type does not name a sharding
+LAZY_ATTRIBUTES["sharding"] = lambda aval: NamedSharding(AbstractMesh((), ()), PartitionSpec(*(None,) * aval.ndim))
 
 
 class CompilerSharding(Sharding):
-    """A sharding that the compiler chose and that no mesh of ours describes."""
+    """A sharding that the compiler chose and that no `NamedSharding` was found for."""
 
     __slots__ = ("_hlo",)
 
@@ -331,14 +332,14 @@ _single: dict[Device, SingleDeviceSharding] = {}
 
 
 def single_device(device: Device) -> SingleDeviceSharding:
-    """The one sharding that puts everything on `device`."""
+    """The unique `SingleDeviceSharding` of `device`."""
     found = _single.get(device)
-    # setdefault is atomic: two threads that meet here leave with the same object.
+    # setdefault is atomic, so two threads get the same object.
     return _single.setdefault(device, SingleDeviceSharding(device)) if found is None else found
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that lie on one device.
+    """The sharding of arrays on one device.
 
     Args:
       device: the device.
@@ -356,19 +357,19 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
 
 @functools.lru_cache(4096)
 def interned(sharding: Sharding) -> Sharding:
-    """The first sharding seen that equals this one, so that caches can compare by identity."""
+    """The first sharding that was passed here and equals this one, so that caches can compare shardings by identity."""
     if isinstance(sharding, SingleDeviceSharding):
         return single_device(sharding.device)
     return sharding
 
 
 def default_sharding() -> SingleDeviceSharding:
-    """Where arrays lie whose key is their type alone."""
+    """The sharding of arrays whose key is their type: the first device."""
     return single_device(first_device())
 
 
 def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None) -> Sharding:
-    """The sharding that a compiled program reports for an output, in terms of `mesh` where that is possible."""
+    """The sharding for an HloSharding of a compiled program: a `NamedSharding` of `mesh` if a simple spec fits."""
     if len(devices) == 1:
         return single_device(devices[0])
     if mesh is not None:
@@ -380,7 +381,7 @@ def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None
 
 
 def _candidate_specs(mesh: Mesh, ndim: int) -> list[PartitionSpec]:
-    """Everything replicated, or one array axis over one mesh axis (or all of them): what occurs in practice."""
+    """The specs that occur in practice: all replicated, or one array axis split over one mesh axis or over all."""
     specs = [PartitionSpec()]
     names: list[Any] = list(mesh.axis_names)
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""Foreign functions: compiled code that programs call by name, registered with XLA's runtime."""
+"""Registration of foreign functions: compiled functions that programs call by name, through XLA's FFI."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .._base.native import native
 
 @functools.cache
 def _registry() -> Any:
-    """jaxlib's keeper of foreign functions by platform, who passes on those for the CPU from now on."""
-    import jaxlib.xla_client as xla_client  # which `native` goes round
+    """jaxlib's module that keeps registrations by platform; from now on it registers those for the CPU with XLA."""
+    import jaxlib.xla_client as xla_client  # slow to import, so `native` avoids it
 
     xla_client.register_custom_call_handler("cpu", native.register_custom_call_target)
     xla_client.register_custom_type_handler("cpu", native.register_custom_type)
@@ -24,27 +24,27 @@ def _registry() -> Any:
 
 
 class TypeRegistration(TypedDict):
-    """What `register_ffi_type` takes: capsules with pointers to an ``XLA_FFI_TypeId`` and an ``XLA_FFI_TypeInfo``."""
+    """The argument of `register_ffi_type`: capsules with pointers to ``XLA_FFI_TypeId`` and ``XLA_FFI_TypeInfo``."""
 
     type_id: Any
     type_info: NotRequired[Any]
 
 
 def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
-    """Registers a foreign function under a name that `ffi_call` can then call.
+    """Registers a foreign function, so that `ffi_call` can call it by name.
 
     Args:
       name: the name of the target.
-      fn: a capsule with a pointer to the handler (see `pycapsule`), or a dict of them by stage (``"execute"`` …).
+      fn: a capsule with a pointer to the handler (see `pycapsule`), or a dict of capsules by stage (``"execute"`` …).
       platform: where the function runs.
-      api_version: 1 for handlers of XLA's typed interface, 0 for the older kind.
+      api_version: 1 for handlers of XLA's typed FFI, 0 for the older interface.
       **kwargs: passed on to jaxlib.
 
     Returns:
       None.
 
     Raises:
-      JaxRuntimeError: XLA does not take `fn`.
+      JaxRuntimeError: XLA refuses `fn`.
 
     >>> import jaxlib.cpu._lapack as lapack  # doctest: +SKIP
     >>> register_ffi_target("lapack_spotrf_ffi", lapack.registrations()["lapack_spotrf_ffi"])  # doctest: +SKIP
@@ -57,14 +57,14 @@ def register_ffi_type(name: str, type_registration: TypeRegistration, platform: 
 
     Args:
       name: the name of the type.
-      type_registration: a dict with a capsule for the type's id, and if need be one for what is known of it.
+      type_registration: a dict with a capsule for the type's id, and optionally a capsule for its type info.
       platform: where the handlers run.
 
     Returns:
       None.
 
     Raises:
-      JaxRuntimeError: XLA does not take it.
+      JaxRuntimeError: XLA refuses the registration.
 
     >>> state_type = ctypes.CDLL("./handlers.so")  # doctest: +SKIP
     >>> register_ffi_type("state", {"type_id": pycapsule(state_type.id)})  # doctest: +SKIP
@@ -73,11 +73,11 @@ def register_ffi_type(name: str, type_registration: TypeRegistration, platform: 
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Refuses: jaxlib takes the id of a type together with the type, by `register_ffi_type`.
+    """Not supported: jaxlib registers the id of a type together with the type, see `register_ffi_type`.
 
     Args:
       name: the name of the type.
-      obj: a capsule with its id.
+      obj: a capsule with the id.
       platform: where the handlers run.
 
     Returns:
@@ -97,10 +97,11 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Tells the compiler that a target works on each example of a batch alone: devices can share the batch.
+    """Tells the compiler that a target computes each example of a batch independently, so that the batch axes of its
+    operands can be sharded.
 
     Args:
-      name: the name that it is registered under.
+      name: the name under which the target is registered.
 
     Returns:
       None.
@@ -111,13 +112,13 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A function of a library that was loaded with `ctypes`, as the capsule that `register_ffi_target` takes.
+    """A capsule, as `register_ffi_target` takes it, of a function of a library that was loaded with `ctypes`.
 
     Args:
       funcptr: a function of a ``ctypes.CDLL``.
 
     Returns:
-      A capsule with its address.
+      A capsule with the address of the function.
 
     >>> import ctypes
     >>> type(pycapsule(ctypes.CDLL(None).abs)).__name__
@@ -131,13 +132,13 @@ def pycapsule(funcptr: Any) -> Any:
 
 
 def include_dir() -> str:
-    """The folder with the C++ headers of XLA's interface for foreign functions, which come with jaxlib.
+    """The folder with the C++ headers of XLA's FFI, which are part of jaxlib.
 
     Returns:
       A path.
 
     Raises:
-      DeviceError: jaxlib is not in a folder.
+      DeviceError: jaxlib is not installed in a folder.
 
     >>> import os
     >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))

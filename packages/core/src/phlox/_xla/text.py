@@ -1,8 +1,8 @@
-"""Writing StableHLO text. Lowering rules receive a `Function` and add lines to it.
+"""Builds StableHLO text. Lowering rules receive a `Function` and add lines to it.
 
-Values are named in order, ``%0, %1, …``; a value knows its type. Most lines come from three methods: `same`
-for operations whose operands and result have one type, `op` for everything else in MLIR's generic form, and
-`constant`. What is written here is what the compiler reads, and what ``jit(f).lower(x).as_text()`` shows.
+Values are named ``%0, %1, …`` in order and have a type. Most lines come from three methods: `same` for operations whose
+operands and result have one type, `op` for all others, in MLIR's generic form, and `constant`. The compiler gets this
+text, and ``jit(f).lower(x).as_text()`` shows it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Value:
 
 
 class Number(Value):
-    """A number that is the same everywhere in an array. It is written where it is first used, if it is."""
+    """An array whose elements are all one number. The line of the constant is written when its name is first read.
+
+    So a constant that no line uses is not written, and a rule can read `value` instead.
+    """
 
     __slots__ = ("_function", "_name", "value")
 
@@ -51,7 +54,7 @@ class Number(Value):
 
 
 class TokenType:
-    """The type of tokens, which put operations with effects in order: each takes the token of the one before it."""
+    """The type of tokens. They order operations with effects: each takes the token of the previous one."""
 
     text = "!stablehlo.token"
     ndim = 0
@@ -61,16 +64,17 @@ TOKEN: Any = TokenType()
 
 
 class Module:
-    """A program under construction: private functions, meshes, and counters that must be unique.
+    """A module under construction: its private functions, its meshes, and what must be unique in it.
 
     Attributes:
-      devices: which share the program, each with its part of the arrays.
-      shardy: whether shardings are written in Shardy's terms.
-      mesh_of_arguments: the mesh that arguments are split over, or None.
-      callbacks: Python functions that the program calls, by number.
-      kept: objects that the compiler or the program refers to by address.
-      locations: whether lines say where they come from: in texts for people and for the compiler, whose programs have
-        these names in profiles; not in the text that a program is known by, so that equal programs have equal texts.
+      devices: the devices of the program, one for each partition.
+      shardy: whether shardings are written for Shardy; otherwise for GSPMD.
+      mesh_of_arguments: the mesh that arguments are sharded over, or None.
+      callbacks: Python functions that the program calls, by index.
+      kept: objects that the text refers to by address, and that must therefore stay alive.
+      known: symbols of functions, and other values that rules cache for this module.
+      locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
+        cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
     """
 
@@ -112,19 +116,19 @@ class Module:
         return len(self.devices)
 
     def fresh_name(self, wanted: str) -> str:
-        """`wanted` as the name of a function, made unique and legal."""
+        """A legal and unique name for a function, made from `wanted`."""
         legal = "".join(c if c.isalnum() or c in "_." else "_" for c in wanted) or "f"
         count = self.names.get(legal, 0)
         self.names[legal] = count + 1
         return f"{legal}_{count}" if count else legal
 
     def channel(self) -> int:
-        """The number of the next communication between devices."""
+        """A new channel number, for a collective operation."""
         self.channels += 1
         return self.channels
 
     def mesh(self, axes: tuple[tuple[str, int], ...], devices: tuple[int, ...] = ()) -> str:
-        """The symbol of a mesh with these (name, size) axes, over all devices or over those given."""
+        """The symbol of a mesh with these (name, size) axes, over all devices or over the device numbers `devices`."""
         key = (axes, devices)
         if key not in self.meshes:
             self.meshes[key] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
@@ -145,7 +149,7 @@ class Module:
 
 
 class Counter:
-    """The number of the next value in one function, shared with its regions."""
+    """The number of the next value; a function and its regions share one."""
 
     __slots__ = ("value",)
 
@@ -154,13 +158,13 @@ class Counter:
 
 
 class Function:
-    """The body of one function, or of a region inside one.
+    """The body of a function, or of a region inside a function.
 
     Attributes that rules read:
       outs: physical types of the results of the equation that is being lowered; `out` is the first.
-      axes: axes of the mesh that the program is mapped over by hand here, as (name, size); all of the mesh's.
-      free: names of those among them that are not mapped; along them the compiler splits as it likes.
-      token: what the last operation with an ordered effect returned.
+      axes: inside of `shard_map`, all axes of its mesh, as (name, size).
+      free: names of the axes among them that are not manual; over these the compiler shards as it chooses.
+      token: the token of the last operation with an ordered effect, or None.
     """
 
     __slots__ = (
@@ -183,7 +187,7 @@ class Function:
         self.counter = counter or Counter()
         self.indent = indent
         self.lines: list[str] = []
-        #: for locations: the names around the lines that come next, the user's line, and how many lines have theirs
+        #: for locations: the name scopes and the source line of the next lines, and how many lines have a location
         self.label = label
         self.source: Location | None = None
         self.located = 0
@@ -208,7 +212,7 @@ class Function:
         self.lines.append(self.indent + text)
 
     def locate(self, *names: str) -> None:
-        """Writes behind all lines that have no location yet where they come from: these names, and the user's line."""
+        """Adds a location, made of `names` and the source line, to all lines that have none yet."""
         location = quoted("/".join(filter(None, [*names])))
         if self.source is not None:
             line, column = self.source.place(self.module.positions)
@@ -218,9 +222,9 @@ class Function:
         self.located = len(self.lines)
 
     def same(self, op: str, x: Value, *more: Value) -> Value:
-        """``op`` on operands of one type, with a result of that type, in the short form that StableHLO has for it."""
+        """``op`` on operands of one type, with a result of that type, in StableHLO's short form."""
         aval = x.aval
-        names = x.name  # these come first: a number writes itself when it is asked for its name
+        names = x.name  # before `fresh`: reading the name of a `Number` may add its line
         for other in more:
             names = f"{names}, {other.name}"
         name = self.fresh()
@@ -228,7 +232,7 @@ class Function:
         return Value(name, aval)
 
     def ending(self, op: str, operands: str, end: str, out: ShapedArray) -> Value:
-        """``op`` on operands of these names, in a short form whose `end` names no values, so that rules can keep it."""
+        """``op`` on `operands` (names) in a short form. `end` contains no names, so that callers can cache it."""
         name = self.fresh()
         self.lines.append(f"{self.indent}{name} = {op} {operands}{end}")
         return Value(name, out)
@@ -242,9 +246,9 @@ class Function:
         regions: Iterable[str] = (),
         marks: str = "",
     ) -> Any:
-        """``op`` in generic form; returns a value for one result type, a list for a sequence of them.
+        """``op`` in generic form; returns a value if `out` is one type, a list if it is a sequence.
 
-        `attributes` belong to the operation, `marks` are what other dialects attach to it.
+        `attributes` are those of the operation, `marks` are attributes of other dialects.
         """
         many = not isinstance(out, ShapedArray)
         outs: Sequence[ShapedArray] = out if many else [out]  # type: ignore[assignment, list-item]
@@ -263,7 +267,7 @@ class Function:
         return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
 
     def barrier(self, operands: Sequence[Value]) -> list[Value]:
-        """The same values, of which the compiler does not see that they are the same."""
+        """The operands behind an optimization barrier, which the compiler does not optimize across."""
         name = self.fresh()
         many = len(operands) > 1
         left, types = f"{name}:{len(operands)}" if many else name, ", ".join([x.aval.text for x in operands])
@@ -275,7 +279,7 @@ class Function:
         return self.typed(f"func.call @{symbol}({', '.join([x.name for x in operands])})", operands, outs)
 
     def typed(self, text: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
-        """An operation in a form of its own, `text`, to which results and types are added."""
+        """An operation written as `text`; its results and types are added."""
         name = self.fresh()
         left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
         result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
@@ -300,21 +304,21 @@ class Function:
         """The token for the next operation with an ordered effect."""
         return self.token or self.op("stablehlo.create_token", [], [TOKEN])[0]
 
-    # -- small words that many rules share
+    # -- operations that many rules use
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
-        """A constant: one number everywhere, or the elements of an array."""
+        """A constant of type `aval`: all elements are the number `value`, or are those of the array `value`."""
         name = self.fresh()
         self.lines.append(f"{self.indent}{name} = stablehlo.constant {dense(value, aval)} : {aval.text}")
         return Value(name, aval)
 
     def number(self, value: Any, aval: ShapedArray) -> Value:
-        """A number everywhere, written once in this function."""
+        """A constant whose elements are all `value`; equal ones share one line in this function."""
         if type(value) is np.ndarray:
             if value.ndim:
                 return self.constant(value, aval)
             value = value[()]
-        # 0.0 and -0.0 are equal as keys and must not be confused.
+        # By repr for zeros: 0.0 == -0.0, but they are different constants.
         key = (value if value else repr(value), type(value), aval)
         found = self.numbers.get(key)
         if found is None:
@@ -337,7 +341,7 @@ class Function:
         return self.unlike("stablehlo.convert", x, shaped(x.aval.shape, dtype))
 
     def unlike(self, op: str, x: Value, out: ShapedArray, extra: str = "") -> Value:
-        """``op`` on one operand, with a result of another type."""
+        """``op`` on one operand, with a result of type `out`."""
         return self.ending(op, x.name, f"{extra} : ({x.aval.text}) -> {out.text}", out)
 
     def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
@@ -353,7 +357,7 @@ class Function:
         return Value(name, out)
 
     def select(self, which: Value, yes: Value, no: Value) -> Value:
-        """`yes` where `which`, else `no`; `which` has no axes or those of the others."""
+        """`yes` where `which`, else `no`; `which` has no axes, or the shape of `yes` and `no`."""
         name = self.fresh()
         names = f"{which.name}, {yes.name}, {no.name}"
         self.line(f"{name} = stablehlo.select {names} : {which.aval.text}, {yes.aval.text}")
@@ -368,9 +372,9 @@ class Function:
     ) -> str:
         """The text of a region whose block takes `in_avals`; `body(g, *arguments)` fills it and returns results.
 
-        `names` are what locations and profiles call it.
+        `names` are added to the name scopes of the lines inside.
         """
-        # Transformations are written around the names that users give, and not around these.
+        # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
         label = tuple(filter(None, [scope_text(self.label), *names])) if names else self.label
         inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.free)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
@@ -411,7 +415,7 @@ def quoted(text: str) -> str:
 
 
 def dense(value: Any, aval: ShapedArray) -> str:
-    """The elements of a constant of this type, as MLIR writes them."""
+    """The elements of a constant of this type, as an MLIR attribute."""
     array = np.asarray(value, aval.dtype)
     if array.ndim == 0:
         return f"dense<{number(array[()], aval.dtype)}>"
@@ -430,7 +434,7 @@ def _nested(value: Any, dtype: Any) -> str:
 
 
 def number(value: Any, dtype: Any) -> str:
-    """One element as MLIR writes it; floats in the shortest decimal form that reads back exactly."""
+    """One element in MLIR's syntax; finite floats in the shortest decimal form that reads back exactly."""
     letter = dtypes.kind(dtype)
     if letter == "b":
         return "true" if value else "false"

@@ -1,6 +1,6 @@
-"""Moving the contents of buffers: host to device and back, device to device, and to other libraries by DLPack.
+"""Transfers of buffers: from host to device and back, between devices, and to other libraries by DLPack.
 
-Knows buffers and their physical types; arrays are made of them in `array.py`.
+Works on jaxlib buffers and their physical types; `array.py` makes arrays of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._base.errors import DeviceError
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from . import transfer_guard as permission
+from . import transfer_guard
 from .devices import Device
 from .import_guard import no_jax
 from .sharding import Sharding, single_device
@@ -29,7 +29,7 @@ _batched_device_put = native.batched_device_put
 
 
 def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
-    """The C++ object that turns a program's output of this physical type into a buffer."""
+    """The C++ object that makes a buffer from an output of this physical type and sharding."""
     return native.array_result_handler(aval, sharding.native(aval.ndim), True, **_UNCHECKED)
 
 
@@ -37,33 +37,34 @@ def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
 
 
 def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
-    """Copies host data to where `sharding` says. Never aliases the caller's memory."""
-    permission.check("host_to_device", aval, sharding)
-    return _way_in(aval, sharding)(np.asarray(x, aval.dtype))
+    """Copies host data to devices, laid out by `sharding`. The buffer never shares memory with `x`."""
+    transfer_guard.check("host_to_device", aval, sharding)
+    return _host_to_device(aval, sharding)(np.asarray(x, aval.dtype))
 
 
 def way_in(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], Any]:
-    """What does the same again and again, in these settings, for values of one kind: a class, or the element type of
-    NumPy arrays.
+    """A faster `put_buffer` for many values of one kind: a class, or the dtype of NumPy arrays.
+
+    It is valid while the settings of the transfer guard stay as they are.
     """
-    if not permission.free("host_to_device"):
+    if not transfer_guard.free("host_to_device"):
         return lambda x: put_buffer(x, aval, sharding)
-    put = _way_in(aval, sharding)
+    put = _host_to_device(aval, sharding)
     return put if isinstance(kind, np.dtype) and kind == aval.dtype else lambda x: put(np.asarray(x, aval.dtype))
 
 
 @functools.lru_cache(4096)
-def _way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any]:
-    """Copies NumPy arrays of this physical type there."""
+def _host_to_device(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any]:
+    """A function that copies NumPy arrays of this physical type to devices, laid out by `sharding`."""
     devices = list(sharding.devices)
     if len(devices) == 1 and is_local(devices[0]):
-        # A sharding of jaxlib's own, as it asks ours in Python.
+        # One of jaxlib's own shardings: for phlox's, the C++ code would call Python methods.
         target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
         return lambda host: _batched_device_put(aval, target, [host], devices, True, False, _COPY, True)
 
     def put_parts(host: np.ndarray) -> Any:
         local, indices = _local_parts(sharding, aval.shape)
-        # A copy for each device: jaxlib fails when two of them are given the same memory.
+        # One copy for each device, because jaxlib fails if two devices get the same memory.
         parts = [host[index].copy() for index in indices]
         return _batched_device_put(aval, sharding.native(aval.ndim), parts, list(local), True, False, _COPY, True)
 
@@ -72,7 +73,7 @@ def _way_in(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any
 
 @functools.lru_cache(4096)
 def _local_parts(sharding: Sharding, shape: tuple[int, ...]) -> tuple[tuple[Device, ...], list[Any]]:
-    """The devices of this process, and for each the part of an array of this shape that it holds."""
+    """The devices of this process, and for each the slices of an array of this shape that it holds."""
     where = sharding.devices_indices_map(shape)
     devices = tuple(filter(is_local, sharding.devices))
     return devices, [where[d] for d in devices]
@@ -82,40 +83,40 @@ def _local_parts(sharding: Sharding, shape: tuple[int, ...]) -> tuple[tuple[Devi
 
 
 def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarray:
-    """The elements of a buffer of this physical type, read-only; no copy where the device is the host.
+    """The elements of a buffer of this physical type, read-only. On the CPU they are not copied.
 
-    Raises `DeviceError` when some of them are in other processes alone.
+    Raises `DeviceError` if some elements are only in other processes.
     """
     if len(sharding.devices) == 1 and aval.dtype.isbuiltin == 1:
         try:
             return np.asarray(memoryview(buf))
         except (BufferError, RuntimeError):
-            pass  # not host memory, or not of this process
-    read = _way_out(aval, sharding)
+            pass  # not in host memory, or not in this process
+    read = _device_to_host(aval, sharding)
     if sharding.devices[0].platform != "cpu":
-        permission.check("device_to_host", aval)
+        transfer_guard.check("device_to_host", aval)
     with no_jax:
         value = read(buf)
-    if aval.dtype == dtypes.float0:  # has no bits; the device holds truth values in its place
+    if aval.dtype == dtypes.float0:  # stored on the device as bool
         return np.zeros(aval.shape, dtypes.float0)
     return value if value.dtype == aval.dtype else value.view(aval.dtype)
 
 
 def is_local(device: Device) -> bool:
-    """Whether this process drives the device."""
+    """Whether the device belongs to this process."""
     return device.process_index == device.client.process_index()
 
 
 @functools.lru_cache(4096)
 def is_whole(sharding: Sharding, shape: tuple[int, ...]) -> bool:
-    """Whether the devices of this process hold all elements of arrays of this shape, be it as copies of others."""
+    """Whether the devices of this process together hold all elements of an array of this shape."""
     all_parts = {str(index) for index in sharding.devices_indices_map(shape).values()}
     return all_parts == {str(index) for index in _local_parts(sharding, shape)[1]}
 
 
 @functools.lru_cache(4096)
-def _way_out(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], np.ndarray]:
-    """Reads buffers of this physical type that lie there."""
+def _device_to_host(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], np.ndarray]:
+    """A function that reads buffers of this physical type and sharding as NumPy arrays."""
     if not is_whole(sharding, aval.shape):
         raise DeviceError(
             f"an array of type {aval.short} cannot be read: it spans devices of other processes, {sharding}",
@@ -145,7 +146,7 @@ def _assemble_on_host(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.nda
 
 
 def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device, Any]]:
-    """(device, buffer) of each part of type `part` that this process holds."""
+    """(device, buffer) for each part of `buf` that this process holds; `part` is the physical type of the parts."""
     local = list(filter(is_local, sharding.devices))
     if len(sharding.devices) == 1:
         return [(device, buf) for device in local]
@@ -161,8 +162,8 @@ def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device
 
 
 def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) -> Any:
-    """Copies between devices where jaxlib can do it directly, else through the host."""
-    permission.check("device_to_device", aval, there, here)
+    """Copies a buffer from sharding `here` to `there`: directly between two local devices, else through the host."""
+    transfer_guard.check("device_to_device", aval, there, here)
     both = (*here.devices, *there.devices)
     if len(both) == 2 and both[0].client is both[1].client and all(map(is_local, both)):
         return _copy_to(buf, there.native(aval.ndim))
@@ -170,7 +171,7 @@ def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) ->
 
 
 def copy(buf: Any, aval: ShapedArray, sharding: Sharding) -> Any:
-    """A buffer with memory of its own and the same contents (jaxlib's copy to the same device shares memory)."""
+    """A copy of a buffer that shares no memory with it. (jaxlib's own copy to the same device shares memory.)"""
     if is_whole(sharding, aval.shape):
         return put_buffer(buffer_to_numpy(buf, aval, sharding), aval, sharding)
     part = shaped(sharding.shard_shape(aval.shape), aval.dtype)
@@ -184,7 +185,7 @@ def _copy_to(buf: Any, target: Any) -> Any:
 
 
 def assemble(aval: ShapedArray, sharding: Sharding, parts: list[Any]) -> Any:
-    """One buffer out of the buffers of its parts, in the order of the sharding's devices."""
+    """One buffer made of the buffers of its parts, which are in the order of the sharding's devices."""
     return native.ArrayImpl(aval, sharding.native(aval.ndim), parts, True, _skip_checks=True)
 
 
@@ -194,7 +195,7 @@ _DLPACK_DEVICE = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
 
 
 def one_device(sharding: Sharding) -> Device:
-    """The only device of `sharding`; `DeviceError` when there are more, or when another process drives it."""
+    """The only device of `sharding`. Raises `DeviceError` if there are more, or if it belongs to another process."""
     if len(sharding.devices) != 1:
         raise DeviceError(
             f"this array lies on {len(sharding.devices)} devices; DLPack and pointers speak of one",
@@ -219,7 +220,8 @@ def to_dlpack(buf: Any) -> Any:
 
 
 def from_dlpack(capsule: Any, device: Device) -> tuple[Any, ShapedArray]:
-    """A buffer that shares memory with the capsule's owner where alignment allows, and its type."""
+    """A buffer with the capsule's contents, and its type. Memory is shared with the capsule's owner if its alignment
+    allows."""
     with no_jax:
         buf = native.dlpack_managed_tensor_to_buffer(capsule, device, None)
         try:
@@ -231,6 +233,6 @@ def from_dlpack(capsule: Any, device: Device) -> tuple[Any, ShapedArray]:
 
 
 def pointer(buf: Any) -> int:
-    """Address of the memory of a buffer on one device."""
+    """The address of the memory of a buffer on one device."""
     with no_jax:
         return int(buf.unsafe_buffer_pointer())

@@ -1,7 +1,7 @@
-"""Whether a transfer between the host and devices may happen: the flags `transfer_guard_*`.
+"""Permits, logs or forbids transfers between host and devices, by the flags `transfer_guard_*`.
 
-A transfer is explicit when the user asked for it (`device_put`, `device_get`) and implicit when it happens because a
-number or NumPy array met an operation. As in JAX, reading arrays that lie in the host's memory is no transfer.
+A transfer is explicit if the user requests it (`device_put`, `device_get`), and implicit if it happens because a number
+or NumPy array is an operand. As in JAX, reading an array in host memory is no transfer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INSTEAD = {
 
 @contextmanager
 def asked() -> Iterator[None]:
-    """Transfers in this block are explicit."""
+    """A context in which transfers are explicit."""
     token = _explicit.set(True)
     try:
         yield
@@ -36,14 +36,14 @@ def asked() -> Iterator[None]:
 
 
 def free(direction: str) -> bool:
-    """Whether the settings let all transfers in this direction pass."""
+    """Whether the current settings permit all transfers in this direction without a log entry."""
     return _FLAG[direction](config.current()) in (None, "allow")
 
 
 def check(direction: str, aval: ShapedArray, there: Sharding | None = None, here: Sharding | None = None) -> None:
-    """Asks the guard of `direction` ("host_to_device" …) for a transfer of an array of this type.
+    """Checks a transfer in `direction` ("host_to_device" …) of an array of this type against the settings.
 
-    Raises `TransferError` where it is forbidden.
+    Logs it, or raises `TransferError` if it is forbidden.
     """
     if free(direction):
         return

@@ -1,8 +1,8 @@
-"""Watching programs run, for the flags that ask for it: results with a nan or an infinity, and runs that are forbidden.
+"""Checks runs of programs, for the flags `debug_nans`, `debug_infs`, `no_execution` and the transfer guard.
 
-A program that is compiled under such a flag carries a `Watch`; all others carry none, and pay nothing. When a result is
-found bad, the recorded program is run again equation by equation, down into programs within it, until one gives a bad
-value: that is the one the user wants to hear of.
+A program that is compiled under such a flag has a `Watch`; all others have none and cost nothing. If a result contains
+a nan (or an infinity), the Jaxpr is evaluated again equation by equation, including inner Jaxprs. The first equation
+with a bad result is reported to the user.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TESTS: dict[str, Callable[[np.ndarray], Any]] = {"nan": np.isnan, "inf": np.isi
 
 
 class Watch(NamedTuple):
-    """What is looked at in the runs of one program: `looks` are "nan" and "inf"."""
+    """The checks on runs of one program: `looks` is what to look for ("nan", "inf"); `refuse`: runs are forbidden."""
 
     jaxpr: Jaxpr
     name: str
@@ -46,7 +46,7 @@ class Watch(NamedTuple):
 
 
 def watch(jaxpr: Jaxpr, name: str) -> Watch | None:
-    """What the current settings want to be looked at in runs of `jaxpr`, or None."""
+    """The `Watch` that the current settings require for runs of `jaxpr`, or None."""
     settings = config.current()
     looks = tuple(look for look, on in (("nan", settings.debug_nans), ("inf", settings.debug_infs)) if on)
     if looks or settings.no_execution or getattr(settings, _GUARD) not in (None, "allow"):
@@ -55,7 +55,7 @@ def watch(jaxpr: Jaxpr, name: str) -> Watch | None:
 
 
 def watched() -> bool:
-    """Whether arguments of programs are needed once more after they have run, and must not be given away."""
+    """Whether programs may be evaluated again with the same arguments, which must therefore not be donated."""
     settings = config.current()
     return settings.debug_nans or settings.debug_infs
 
@@ -74,7 +74,7 @@ def _bad(look: str, x: Any) -> bool:
 
 
 class _Found(Exception):
-    """The first equation with a bad result, and the programs it lies in."""
+    """Carries the first equation with a bad result, and the names of the Jaxprs that contain it."""
 
     def __init__(self, eqn: JaxprEqn, path: tuple[str, ...]):
         super().__init__(eqn, path)
@@ -108,7 +108,7 @@ def _explain(look: str, watching: Watch, arguments: Sequence[Any]) -> InvalidVal
 
 
 def _search(look: str, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], path: tuple[str, ...]) -> list[Any]:
-    """Runs a program one equation after the other; raises `_Found` at the first bad result."""
+    """Evaluates a Jaxpr one equation after the other; raises `_Found` at the first bad result."""
 
     def run(eqn: JaxprEqn, values: list[Any]) -> Any:
         out = eqn.primitive.bind(*values, **eqn.params)
@@ -122,7 +122,7 @@ def _search(look: str, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
 
 
 def _search_steps(look: str, eqn: JaxprEqn, values: list[Any], path: tuple[str, ...]) -> None:
-    """The same in the programs that an equation runs, in the order in which it does."""
+    """Evaluates the Jaxprs that an equation runs, in its order, and searches those that have a bad result."""
     steps = eqn.primitive.steps(*values, **eqn.params)
     outs: list[Any] | None = None
     try:

@@ -1,4 +1,4 @@
-"""``phlox.example_libraries``: small libraries that older JAX programs use."""
+"""``phlox.example_libraries``: small libraries that older JAX programs use, as in ``jax.example_libraries``."""
 
 from . import optimizers, stax
 

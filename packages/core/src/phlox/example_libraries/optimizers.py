@@ -7,7 +7,7 @@ An optimizer is ``(init_fun, update_fun, get_params)``:
     opt_state = opt_update(i, grads, opt_state)      # for step number i
     params = get_params(opt_state)
 
-Programs that start today are better served by `phlox_optim`, which runs optax.
+New programs should use `phlox_optim`, which runs optax.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Schedule = Callable[[Any], Any]
 
 
 class OptimizerState(NamedTuple):
-    """Parameters and what the optimizer keeps beside them, leaf by leaf."""
+    """The state of an optimizer: for each leaf of the parameters the flattened state, and the treedefs."""
 
     packed_state: Any
     tree_def: PyTreeDef
@@ -66,9 +66,18 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Decorator: an optimizer for single arrays becomes one for trees of them.
+    """Decorator that makes an optimizer for trees of arrays from one for single arrays.
 
-    `opt_maker` returns (init, update, get_params) for one array, where the state may be any tree.
+    Args:
+      opt_maker: function that returns (init, update, get_params) for one array, whose state may be any tree:
+        ``init(array) -> state``, ``update(i, gradient, state) -> state``, ``get_params(state) -> array``.
+
+    Returns:
+      A function of the arguments of `opt_maker` that returns an `Optimizer`.
+
+    Raises:
+      TreeError: in an update, when gradients have another structure than the parameters, or `update` changes the
+        structure of its state.
 
     >>> opt_init, opt_update, get_params = sgd(0.5)
     >>> state = opt_update(0, {"w": jnp.ones(2)}, opt_init({"w": jnp.ones(2)}))
@@ -112,7 +121,17 @@ def sgd(step_size: Any) -> tuple[Any, Any, Any]:
     """Stochastic gradient descent: x - step_size(i) g.
 
     Args:
-      step_size: a number, or a schedule: a function of the number of the step.
+      step_size: a number, or a schedule, which is a function of the step number.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = sgd(0.5)
+    >>> get_params(update(0, 1.0, init(2.0)))
+    1.5
     """
     schedule = make_schedule(step_size)
 
@@ -127,8 +146,18 @@ def momentum(step_size: Any, mass: Any) -> tuple[Any, Any, Any]:
     """Gradient descent with momentum: v = mass v + g, x - step_size(i) v.
 
     Args:
-      step_size: a number or a schedule.
-      mass: how much of the velocity stays, from 0 to 1.
+      step_size: a number, or a schedule, which is a function of the step number.
+      mass: the factor of the velocity at each step, from 0 to 1.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = momentum(0.5, mass=0.9)
+    >>> get_params(update(0, 1.0, init(2.0)))
+    Array(1.5, dtype=float32, weak_type=True)
     """
     schedule = make_schedule(step_size)
 
@@ -145,7 +174,22 @@ def momentum(step_size: Any, mass: Any) -> tuple[Any, Any, Any]:
 
 @optimizer
 def nesterov(step_size: Any, mass: Any) -> tuple[Any, Any, Any]:
-    """Gradient descent with Nesterov's momentum: v = mass v + g, x - step_size(i) (mass v + g)."""
+    """Gradient descent with Nesterov momentum: v = mass v + g, x - step_size(i) (mass v + g).
+
+    Args:
+      step_size: a number, or a schedule, which is a function of the step number.
+      mass: the factor of the velocity at each step, from 0 to 1.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = nesterov(0.5, mass=0.5)
+    >>> get_params(update(0, 1.0, init(2.0)))
+    Array(1.25, dtype=float32, weak_type=True)
+    """
     schedule = make_schedule(step_size)
 
     def init(x0: Any) -> Any:
@@ -161,12 +205,22 @@ def nesterov(step_size: Any, mass: Any) -> tuple[Any, Any, Any]:
 
 @optimizer
 def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> tuple[Any, Any, Any]:
-    """Adam: steps scaled by running means of gradients and of their squares (Kingma and Ba, 2015).
+    """Adam: steps scaled by running means of gradients and of their squares. Source: Kingma and Ba, 2015.
 
     Args:
-      step_size: a number or a schedule.
-      b1, b2: how much of the two means stays at each step.
-      eps: keeps the division finite.
+      step_size: a number, or a schedule, which is a function of the step number.
+      b1, b2: the decay rates of the running means of gradients and of squares.
+      eps: added to the divisor, to keep the step finite.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = adam(0.5)
+    >>> get_params(update(0, jnp.array([1.0, -2.0]), init(jnp.zeros(2)))).round(4)
+    Array([-0.5,  0.5], dtype=float32)
     """
     schedule = make_schedule(step_size)
 
@@ -177,7 +231,7 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> tup
         x, m, v = state
         m = (1 - b1) * g + b1 * m
         v = (1 - b2) * jnp.square(g) + b2 * v
-        # The means start at zero; dividing takes that bias away.
+        # The means start at zero; the divisions correct that bias.
         mean = m / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
         square = v / (1 - jnp.asarray(b2, m.dtype) ** (i + 1))
         return x - schedule(i) * mean / (jnp.sqrt(square) + eps), m, v
@@ -189,7 +243,16 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> tup
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is, or the constant schedule of a number.
+    """A schedule for a step size.
+
+    Args:
+      scalar_or_schedule: a number, or a schedule, which is a function of the step number.
+
+    Returns:
+      `scalar_or_schedule` if it is a function; else the constant schedule of this number.
+
+    Raises:
+      ArgumentError: `scalar_or_schedule` is neither a number nor a function.
 
     >>> make_schedule(0.1)(7)
     0.1
@@ -202,7 +265,13 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 
 def constant(step_size: Any) -> Schedule:
-    """The schedule that is always `step_size`.
+    """A constant schedule.
+
+    Args:
+      step_size: a number.
+
+    Returns:
+      A function of the step number that returns `step_size`.
 
     >>> constant(0.1)(7)
     0.1
@@ -211,7 +280,15 @@ def constant(step_size: Any) -> Schedule:
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """step_size times decay_rate to the power i / decay_steps.
+    """Exponential decay: step_size times decay_rate to the power i / decay_steps.
+
+    Args:
+      step_size: the value at step 0.
+      decay_steps: the number of steps in which the value is multiplied by `decay_rate`.
+      decay_rate: the factor.
+
+    Returns:
+      A function of the step number i.
 
     >>> exponential_decay(1.0, 1, 0.5)(2)
     0.25
@@ -220,7 +297,16 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
 
 
 def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Schedule:
-    """step_size / (1 + decay_rate i / decay_steps); with `staircase` i / decay_steps is rounded down.
+    """Decay with the inverse of time: step_size / (1 + decay_rate i / decay_steps).
+
+    Args:
+      step_size: the value at step 0.
+      decay_steps: the number of steps in which the divisor grows by `decay_rate`.
+      decay_rate: the growth of the divisor.
+      staircase: round i / decay_steps down.
+
+    Returns:
+      A function of the step number i.
 
     >>> inverse_time_decay(1.0, 1, 1.0)(1)
     0.5
@@ -231,7 +317,18 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
 
 
 def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0) -> Schedule:
-    """From step_size down to final_step_size after decay_steps, along a power of the way that is left.
+    """Polynomial decay from `step_size` to `final_step_size`.
+
+    The distance from the final value is proportional to a power of 1 - i / decay_steps, and 0 after `decay_steps`.
+
+    Args:
+      step_size: the value at step 0.
+      decay_steps: the number of steps until the final value.
+      final_step_size: the final value.
+      power: the exponent; 1 is linear decay.
+
+    Returns:
+      A function of the step number i.
 
     >>> polynomial_decay(1.0, 2, 0.0)(1)
     Array(0.5, dtype=float32, weak_type=True)
@@ -245,7 +342,17 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """values[k] between boundary k - 1 and boundary k.
+    """A piecewise constant schedule: values[k] for steps after boundary k - 1 and up to boundary k.
+
+    Args:
+      boundaries: step numbers in ascending order.
+      values: the values, one more than boundaries.
+
+    Returns:
+      A function of the step number.
+
+    Raises:
+      OptionError: `boundaries` is no list, or `values` has not one element more.
 
     >>> piecewise_constant([2], [1.0, 0.5])(3)
     Array(0.5, dtype=float32)
@@ -260,7 +367,13 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The square root of the sum of squares of all leaves.
+    """The Euclidean norm of all leaves of a tree together.
+
+    Args:
+      tree: tree of arrays and numbers.
+
+    Returns:
+      An array without axes.
 
     >>> l2_norm({"a": jnp.array([3.0]), "b": 4.0})
     Array(5., dtype=float32)
@@ -270,7 +383,14 @@ def l2_norm(tree: Any) -> Any:
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Gradients scaled down so that their `l2_norm` is at most `max_norm`.
+    """Scales gradients so that their `l2_norm` is at most `max_norm`.
+
+    Args:
+      grad_tree: tree of arrays.
+      max_norm: the largest norm.
+
+    Returns:
+      A tree like `grad_tree`: unchanged if its norm is smaller than `max_norm`, else scaled by one factor.
 
     >>> clip_grads(jnp.array([3.0, 4.0]), 1.0)
     Array([0.6, 0.8], dtype=float32)

@@ -1,4 +1,4 @@
-"""``phlox.experimental``: what JAX keeps under this name."""
+"""``phlox.experimental``: modules of ``jax.experimental``."""
 
 from .._api.debug.callbacks import io_callback
 from . import checkify

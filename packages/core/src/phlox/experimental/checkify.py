@@ -1,4 +1,4 @@
-"""Checks in functions that are compiled: `jax.experimental.checkify`."""
+"""``phlox.experimental.checkify``: runtime checks in compiled functions, as in ``jax.experimental.checkify``."""
 
 from .._api.checkify.checkify import check, check_error, checkify, debug_check, user_checks
 from .._api.checkify.operations import automatic_checks, div_checks, float_checks, index_checks, nan_checks

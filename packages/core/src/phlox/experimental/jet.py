@@ -34,25 +34,26 @@ def jet(
 ) -> tuple[Any, Any]:
     """The Taylor polynomial of ``fun(x(t))`` for arguments that are polynomials in t.
 
-    It costs about as much as the square of the order, where nested `jvp` costs an exponential of it. Operations pass by
-    their jvp rules.
+    Its cost grows with the square of the order, that of nested `jvp` exponentially. The series of each operation is
+    computed by its jvp rule.
 
     Args:
       fun: function of arrays.
       primals: the arguments at t = 0, arrays of a floating dtype.
       series: for each argument a sequence of its derivatives in t at 0: the first, the second, and so on. All sequences
         have the same length, which is the order of the result.
-      factorial_scaled: False if derivative k stands divided by k!, as coefficients of polynomials do; results alike.
-      **_: further options of JAX's; not read.
+      factorial_scaled: False if the k-th term is the derivative divided by k!, which is the polynomial coefficient;
+        the results have the same form.
+      **_: other options of JAX; not used.
 
     Returns:
-      (out, series of out), the latter a tree like out with a list of derivatives for each array, of its shape and
-      dtype.
+      (out, series of out). The series is a tree like out with a list of derivatives for each array, of the shape and
+      dtype of the array.
 
     Raises:
       DerivativeError: an argument is no array of a floating dtype.
-      MissingRuleError: an operation without jvp rule, which the message names.
-      OptionError: the series differ in length, or are not one for each of `primals`; or one of these is a tree.
+      MissingRuleError: an operation has no jvp rule; the message names it.
+      OptionError: the series differ in length, there is not one for each of `primals`, or one of `primals` is a tree.
       ShapeError: a derivative has another shape than its argument.
 
     >>> out, derivatives = jet(jnp.exp, (0.0,), ((2.0, 0.0, 0.0),))
@@ -86,10 +87,10 @@ jet2 = partial(jet, factorial_scaled=False)
 
 
 def fact(n: int) -> float:
-    """The factorial n!, by which derivatives and coefficients differ.
+    """The factorial n!, the ratio of the n-th derivative and the n-th polynomial coefficient.
 
     Args:
-      n: a whole number of at least 0.
+      n: a nonnegative integer.
 
     Returns:
       A float.

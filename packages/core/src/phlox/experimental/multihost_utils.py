@@ -1,8 +1,7 @@
-"""``phlox.experimental.multihost_utils``: what processes that work together tell each other, as in
-``jax.experimental.multihost_utils``.
+"""``phlox.experimental.multihost_utils``: communication between processes, as in ``jax.experimental.multihost_utils``.
 
-Every function here is called by all processes, with trees of one structure and types; none returns before all have
-called it. They agree by programs that run on one device of each process.
+All processes must call the same function, with trees of equal structure and types; a call waits for those of the other
+processes. The data is exchanged by programs that run on one device of each process.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ __all__ = [
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """What all processes pass, in each of them: a tree of NumPy arrays.
+    """Gathers the arrays of all processes in each process, as NumPy arrays.
 
     Args:
-      in_tree: arrays; each has the same type in all processes.
-      tiled: False puts the processes' arrays side by side along a new first axis, True along the first axis they have
-        (arrays without axes get one in either case). Arrays whose parts several processes hold come whole, with True
-        alone.
+      in_tree: a tree of arrays; each has the same type in all processes.
+      tiled: False stacks the processes' arrays along a new first axis, True concatenates them along their first axis
+        (arrays without axes are stacked in either case). Arrays that are distributed over several processes are
+        returned whole, and need True.
 
     Returns:
-      A tree like `in_tree`, the same in all processes: arrays of shape ``(processes, *shape)``, or with `tiled`
+      A tree like `in_tree`, equal in all processes: arrays of shape ``(processes, *shape)``, or with `tiled`
       ``(processes * shape[0], *shape[1:])``, of the same dtypes.
 
     Raises:
-      OptionError: an array that several processes hold, without `tiled`.
+      OptionError: an array is distributed over several processes, and `tiled` is False.
 
     >>> process_allgather({"loss": np.float32(0.5)})
     {'loss': array([0.5], dtype=float32)}
@@ -75,11 +74,11 @@ def _gathered(x: Any, tiled: bool) -> np.ndarray:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """What one process passes, in each of them: a tree of NumPy arrays, equal bit for bit.
+    """Copies the arrays of one process to all processes, bit for bit, as NumPy arrays.
 
     Args:
-      in_tree: arrays; the others pass some of the same types.
-      is_source: whether this process is the one; None: process 0 is.
+      in_tree: a tree of arrays; the other processes pass arrays of the same types.
+      is_source: whether this process is the source; None makes process 0 the source.
 
     Returns:
       A tree like `in_tree` of arrays of the same shapes and dtypes.
@@ -94,7 +93,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         mine = _host(physical(x) if isinstance(x, Array) else x)
         if process_count() == 1:
             return mine
-        # Sums of bytes of which all but one are zero: any element type, nan and -0.0 among them.
+        # The sum of the processes' bytes, all zero except those of the source: exact for every dtype, nan and -0.0.
         octets = np.ascontiguousarray(mine).reshape(-1).view(np.uint8)
         joined = _side_by_side((octets if is_source else np.zeros_like(octets))[None])
         total = _total(move(joined, replicated(joined.sharding)))
@@ -112,13 +111,13 @@ def sync_global_devices(name: str) -> None:
     """Waits until all processes have called it.
 
     Args:
-      name: says which of the program's waits this is.
+      name: a name for this synchronization point, which must be equal in all processes.
 
     Returns:
       None, when all processes have called it.
 
     Raises:
-      AssertionError: another process waits under another name.
+      AssertionError: another process passed another name.
 
     >>> sync_global_devices("all data is there")
     """
@@ -126,11 +125,11 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raises `AssertionError`, in all processes, unless all of them pass equal values.
+    """Raises `AssertionError`, in all processes, unless all processes pass equal values.
 
     Args:
-      in_tree: arrays; of those whose parts several processes hold, nothing is compared.
-      fail_message: begins the text of the error.
+      in_tree: a tree of arrays. Arrays that are distributed over several processes are not compared.
+      fail_message: the beginning of the error message.
 
     Returns:
       None.
@@ -149,19 +148,19 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over the devices of all processes, of what each of them passes.
+    """Global arrays over the devices of all processes, from the local arrays of each process.
 
-    Along an axis that is cut between processes, their arrays stand side by side. Where they are not cut, all processes
-    must pass the same. Inverse: `global_array_to_host_local_array`.
+    Along axes that are split between processes, the local arrays are concatenated. Along other axes, all processes must
+    pass the same elements. The inverse is `global_array_to_host_local_array`.
 
     Args:
-      local_inputs: arrays, a tree; this process's devices get these elements. Arrays that several processes hold
-        already stay as they are.
+      local_inputs: a tree of arrays, whose elements go to the devices of this process. Arrays that are distributed over
+        several processes already are returned unchanged.
       global_mesh: a mesh in which the devices of each process are a block.
-      pspecs: how the whole arrays lie: a `PartitionSpec`, or a tree of those that is a prefix of `local_inputs`.
+      pspecs: the specs of the global arrays: a `PartitionSpec`, or a tree of those that is a prefix of `local_inputs`.
 
     Returns:
-      A tree like `local_inputs` of arrays of the same dtypes, longer along the axes that are cut between processes.
+      A tree like `local_inputs` of arrays of the same dtypes, longer along the axes that are split between processes.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
@@ -176,15 +175,15 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Of arrays over the devices of all processes the elements that this process holds.
+    """The elements of global arrays that are on the devices of this process.
 
     Args:
-      global_inputs: arrays, a tree. Those that this process holds alone stay as they are.
+      global_inputs: a tree of arrays. Arrays that are on this process's devices only are returned unchanged.
       global_mesh: a mesh in which the devices of each process are a block.
-      pspecs: how the whole arrays lie: a `PartitionSpec`, or a tree of those that is a prefix of `global_inputs`.
+      pspecs: the specs of the global arrays: a `PartitionSpec`, or a tree of those that is a prefix of `global_inputs`.
 
     Returns:
-      A tree like `global_inputs` of arrays of the same dtypes, shorter along the axes that are cut between processes.
+      A tree like `global_inputs` of arrays of the same dtypes, shorter along the axes that are split between processes.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
@@ -216,17 +215,17 @@ def _laid_out(function: str, lay: Any, tree: Any, mesh: Mesh, pspecs: Any) -> An
 
 
 def _is_shared(x: Any) -> bool:
-    """Whether other processes have devices on which the array lies."""
+    """Whether parts of the array are on devices of other processes."""
     return isinstance(x, Array) and not x.is_fully_addressable
 
 
 def _host(x: Any) -> np.ndarray:
-    """In memory, and of the type that it will have on devices."""
+    """`x` as a NumPy array, of the dtype that it has on devices."""
     return np.asarray(x, typeof(x).dtype)
 
 
 def _side_by_side(mine: np.ndarray) -> Array:
-    """The arrays of all processes along their first axis; each holds its own, on its first device."""
+    """The arrays of all processes concatenated along the first axis; each is on the first device of its process."""
     count = process_count()
     first = {d.process_index: d for d in reversed(devices())}
     mesh = Mesh(np.array([first[i] for i in range(count)]), ("processes",))

@@ -1,12 +1,12 @@
 """``phlox.extend``: for packages that build on phlox. docs/extending.md shows how.
 
-- New operations: `Primitive` states one with all of its rules; `unary` and `binary` state elementwise ones;
-  `lowered_as` makes a lowering rule out of other operations. Rules meet `ShapedArray`, `Zero`, `Linear` and
-  `BatchAxis`, and write text with `Function` and `Value`.
+- New operations: `Primitive` defines one with all of its rules; `unary` and `binary` define elementwise ones;
+  `lowered_as` makes a lowering rule from other operations. Rules use `ShapedArray`, `Zero`, `Linear` and `BatchAxis`,
+  and write StableHLO text with `Function` and `Value`.
 - Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`, `warn`.
-- Flags of promotion that concern the user's expressions and not a library's: `lenient_promotion`.
-- Programs as units: `closed_call` calls a Jaxpr.
-- ``phlox.extend.core``: JAX's names for those who port code.
+- `lenient_promotion`: library code that ignores the user's strict promotion flags.
+- `closed_call`: calls a Jaxpr as one unit.
+- ``phlox.extend.core``: JAX's names, for ported code.
 """
 
 from .._api.jit.closed_call import closed_call

@@ -1,4 +1,4 @@
-"""``phlox.extend.random``: generators of random numbers, and how to define one.
+"""``phlox.extend.random``: random number generators, and a function to define one.
 
 double = define_prng_impl(key_shape=(2, 2), seed=..., split=..., random_bits=..., fold_in=..., name="double", tag="2x")
 key = phlox.random.key(0, impl=double)
@@ -46,21 +46,21 @@ def define_prng_impl(
     name: str = "<unnamed>",
     tag: str = "?",
 ) -> Any:
-    """A generator of random numbers, for `phlox.random.key` and whatever else takes `impl`.
+    """Defines a random number generator, for `phlox.random.key` and other functions with an option `impl`.
 
-    Its keys K are arrays of uint32 of shape `key_shape`. The functions take one key; arrays of keys are mapped over.
+    A key is an array of uint32 of shape `key_shape`. The functions take one key; they are mapped over arrays of keys.
 
     Args:
       key_shape: shape of one key, an array of uint32.
-      seed: makes a key of an integer.
-      split: makes an array of keys of this shape, uint32[*shape, *key_shape], of a key.
-      random_bits: makes unsigned integers of so many bits (8, 16, 32 or 64) and of this shape of a key.
-      fold_in: makes a key of a key and a uint32.
-      name: of the generator, for messages.
-      tag: for printed types: keys are of dtype ``key<tag>``.
+      seed: ``seed(integer)`` returns a key.
+      split: ``split(key, shape)`` returns an array of keys, of type uint32[*shape, *key_shape].
+      random_bits: ``random_bits(key, width, shape)`` returns unsigned integers of `width` bits (8, 16, 32 or 64).
+      fold_in: ``fold_in(key, data)`` returns a key; `data` is a uint32.
+      name: name of the generator in messages.
+      tag: name in printed types: keys have dtype ``key<tag>``.
 
     Returns:
-      What stands for the generator; it is hashable.
+      A hashable object that represents the generator.
 
     >>> double = define_prng_impl(
     ...     key_shape=(2, 2),
@@ -78,11 +78,11 @@ def define_prng_impl(
 
 
 def random_seed(seeds: ArrayLike, impl: Any) -> Array:
-    """Keys of a generator, of an integer or an array of them.
+    """Keys of a generator from an integer seed or an array of seeds.
 
     Args:
       seeds: an integer, or an array of integers of any shape.
-      impl: the generator, as `threefry_prng_impl`.
+      impl: the generator, such as `threefry_prng_impl`.
 
     Returns:
       An array of keys, of the shape of `seeds`.
@@ -98,7 +98,7 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
     """`random_seed` with the generator first.
 
     Args:
-      impl: the generator, as `threefry_prng_impl`.
+      impl: the generator, such as `threefry_prng_impl`.
       seed: an integer, or an array of integers of any shape.
 
     Returns:

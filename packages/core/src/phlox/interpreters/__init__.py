@@ -1,7 +1,7 @@
-"""``phlox.interpreters``: JAX's tables of rules, for code that states primitives as JAX has it.
+"""``phlox.interpreters``: JAX's tables of rules, for code that defines primitives in JAX's way.
 
-In phlox a primitive holds its rules; these tables read and write them there. New code says them in one statement, with
-`phlox.extend.Primitive`.
+In phlox a primitive holds its rules; these tables read and write the rules of primitives. New code should use
+`phlox.extend.Primitive`, which takes all rules at once.
 """
 
 from . import ad, batching, mlir

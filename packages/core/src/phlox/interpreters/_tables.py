@@ -1,4 +1,4 @@
-"""A table from primitives to rules which keeps nothing itself: it is a view of one rule of each primitive."""
+"""`RuleTable`, a mapping from primitives to rules that is a view of one attribute of all primitives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._ops import all_primitives
 
 
 class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
-    """The rules in one slot. `adapt` turns a rule of JAX's form into one of phlox's, `restore` the other way."""
+    """A view of the attribute `slot`. `adapt` converts a rule from JAX's form to phlox's, `restore` converts back."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``phlox.interpreters.ad``: derivatives of primitives, as JAX states them."""
+"""``phlox.interpreters.ad``: derivative rules of primitives in JAX's form."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ primitive_transposes = RuleTable("transpose")
 
 
 def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
-    """States the derivative of a primitive by one rule for each argument.
+    """Sets the derivative of a primitive by one rule for each argument.
 
     Args:
       primitive: the primitive, with one result.
-      *jvprules: for each argument ``rule(tangent, *primals, **params)``, what it adds to the tangent of the result.
-        None says that nothing depends on this argument smoothly.
+      *jvprules: for each argument ``rule(tangent, *primals, **params)`` returns its contribution to the tangent of the
+        result; None for zero.
 
     Returns:
       None.
@@ -62,12 +62,12 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """States that the primitive is linear in all of its arguments together, and its transpose.
+    """Declares that the primitive is jointly linear in all of its arguments, and sets its transpose rule.
 
     Args:
       primitive: the primitive, with one result.
       transpose_rule: ``transpose_rule(ct, *args, **params)`` returns a list with the cotangent of each argument.
-        Arguments are `UndefinedPrimal` where they are not known.
+        Linear arguments are passed as `UndefinedPrimal`.
 
     Returns:
       None.

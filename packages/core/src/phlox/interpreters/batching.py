@@ -1,4 +1,4 @@
-"""``phlox.interpreters.batching``: how primitives do a batch at once, as JAX states it."""
+"""``phlox.interpreters.batching``: batching rules of primitives in JAX's form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
     "unregister_vmappable",
 ]
 
-#: rules ``(args, dims, **params) -> (outputs, output dims)``, where a dim is None without mapped axis
+#: rules ``(args, dims, **params) -> (outputs, output dims)``, where the dim of a value that is not mapped is None
 primitive_batchers = RuleTable(
     "batch",
     adapt=lambda rule: lambda axis, args, dims, **params: rule(args, dims, **params),
@@ -28,7 +28,7 @@ primitive_batchers = RuleTable(
 
 
 def defvectorized(primitive: Primitive) -> None:
-    """States that the primitive of one argument works elementwise, so that a batch is nothing new to it.
+    """Sets the batching rule of an elementwise primitive of one argument, which applies it to the whole batch.
 
     Args:
       primitive: the primitive, with one argument and one result.
@@ -48,11 +48,11 @@ def defvectorized(primitive: Primitive) -> None:
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """`x` with its mapped axis in front; an `x` without one is repeated.
+    """`x` with its mapped axis in front; a value that is not mapped is repeated along a new axis.
 
     Args:
       x: array, which may be traced.
-      bdim: number of the mapped axis, counted from 0; None without one.
+      bdim: the mapped axis, counted from 0; None for a value that is not mapped.
       size: length of the mapped axis.
 
     Returns:

@@ -1,4 +1,4 @@
-"""``phlox.interpreters.mlir``: lowering rules as JAX states them, as far as they are made of other operations."""
+"""``phlox.interpreters.mlir``: lowering rules in JAX's form, for rules that are functions of other operations."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["lower_fun", "register_lowering"]
 
 
 class LowerFun(NamedTuple):
-    """A lowering rule that writes what a function of arrays does."""
+    """A lowering rule that traces a function of arrays and lowers its operations."""
 
     fun: Callable[..., Any]
     multiple_results: bool
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFun:
-    """A lowering rule for `register_lowering`: the primitive becomes what `fun`, made of other operations, does.
+    """A lowering rule for `register_lowering`: the primitive is lowered as the operations of `fun`.
 
     Args:
       fun: ``fun(*operands, **params)``, a function of arrays.
-      multiple_results: it returns a list of results instead of one.
+      multiple_results: whether `fun` returns a list of results instead of one.
 
     Returns:
       A rule.
@@ -36,19 +36,19 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFu
 
 
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_options: Any) -> Any:
-    """Gives a primitive its lowering rule.
+    """Sets the lowering rule of a primitive.
 
     Args:
       prim: the primitive.
       rule: a result of `lower_fun`.
-      platform: accepted as in JAX; the rule holds for all platforms.
-      **_options: accepted as in JAX; not read.
+      platform: accepted as in JAX; the rule is used for all platforms.
+      **_options: accepted as in JAX; not used.
 
     Returns:
       `rule`.
 
     Raises:
-      UnsupportedError: a rule that builds MLIR: phlox writes StableHLO as text, see `phlox.extend.Primitive`.
+      UnsupportedError: `rule` builds MLIR, but phlox lowers to StableHLO as text; see `phlox.extend.Primitive`.
 
     >>> from phlox.extend.core import Primitive
     >>> doubled_p = Primitive("documentation_doubled")

@@ -18,13 +18,13 @@ from ..jit.bodies import Staged, operands_of, paths
 
 
 class custom_vmap(Decorated[..., Any]):
-    """A function whose batches you compute yourself.
+    """A function with a batching rule of your own.
 
-    The rule, given by `def_vmap`, takes (axis_size, in_batched, *args): how many examples there are, a list with a tree
-    of truth values for each argument that says which arrays carry the batch, and the arguments with the batch in front.
-    It returns (out, out_batched) alike. `vmap` then calls the rule; everything else goes by `fun`.
+    The rule, set by `def_vmap`, takes (axis_size, in_batched, *args): the number of examples; a list with a tree of
+    bools for each argument, true for arrays that have the batch axis; and the arguments, with the batch axis in front.
+    It returns (out, out_batched) in the same form. `vmap` calls the rule; all other uses call `fun`.
 
-    Forward derivatives follow from `fun` and the rule. Reverse mode is refused: put `custom_vjp` around it.
+    Forward derivatives follow from `fun` and the rule. Reverse mode is refused: wrap the function in `custom_vjp`.
 
     Args:
       fun: the function of one example, of positional arguments, trees of arrays.
@@ -111,7 +111,7 @@ class custom_vmap(Decorated[..., Any]):
             )
             arguments.check_outputs(vmap_rule, result, outs)
             flags = [bool(there) for there in out_batched]
-            if any(batched):  # a rule that is asked about one example may not count with that
+            if any(batched):  # without batched operands, a rule may return results without the batch axis
                 _check_axes(name, out_tree, outs, flags, size)
             return outs, flags
 
@@ -119,7 +119,7 @@ class custom_vmap(Decorated[..., Any]):
 
 
 def _check_axes(name: str, tree: PyTreeDef, outs: Sequence[Any], flags: Sequence[bool], size: int) -> None:
-    """Raises an error naming the result of a rule that is said to be batched and does not have the axis in front."""
+    """Raises an error that names the result for which `flags` is true and which lacks the batch axis in front."""
     for path, out, there in zip(paths(tree), outs, flags, strict=True):
         have = typeof(out)
         if there and have.shape[:1] != (size,):

@@ -1,4 +1,4 @@
-"""Containers that say themselves what one example of them is, for vmap: types of users that are no arrays."""
+"""Users' container types that `vmap` maps by functions registered for the type."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from ..._transform.batch import BatchAxis, BatchTrace, run_in
 
 
 class Mappable(NamedTuple):
-    """How vmap takes a container apart and puts it together.
+    """The functions by which vmap makes one example from a container, and a container from all examples.
 
     ``to_elt(one, index, value, spec)`` returns one example, where ``one(array, axis)`` is an example of an array and
-    ``index()`` its number; ``from_elt(all, size, elt, spec)`` returns the container of all examples, where
-    ``all(size, elt, axis)`` is the array. A `spec`, of type `spec_type`, stands for it in `in_axes` and `out_axes`.
+    ``index()`` the index of the example. ``from_elt(all, size, elt, spec)`` returns the container of all examples,
+    where ``all(size, elt, axis)`` is the array of all `elt`. `spec`, an object of `spec_type`, is the entry for the
+    container in `in_axes` or `out_axes`.
     """
 
     spec_type: type
@@ -38,23 +39,23 @@ def register_vmappable(
     from_elt: Callable[..., Any],
     make_iota: Callable[[Any], Any] | None,
 ) -> None:
-    """Has vmap map containers of this type as they say themselves (as ``jax.interpreters.batching`` has it).
+    """Registers how vmap maps containers of this type (as in ``jax.interpreters.batching``).
 
     Args:
       data_type: the type of the containers.
-      spec_type: the type of what stands for one among `in_axes` and `out_axes`.
-      axis_size_type: that of `axis_size`; must be int.
-      to_elt: ``to_elt(one, index, value, spec)``, one example of `value`. ``one(array, axis)`` is an example of an
-        array, and ``index()`` the number of the example.
-      from_elt: ``from_elt(all, size, elt, spec)``, the container of all examples; ``all(size, elt, axis)`` is the array
-        of all `elt`.
-      make_iota: numbers of examples for an `axis_size`; must be None, for ``lax.iota``.
+      spec_type: the type of their entries in `in_axes` and `out_axes`.
+      axis_size_type: the type of `axis_size`; must be int.
+      to_elt: ``to_elt(one, index, value, spec)`` returns one example of `value`. ``one(array, axis)`` is an example of
+        an array, and ``index()`` the index of the example.
+      from_elt: ``from_elt(all, size, elt, spec)`` returns the container of all examples; ``all(size, elt, axis)`` is
+        the array of all `elt`.
+      make_iota: returns the indices of the examples for an `axis_size`; must be None, for ``lax.iota``.
 
     Returns:
       None.
 
     Raises:
-      ArgumentError: another `axis_size_type` or `make_iota`.
+      ArgumentError: `axis_size_type` is not int, or `make_iota` is not None.
 
     >>> class Stored:
     ...     def __init__(self, data):
@@ -96,7 +97,7 @@ def is_mappable(x: Any) -> bool:
 
 
 def is_spec(x: Any) -> bool:
-    """Whether `x` stands for a registered container among axes."""
+    """Whether `x` is the entry for a registered container in `in_axes` or `out_axes`."""
     return bool(_mappable) and any(type(x) is m.spec_type for m in _mappable.values())
 
 
@@ -107,8 +108,10 @@ def run_mapped(
     specs: Sequence[Any],
     place: Callable[..., Any],
 ) -> list[Any]:
-    """Runs `fun` on examples of `leaves`; it returns results and a spec for each. ``place(value, axis, wanted, size)``
-    gives an array its axis."""
+    """The containers and arrays of all examples, from `fun` on one example of `leaves`.
+
+    `fun` returns results and a spec for each. ``place(value, axis, wanted, size)`` moves the batch axis of an array.
+    """
     trace = BatchTrace(axis)
 
     def index() -> Any:

@@ -35,29 +35,29 @@ def vmap(
     spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None,
     sum_match: bool = False,
 ) -> Callable[P, R]:
-    """Makes a function of batches out of a function of one example.
+    """Makes a function of batches from a function of one example.
 
     Args:
       fun: function of arrays and pytrees of them.
-      in_axes: which axis of each argument is the batch: an int for all, or a tuple with an int, None (not batched) or a
-        tree of those for each argument. Negative numbers count from the end. Keyword arguments are batched along axis
-        0.
-      out_axes: where the batch axis appears in the results; None for results that do not depend on the example.
-      axis_name: a name by which collectives such as `lax.psum` refer to the batch.
-      axis_size: its length, if no argument is batched.
-      spmd_axis_name: the axis of a device mesh (or axes) over which the batch is laid out, where `fun` itself says how
-        its arrays are laid out (`shard_map`).
-      sum_match: where an out_axes of None meets a result that depends on the example, sum over the examples.
+      in_axes: the batch axis of each argument: an int for all, or a tuple with an int, None (not batched) or a tree of
+        those for each argument. Negative numbers count from the end. Keyword arguments are batched along axis 0.
+      out_axes: the position of the batch axis in the results; None for results that do not depend on the example.
+      axis_name: a name by which collectives such as `lax.psum` refer to the batch axis.
+      axis_size: the length of the batch axis; needed if no argument is batched.
+      spmd_axis_name: the axis (or axes) of a device mesh over which the batch axis is sharded, where `fun` specifies
+        shardings itself (`shard_map`).
+      sum_match: sum over the examples where `out_axes` is None and the result depends on the example.
 
     Returns:
-      A function that is called as `fun` is, with the batch axis added to its arguments. Its results have that axis too,
-      and the dtypes of those of `fun`.
+      A function that is called as `fun` is, with the batch axis added to its arguments. Its results have the batch axis
+      too, and the dtypes of the results of `fun`.
 
     Raises:
-      ArgumentError: `in_axes` or `out_axes` are no axes; or when that is called, they are not one for each argument.
-      AxisSizeError: when that is called, batched arguments disagree on the length, lack the axis, or no argument has
-        one.
-      OptionError: when that is called, a result depends on the example where `out_axes` is None.
+      ArgumentError: `in_axes` or `out_axes` has leaves that are no axes; or, in a call, `in_axes` has not one entry
+        for each argument.
+      AxisSizeError: in a call, when batched arguments disagree on the length or lack the axis, or no argument is
+        batched.
+      OptionError: in a call, when a result depends on the example where `out_axes` is None.
 
     >>> import phlox.numpy as jnp
     >>> vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -81,10 +81,10 @@ def vmap(
         leaves, in_tree = flatten((args, kwargs))
         check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
-        mine = places(leaves)
-        if mine:
-            return _with_refs(fun, leaves, in_tree, axes, mine, (out_axes, axis_name, axis_size))
-        # What is not mapped is passed on as it is, whatever it is.
+        ref_places = places(leaves)
+        if ref_places:
+            return _with_refs(fun, leaves, in_tree, axes, ref_places, (out_axes, axis_name, axis_size))
+        # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
         size = _size(axes, avals, axis_size, lambda: arguments.leaf_names(fun, args, {"kwargs": kwargs}))
@@ -107,14 +107,22 @@ def vmap(
 
 
 def _with_refs(
-    fun: Callable[..., Any], leaves: list[Any], tree: PyTreeDef, axes: Sequence[Any], mine: Sequence[int], options: Any
+    fun: Callable[..., Any],
+    leaves: list[Any],
+    tree: PyTreeDef,
+    axes: Sequence[Any],
+    ref_places: Sequence[int],
+    options: Any,
 ) -> Any:
-    """A call with references: those with a mapped axis are batches of references, the others as they are."""
+    """A call with references, which are the leaves `ref_places`.
+
+    A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
+    """
     out_axes, axis_name, axis_size = options
-    refs = [leaves[i] for i in mine]
+    refs = [leaves[i] for i in ref_places]
     check_distinct("vmap", refs)
-    mapped = [i for i in mine if axes[i] is not None]
-    rest = [i for i in range(len(leaves)) if i not in mine]
+    mapped = [i for i in ref_places if axes[i] is not None]
+    rest = [i for i in range(len(leaves)) if i not in ref_places]
 
     def pure(state: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
         inside = dict(zip(mapped, [Ref(AbstractRef(typeof(x)), x) for x in state], strict=True))
@@ -140,7 +148,7 @@ def _with_mappables(
     axis: BatchAxis,
     sum_match: bool,
 ) -> Any:
-    """A call where types are registered that say themselves what an example of them is."""
+    """A call while container types are registered by `register_vmappable`."""
     leaves, in_tree = flatten((args, kwargs), is_mappable)
     args_tree, kwargs_tree = pytree.treedef_children(in_tree)
     specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
@@ -189,7 +197,7 @@ def check_axes(function: str, in_axes: Axes, out_axes: Axes) -> None:
 
 
 def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> None:
-    """Raises unless `in_axes` has the form that JAX asks for, for `count` arguments if they are known."""
+    """Raises unless `in_axes` is an axis, None or a tuple, with `count` entries if `count` is known."""
     form = (
         f"{function} in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
         "passed to the function"
@@ -207,7 +215,7 @@ def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> Non
 def _size(
     axes: Sequence[int | None], avals: Sequence[Any], axis_size: int | None, names: Callable[[], list[str]]
 ) -> int | None:
-    """The length of the mapped axis; None where nothing is mapped. `names` of the leaves are asked for in errors."""
+    """The length of the mapped axis; None if nothing is mapped. Errors call `names` for the names of the leaves."""
     mapped = [(axis, aval) for axis, aval in zip(axes, avals, strict=True) if axis is not None]
     if all(-aval.ndim <= axis < aval.ndim for axis, aval in mapped):
         lengths = {aval.shape[axis] for axis, aval in mapped}

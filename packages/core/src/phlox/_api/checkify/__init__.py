@@ -1,1 +1,1 @@
-"""`checkify`: checks in a program become a result."""
+"""`checkify`: failed checks of a function become a result."""

@@ -1,8 +1,8 @@
-"""`checkify`: a function whose checks become a result.
+"""`checkify`: a function that returns the first failed check as a value.
 
-A compiled program cannot raise. `checkify` traces the function and runs the recorded program once more, with an `Error`
-that goes from operation to operation: a `check` adds to it, operations add their own checks where they are asked for
-(not a number, division by zero, index out of bounds), and programs within the program take and return it.
+A compiled program cannot raise. `checkify` traces the function and evaluates its Jaxpr with an `Error` that is passed
+from equation to equation: a `check` adds to it, other operations add the enabled checks (nan, division by zero, index
+out of bounds), and inner Jaxprs take and return it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .programs import run_checked
 
 
 class FailedCheckError(JaxException):
-    """A `check` of the user's failed."""
+    """A user's `check` failed."""
 
     def __init__(self, fmt_string: str, *args: Any, **kwargs: Any):
         super().__init__(fmt_string, *args)
@@ -53,13 +53,12 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
 
     Args:
       f: function of trees of arrays.
-      errors: which checks are made: `user_checks` are calls of `check`; `nan_checks`, `div_checks` and `index_checks`
-        look at operations; they are joined by ``|``.
+      errors: the enabled checks: `user_checks` are calls of `check`; `nan_checks`, `div_checks` and `index_checks` are
+        checks of all operations. Combine them with ``|``.
 
     Returns:
       A function that is called as `f` is and returns (error, out). ``error.get()`` is the message of the first check
-      that failed, or None, and ``error.throw()`` raises it. It may be transformed and compiled, and so may `f` be, or
-      functions that it calls.
+      that failed, or None, and ``error.throw()`` raises it. Both this function and `f` may be transformed and compiled.
 
     >>> from phlox.experimental import checkify
     >>> def f(x):
@@ -77,7 +76,7 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         trees: list[PyTreeDef] = []
 
-        def flat() -> list[Any]:  # the arguments are constants: as far as they are known, they stay so
+        def flat() -> list[Any]:  # arguments are closed over, so that concrete ones stay concrete in `f`
             out = f(*args, **kwargs)
             leaves, tree = flatten(out)
             arguments.check_outputs(f, out, leaves)
@@ -92,11 +91,11 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Raises `JaxRuntimeError` when `pred` is False; in a function that is compiled, `checkify` that function first.
+    """Raises `JaxRuntimeError` when `pred` is False. Functions that are compiled must be wrapped in `checkify`.
 
     Args:
       pred: one truth value, a bool or an array without axes.
-      msg: the message, in which ``{}`` and ``{name}`` stand for the further arguments, as in `str.format`.
+      msg: the message, a format for the further arguments as for `str.format`.
       *fmt_args, **fmt_kwargs: arrays or trees of them.
       debug: do nothing unless `checkify` is applied.
 
@@ -133,11 +132,11 @@ def _is_truth_value(pred: Any) -> bool:
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """A `check` that is made only where `checkify` is applied, and costs nothing otherwise.
+    """A `check` that is made only under `checkify`, and costs nothing otherwise.
 
     Args:
       pred: one truth value, a bool or an array without axes.
-      msg: the message, in which ``{}`` and ``{name}`` stand for the further arguments, as in `str.format`.
+      msg: the message, a format for the further arguments as for `str.format`.
       *fmt_args, **fmt_kwargs: arrays or trees of them.
 
     Returns:
@@ -155,7 +154,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 def check_error(error: Error) -> None:
-    """Raises what `error` says, as `error.throw()`. Inside of `checkify` it becomes an error of that function.
+    """Raises if `error` holds a failed check, like `error.throw()`. Under `checkify` it fails as a check there.
 
     Args:
       error: the first result of a function that `checkify` returned.

@@ -1,6 +1,6 @@
-"""The checks that `checkify` makes of operations: results that are nan, divisions by zero, indices out of bounds.
+"""The checks that `checkify` adds to operations: nan results, division by zero, indices out of bounds.
 
-What is checked of an operation is said by its primitive, with `nan_checked` and the rule `requires`.
+A primitive states which checks apply to it by `nan_checked` and its rule `requires`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..._trace.trace import typeof
 
 
 class NaNError(JaxException):
-    """An operation gave a nan."""
+    """The result of an operation has a nan."""
 
     def __init__(self, primitive: str):
         super().__init__(primitive)
@@ -36,7 +36,7 @@ class NaNError(JaxException):
 
 
 class DivisionByZeroError(JaxException):
-    """Something was divided by zero."""
+    """A divisor was zero."""
 
     @staticmethod
     def restore(details: tuple[Any, ...], payload: Sequence[Any]) -> DivisionByZeroError:
@@ -83,7 +83,7 @@ def _report(kind: Any, *details: Any) -> Report:
 
 
 def with_nan(error: Error, primitive: str, outs: Sequence[Any]) -> Error:
-    """The error with one more: a result of `primitive` has a nan."""
+    """`error` with a check added that no result of `primitive` has a nan."""
     for x in outs:
         if dtypes.is_inexact(typeof(x).dtype):
             error = error.adding(_any(ne(x, x)), _report(NaNError, primitive), [])
@@ -91,7 +91,7 @@ def with_nan(error: Error, primitive: str, outs: Sequence[Any]) -> Error:
 
 
 def with_zero(error: Error, y: Any) -> Error:
-    """The error with one more: a divisor has a zero."""
+    """`error` with a check added that the divisor `y` has no zero."""
     zero = broadcast_in_dim(typeof(y).dtype.type(0), shape=typeof(y).shape, broadcast_dimensions=())
     return error.adding(_any(eq(y, zero)), _report(DivisionByZeroError), [])
 
@@ -99,8 +99,10 @@ def with_zero(error: Error, y: Any) -> Error:
 def with_outside(
     error: Error, primitive: str, shape: tuple[int, ...], indices: Any, axes: Sequence[int], limits: Sequence[int]
 ) -> Error:
-    """The error with one more: one of `indices` (vectors along the last axis, for these `axes` of an array of this
-    `shape`) is not in 0 … `limits`."""
+    """`error` with a check added that all `indices` are in 0 … `limits`.
+
+    `indices` has vectors along its last axis, whose elements are indices for `axes` of an array of shape `shape`.
+    """
     aval = typeof(indices)
     if not aval.size:
         return error

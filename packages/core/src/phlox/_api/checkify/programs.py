@@ -1,6 +1,6 @@
-"""Runs a recorded program with checks: an error goes from operation to operation, and into the programs within.
+"""Evaluates a Jaxpr with checks: an `Error` is passed from equation to equation, and through inner Jaxprs.
 
-`Checks` is what the rules `requires` and `checked` of primitives are handed: it makes the checks that are asked for.
+`Checks` is the argument of the rules `requires` and `checked` of primitives, and makes the enabled checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .operations import DivisionByZeroError, NaNError, OOBError, with_nan, with_
 
 
 class Checks:
-    """The error so far of a program that runs with checks, which checks are made, and the primitive that runs."""
+    """The state of an evaluation with checks: the error so far, the enabled checks, the primitive being evaluated."""
 
     __slots__ = ("enabled", "error", "primitive")
 
@@ -31,13 +31,16 @@ class Checks:
     # -- for the rule `requires`
 
     def nonzero(self, y: Any) -> None:
-        """No element of a divisor is zero."""
+        """Adds the check that no element of the divisor `y` is zero."""
         if DivisionByZeroError in self.enabled:
             self.error = with_zero(self.error, y)
 
     def inside(self, shape: tuple[int, ...], find: Callable[[], tuple[Any, Sequence[int], Sequence[int]]]) -> None:
-        """`find` gives indices into an array of this shape (vectors along the last axis), the axes that their elements
-        speak of, and how large these may be."""
+        """Adds the check of indices into an array of shape `shape`.
+
+        ``find()`` returns the indices (vectors along the last axis), the axes that the elements of a vector are for,
+        and the largest allowed index for each of these axes.
+        """
         if OOBError in self.enabled:
             indices, axes, limits = find()
             self.error = with_outside(self.error, self.primitive, shape, indices, axes, limits)
@@ -46,14 +49,14 @@ class Checks:
 
     @property
     def leaves(self) -> list[Any]:
-        """The arrays of the error."""
+        """The leaves of the error."""
         return flatten(self.error)[0]
 
     def program(self, closed: ClosedJaxpr, avals: Sequence[Any], before: int = 0) -> tuple[ClosedJaxpr, PyTreeDef]:
-        """A program with checks as a program: `before` inputs, `leaves`, the other inputs -> leaves, outputs.
+        """An inner Jaxpr with checks added, and the treedef of the error that it returns.
 
-        `avals` are the types of its inputs without those of the leaves. Also returns the structure of the error that
-        comes out.
+        It takes `before` of the inputs of `closed`, `leaves`, then the other inputs; it returns the leaves of the new
+        error, then the outputs of `closed`. `avals` are the types of the inputs of `closed`.
         """
         leaves, tree = flatten(self.error)
         given = (*avals[:before], *(typeof(x) for x in leaves), *avals[before:])
@@ -75,25 +78,26 @@ class Checks:
         return memoized(closed.jaxpr, ("checkify", enabled, tree, given, before, axis_env.get()), make)
 
     def make_room(self, *trees: PyTreeDef) -> None:
-        """Gives the error a place for all kinds of errors that come out of programs, so that it goes in like that."""
+        """Extends the error by all kinds of errors that inner Jaxprs return (`trees`), so that they can take it in the
+        same structure, as loops require."""
         for tree in trees:
             self.error = self.error.with_places(tree.unflatten([None] * tree.num_leaves).kinds)
 
     def results(self, outs: Sequence[Any], *trees: PyTreeDef) -> list[Any]:
-        """Takes the error out of what a program returned (or one of several), and leaves the results."""
+        """Takes the error from the outputs of an inner Jaxpr (one of several, for branches); returns the others."""
         width = trees[0].num_leaves
         first, *others = (tree.unflatten(outs[:width]) for tree in trees)
         self.error = first.with_reports(*others)
         return list(outs[width:])
 
     def happened(self, error: Error) -> None:
-        """Another error happened, as far as its kinds are asked for."""
+        """Adds another error, of which only enabled kinds are kept."""
         self.error = self.error.joined(error, self.enabled)
 
     # -- for any operation
 
     def run(self, eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
-        """The results of an operation, with its checks."""
+        """The results of an equation, whose checks are added to the error."""
         primitive, params = eqn.primitive, eqn.params
         self.primitive = primitive.name
         if primitive.checked is not None:
@@ -111,7 +115,7 @@ class Checks:
 def run_checked(
     jaxpr: Jaxpr, consts: Sequence[Any], enabled: Categories, error: Error, args: Sequence[Any]
 ) -> tuple[Error, list[Any]]:
-    """Runs a program with checks; the error comes in and goes out."""
+    """Evaluates a Jaxpr with checks, from the error so far; returns the new error and the results."""
     env: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     checks = Checks(enabled, error)
     with Replay() as replay:

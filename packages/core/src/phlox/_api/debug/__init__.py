@@ -1,1 +1,1 @@
-"""Looking into programs while they run, and calls of Python and of foreign functions from them."""
+"""Inspection of running programs, and calls of Python and foreign functions from programs."""

@@ -1,7 +1,7 @@
-"""`debug.breakpoint`: stopping in a compiled program, with the user's variables as they are there.
+"""`debug.breakpoint`: stops a compiled program and shows the user's variables.
 
-While the program is traced, the local variables of the user's functions are noted; those that hold arrays become
-arguments of a callback, and when the program comes by, a small prompt opens on them.
+At tracing the local variables on the user's stack are recorded. Arrays among them become arguments of a callback, which
+opens a prompt when the program reaches it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _one_at_a_time = threading.Lock()
 
 
 class Frame(NamedTuple):
-    """One function on the user's stack: where it stood, and its variables."""
+    """One frame of the user's stack: source position and variables."""
 
     file: str
     line: int
@@ -38,7 +38,7 @@ class Frame(NamedTuple):
 
 
 class Debugger(cmd.Cmd):
-    """The prompt. A line that is no command is evaluated, as Python, with the variables of the frame."""
+    """The prompt. A line that is no command is evaluated as a Python expression with the variables of the frame."""
 
     prompt = "(phlox) "
 
@@ -155,25 +155,25 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Stops the program when it comes here and opens a prompt in the terminal, with the user's variables.
+    """Stops the program at this point and opens a prompt in the terminal, with the user's variables.
 
-    At the prompt: an expression is evaluated and shown; ``up`` and ``down`` walk the stack, ``list`` shows the source,
-    ``continue`` goes on, ``quit`` ends the program, ``help`` says the rest.
+    At the prompt, expressions are evaluated and printed; ``up`` and ``down`` change the stack frame, ``list`` shows the
+    source, ``continue`` resumes, ``quit`` ends the program, ``help`` lists all commands.
 
     Args:
       backend: ``None`` or ``'cli'``, the prompt in the terminal.
       filter_frames: leave out functions of phlox itself.
-      num_frames: how many functions of the stack to keep; None for all.
-      ordered: whether breakpoints and prints that are ordered happen in the order of the program.
-      token: a tree of arrays that is returned as it is; the program stops where they are computed, and only if what
-        is returned is used.
-      **kwargs: `stdin` and `stdout`, files to talk to instead of the terminal.
+      num_frames: how many frames of the stack to keep; None for all.
+      ordered: stop in program order relative to other ordered breakpoints and prints.
+      token: a tree of arrays that is returned unchanged; the program stops where these are computed, and only if the
+        returned arrays are used.
+      **kwargs: `stdin` and `stdout`, files to use instead of the terminal.
 
     Returns:
       `token`, or None without it.
 
     Raises:
-      OptionError: another `backend`, or both `token` and `ordered`.
+      OptionError: `backend` is another value, or both `token` and `ordered` are given.
 
     >>> import io
     >>> answers = io.StringIO()
@@ -213,7 +213,7 @@ def breakpoint(
 
 
 def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any], list[dict[str, Any]]]]:
-    """The arrays among the variables, and how to make the variables again with other values for these."""
+    """The arrays in the variables, and a function that makes the variables with other values for these arrays."""
     arrays: list[Any] = []
     plans: list[dict[str, Any]] = []
     for scope in scopes:
@@ -222,7 +222,7 @@ def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any],
             try:
                 leaves, tree = flatten(value)
                 dynamic, fixed = split_leaves(leaves)
-            except Exception:  # keys that cannot be sorted, a class that fails when it is flattened or looked at
+            except Exception:  # dict keys that cannot be sorted, or an error in the code of a user's class
                 plan[name] = (None, value)
                 continue
             plan[name] = (tree, (len(arrays), len(dynamic), fixed)) if dynamic else (None, value)

@@ -1,4 +1,4 @@
-"""Python functions inside of programs: pure_callback and io_callback."""
+"""`pure_callback` and `io_callback`: Python functions that compiled programs call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 
 
 def result_types(function: str, tree: Any) -> tuple[tuple[ShapedArray, ...], PyTreeDef]:
-    """The types that a user promised as a tree of things with shape and dtype, and its structure."""
+    """The types in a user's `result_shape_dtypes`, a tree of objects with shape and dtype, and its treedef."""
     leaves, treedef = flatten(tree)
     avals = []
     for x in leaves:
@@ -47,27 +47,28 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Calls a Python function from inside of a program, for what it returns.
+    """Calls a pure Python function from inside of a program.
 
-    Derivatives need custom_jvp or custom_vjp around it.
+    To differentiate it, wrap the call in custom_jvp or custom_vjp.
 
     Args:
-      callback: function of arrays, which returns arrays or NumPy arrays. It should do nothing else: the program may
-        call it more than once, or not at all when its result is not needed.
-      result_shape_dtypes: tree of things with `shape` and `dtype` (`phlox.ShapeDtypeStruct`): what it returns.
-      *args, **kwargs: its arguments, trees of arrays.
-      sharding: must be None; the first device calls, or each one inside of `shard_map` and `pmap`.
-      vmap_method: what vmap does. ``'sequential'``: one call for each example. ``'sequential_unrolled'``: so too, in
-        a row. ``'expand_dims'``: one call with the batch as first axis, of size one where an argument has none.
-        ``'broadcast_all'``: so too, with all arguments repeated. None: vmap raises `MissingRuleError`.
+      callback: function of arrays, which returns arrays or NumPy arrays. It should have no side effects: the program
+        may call it more than once, or not at all when its result is not needed.
+      result_shape_dtypes: the result as a tree of objects with `shape` and `dtype` (`phlox.ShapeDtypeStruct`).
+      *args, **kwargs: the arguments of `callback`, trees of arrays.
+      sharding: must be None; the first device calls, or each device inside of `shard_map` and `pmap`.
+      vmap_method: how vmap calls it. ``'sequential'``: once for each example, in a loop. ``'sequential_unrolled'``: the
+        same without a loop. ``'expand_dims'``: once, with the batch as first axis, which has length one for arguments
+        without a batch. ``'broadcast_all'``: once, with all arguments repeated along the batch axis. None: vmap raises
+        `MissingRuleError`.
 
     Returns:
-      What `callback` returns: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
+      The result of `callback`: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
 
     Raises:
-      CallbackError: `callback` returned other types than promised. In a compiled program it is the cause of a
-        `JaxRuntimeError`, as whatever `callback` itself raises.
-      DerivativeError: when it is differentiated.
+      CallbackError: `callback` returned other types than `result_shape_dtypes`. In a compiled program this error is the
+        cause of a `JaxRuntimeError`, as are errors that `callback` raises.
+      DerivativeError: the call is differentiated.
       DtypeError: `result_shape_dtypes` has a 64-bit dtype while these are disabled.
       OptionError: there is no such `vmap_method`.
       UnsupportedError: `sharding` is not None.
@@ -99,24 +100,23 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Calls a Python function that acts on the outside world, exactly as often as the program says.
+    """Calls a Python function with side effects from inside of a program, once for each time the program reaches it.
 
     Args:
       callback: function of arrays, which returns arrays or NumPy arrays.
-      result_shape_dtypes: tree of things with `shape` and `dtype` (`phlox.ShapeDtypeStruct`): what it returns. None for
+      result_shape_dtypes: the result as a tree of objects with `shape` and `dtype` (`phlox.ShapeDtypeStruct`). None for
         a function without results.
-      *args, **kwargs: its arguments, trees of arrays.
-      sharding: must be None; the first device calls, or each one inside of `shard_map` and `pmap`.
-      ordered: whether calls happen in the order of the program. Such a call cannot be mapped by vmap, nor run on
-        several devices.
+      *args, **kwargs: the arguments of `callback`, trees of arrays.
+      sharding: must be None; the first device calls, or each device inside of `shard_map` and `pmap`.
+      ordered: make calls in program order. Ordered calls cannot be mapped by vmap, nor run on several devices.
 
     Returns:
-      What `callback` returns: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
+      The result of `callback`: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
 
     Raises:
-      CallbackError: `callback` returned other types than promised. In a compiled program it is the cause of a
-        `JaxRuntimeError`, as whatever `callback` itself raises.
-      DerivativeError: when it is differentiated.
+      CallbackError: `callback` returned other types than `result_shape_dtypes`. In a compiled program this error is the
+        cause of a `JaxRuntimeError`, as are errors that `callback` raises.
+      DerivativeError: the call is differentiated.
       EffectError: vmap of an ordered call.
       UnsupportedError: `sharding` is not None.
 
@@ -131,7 +131,7 @@ def io_callback(
     avals, out_tree = result_types("io_callback", result_shape_dtypes)
     leaves, in_tree = _operands("io_callback", callback, args, kwargs)
     called = ops.Callback(callback, in_tree)
-    if out_tree == _NOTHING:  # such a function may return what it likes, as None does not tell
+    if out_tree == _NOTHING:  # with result_shape_dtypes=None, any result is ignored
         called = dataclasses.replace(called, fun=_silent(callback))
     outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, ordered=ordered)
     return out_tree.unflatten(outs)

@@ -1,7 +1,7 @@
-"""Looking at values while a program runs: debug.callback, debug.print and debug.log.
+"""`debug.callback`, `debug.print` and `debug.log`, which show values while a program runs.
 
-They follow the program through every transformation and change nothing in it: under vmap they see each example, under
-grad the values of the forward pass, in a scan each turn.
+All transformations keep them and they change no results: under vmap they are called for each example, under grad with
+the values of the forward pass, in a scan in each iteration.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Calls a Python function with the values that a program has where this stands.
+    """Calls a Python function with values of the running program.
 
     Args:
-      callback: function whose result is not used. Without it, returns what takes the function and its arguments:
-        ``callback(ordered=True)(f, x)``.
-      *args, **kwargs: its arguments. Leaves of trees that are no arrays are handed on as they are.
-      ordered: whether such calls happen in the order of the program.
-      partitioned: on several devices, call with each device's part instead of the whole.
+      callback: function whose result is ignored. Without it, `callback` returns a function that takes the callback and
+        its arguments: ``callback(ordered=True)(f, x)``.
+      *args, **kwargs: arguments of the callback, trees of arrays and other objects; the latter are passed unchanged.
+      ordered: make such calls in program order.
+      partitioned: on several devices, call with the part of each device instead of the whole array.
 
     Returns:
       None; without `callback`, a function.
 
     Raises:
-      ArgumentError: `callback` is no function; or arguments without it.
+      ArgumentError: `callback` is no function; or arguments are given without it.
 
     >>> seen = []
     >>> phlox.jit(lambda x: phlox.debug.callback(lambda v: seen.append(float(v)), x))(2.0)
@@ -81,7 +81,7 @@ def _refuse_arguments(name: str, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 @dataclasses.dataclass(frozen=True)
 class _Printer:
-    """Writes one line; `options` are NumPy's print options where the program was written."""
+    """Writes one line; `options` are NumPy's print options at the time of tracing."""
 
     fmt: str
     options: Any
@@ -102,7 +102,7 @@ class _Printer:
 
 
 class _AllUsed(string.Formatter):
-    """Finds arguments that a format does not mention."""
+    """Raises for arguments that a format does not mention."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
@@ -129,20 +129,20 @@ def print(
     """Prints values of a running program.
 
     Args:
-      fmt: format as of `str.format`. Without it, returns what takes the format and its arguments.
-      *args, **kwargs: what is filled in, trees of arrays and other things.
-      ordered: whether such lines appear in the order of the program.
-      partitioned: on several devices, print each device's part instead of the whole.
-      skip_format_check: do not look for arguments that the format does not mention.
+      fmt: format as for `str.format`. Without it, `print` returns a function that takes the format and its arguments.
+      *args, **kwargs: arguments of the format, trees of arrays and other objects.
+      ordered: print such lines in program order.
+      partitioned: on several devices, print the part of each device instead of the whole array.
+      skip_format_check: do not check for arguments that the format does not mention.
       _use_logging: write to the logger, as `log` does.
 
     Returns:
       None; without `fmt`, a function.
 
     Raises:
-      ArgumentError: an argument that the format does not mention; or arguments without `fmt`.
-      IndexError: the format mentions an argument by position that is not there.
-      KeyError: the same by name.
+      ArgumentError: the format does not mention an argument; or arguments are given without `fmt`.
+      IndexError: the format mentions a positional argument that is not given.
+      KeyError: the format mentions a keyword argument that is not given.
 
     >>> phlox.debug.print("x = {x:.2f}", x=jnp.pi)
     x = 3.14
@@ -171,21 +171,21 @@ def log(
     _use_logging: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Like `print`, but the line goes to the logger "phlox.debug" at level INFO, with the place in the user's code.
+    """Like `print`, but writes to the logger "phlox.debug" at level INFO, with the user's source line.
 
     Args:
-      fmt: format as of `str.format`. Without it, returns what takes the format and its arguments.
-      *args, **kwargs: what is filled in, trees of arrays and other things.
-      ordered: whether such lines appear in the order of the program.
-      partitioned: on several devices, log each device's part instead of the whole.
-      skip_format_check: do not look for arguments that the format does not mention.
+      fmt: format as for `str.format`. Without it, `log` returns a function that takes the format and its arguments.
+      *args, **kwargs: arguments of the format, trees of arrays and other objects.
+      ordered: log such lines in program order.
+      partitioned: on several devices, log the part of each device instead of the whole array.
+      skip_format_check: do not check for arguments that the format does not mention.
       _use_logging: False prints instead.
 
     Returns:
       None; without `fmt`, a function.
 
     Raises:
-      ArgumentError: an argument that the format does not mention; or arguments without `fmt`.
+      ArgumentError: the format does not mention an argument; or arguments are given without `fmt`.
 
     >>> phlox.debug.log("x = {}", 1.5)
     """

@@ -1,4 +1,4 @@
-"""What a report of a bug should say of the machine and the versions."""
+"""`print_environment_info`: versions and devices, for bug reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..._xla import devices
 
 
 def _version(package: str) -> str:
-    from importlib import metadata  # slow to import, like those below
+    from importlib import metadata  # slow to import, like the modules imported below
 
     try:
         return metadata.version(package)
@@ -21,7 +21,7 @@ def _version(package: str) -> str:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Prints versions, devices, platform and the environment variables that matter, or returns that as a text.
+    """Prints versions, devices, platform and relevant environment variables, or returns them as text.
 
     Args:
       return_string: return the text instead of printing it.

@@ -1,4 +1,4 @@
-"""`ffi_call`: a foreign function as a function of arrays."""
+"""`ffi_call`: a custom call of a foreign function, as a function of arrays."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def ffi_call(
     custom_call_api_version: int = 4,
     legacy_backend_config: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that calls a foreign function, which `register_ffi_target` has made known.
+    """A function that calls a foreign function, which must be registered by `register_ffi_target`.
 
     Args:
-      target_name: the name that it was registered under.
-      result_shape_dtypes: a `ShapeDtypeStruct` (or an array) for the result; a list or tuple of them where it has
-        several.
-      has_side_effect: call it even if nobody reads its results.
-      vmap_method: what `vmap` makes of a call. ``'sequential'`` calls once for each example, in a loop, and
-        ``'sequential_unrolled'`` one after the other; ``'broadcast_all'`` calls once, with all arguments as batches
-        along a new first axis; ``'expand_dims'`` the same, but arguments that are alike for all examples have length 1
-        there; ``'legacy_vectorized'`` leaves these as they are. None: `vmap` raises `MissingRuleError`.
-      input_layouts, output_layouts: the order of the axes in memory that the function wants, from the slowest to the
-        fastest; None is row-major.
-      input_output_aliases: arguments (by number) whose memory results (by number) take; None for none.
+      target_name: the name under which the foreign function is registered.
+      result_shape_dtypes: a `ShapeDtypeStruct` (or an array) for the result; a list or tuple of them for several
+        results.
+      has_side_effect: keep the call even if its results are not used.
+      vmap_method: how `vmap` calls it. ``'sequential'``: once for each example, in a loop. ``'sequential_unrolled'``:
+        the same without a loop. ``'broadcast_all'``: once, with the batch as first axis of all arguments.
+        ``'expand_dims'``: the same, but arguments without a batch have length 1 there. ``'legacy_vectorized'``: the
+        same, but arguments without a batch are unchanged. None: `vmap` raises `MissingRuleError`.
+      input_layouts, output_layouts: the order of the axes in memory, from the slowest to the fastest; None is
+        row-major.
+      input_output_aliases: maps indices of arguments to indices of results that reuse their memory; None for none.
       custom_call_api_version: 4 for handlers of XLA's typed interface.
       legacy_backend_config: what handlers of older interfaces get instead of attributes.
 
@@ -51,10 +51,10 @@ def ffi_call(
       `result_shape_dtypes`, or a list or tuple of them.
 
     Raises:
-      ArgumentError: when that is called, an attribute is of another type.
-      DerivativeError: when it is differentiated.
-      OptionError: no such `vmap_method`, results without shape or dtype, or an older option with the typed interface;
-        when that is called, layouts or aliases that do not fit.
+      ArgumentError: in a call, when an attribute is of another type.
+      DerivativeError: the call is differentiated.
+      OptionError: `vmap_method` is another value, a result has no shape or dtype, or `legacy_backend_config` is given
+        for the typed interface; in a call, when layouts or aliases do not match the arrays.
 
     >>> struct = phlox.ShapeDtypeStruct((), "float32")
     >>> print(phlox.make_jaxpr(lambda x: ffi_call("half", struct)(x, k=np.int32(2)))(1.0).eqns[0].primitive)
@@ -147,7 +147,7 @@ def _aliases(
 
 
 def _frozen(name: str, value: Any) -> ffi.Frozen:
-    """An attribute in a form that keys can hold (as they are, 1, 1.0 and True would be the same key)."""
+    """An attribute in a form for cache keys, in which 1, 1.0 and True differ."""
     if isinstance(value, list):
         raise ArgumentError(
             f"ffi_call: attribute {name} is the list {value!r}, which can change",

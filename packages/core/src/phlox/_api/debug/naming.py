@@ -1,4 +1,4 @@
-"""Names for parts of a program: `named_scope` and `named_call`. They change what is shown, never what is computed."""
+"""`named_scope` and `named_call`: names for parts of a program. They change what is displayed, not what is computed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..jit import arguments
 
 
 def named_scope(name: str) -> AbstractContextManager[None]:
-    """Gives what is traced inside of a ``with`` block (or of a function that it decorates) a name.
+    """Names the operations that are traced inside of a ``with`` block, or of a decorated function.
 
-    Scopes nest. They appear where programs are shown to people, with the transformations that the operations went
-    through: in profiles, ``jit(f).lower(x).as_text(debug_info=True)``, ``jit(f).lower(x).compile().as_text()`` and
-    ``make_jaxpr(f)(x).pretty_print(name_stack=True)``. Programs that differ only in names are one program: the cache on
-    disk gives the one that was compiled first, with its names.
+    Scopes nest. Names appear, with the transformations applied to the operations, in profiles, in
+    ``jit(f).lower(x).as_text(debug_info=True)``, ``jit(f).lower(x).compile().as_text()`` and
+    ``make_jaxpr(f)(x).pretty_print(name_stack=True)``. They are not part of cache keys: of programs that differ only in
+    names, the cache on disk returns the one compiled first, with its names.
 
     Args:
-      name: of the scope.
+      name: name of the scope.
 
     Returns:
       A context manager, and a decorator.
@@ -41,11 +41,11 @@ def named_scope(name: str) -> AbstractContextManager[None]:
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """`fun` with its operations in a `named_scope`, by default of the function's own name.
+    """`fun` with its operations in a `named_scope`.
 
     Args:
       fun: function of any arguments.
-      name: of the scope; None for the function's own name.
+      name: name of the scope; None for the name of the function.
 
     Returns:
       A function that is called as `fun` is and returns the same.

@@ -1,4 +1,4 @@
-"""``phlox.ad``: what is to become of the gradient of each argument, said to ``pullback.with_refs`` of `phlox.vjp`."""
+"""``phlox.ad``: options of ``pullback.with_refs`` (see `phlox.vjp`), which say what to do with each gradient."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class DontWant:
 @register_static
 @dataclass(frozen=True, slots=True)
 class GradRef:
-    """Stands in the result for a gradient that was added to a reference."""
+    """In the result, takes the place of a gradient that was added to a reference."""
 
 
 @register_static
 @dataclass(frozen=True, slots=True)
 class DidntWant:
-    """Stands in the result for a gradient that nobody asked for."""
+    """In the result, takes the place of a gradient that was left out."""
 
 
 def deliver(gradients: Sequence[Any], wishes: Sequence[Any]) -> list[Any]:
-    """The gradients as wished: those with a reference are added to it."""
+    """The gradients as the wishes ask: returned, left out, or added to a reference."""
     trace = current_trace.get()
     out: list[Any] = []
     for gradient, wish in zip(gradients, wishes, strict=True):

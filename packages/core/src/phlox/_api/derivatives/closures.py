@@ -1,4 +1,4 @@
-"""Functions taken apart: what they close over, their transpose, and derivatives written where the value is computed."""
+"""`closure_convert`, `custom_gradient`, and linear functions: `linear_call`, `linear_transpose`."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ from .differentiate import refuse_reduce_axes
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """`fun` with the traced floats that it closes over as further arguments, and those.
+    """Converts the tracers that `fun` closes over to arguments: ``converted(*args, *values)`` is ``fun(*args)``.
 
-    For rules of `custom_vjp` that take functions: what such a function closes over must come in as an argument to have
-    a derivative. ``converted(*args, *values)`` computes what ``fun(*args)`` does.
+    It is for `custom_vjp` functions that take functions as arguments: closed-over values only have a derivative there
+    if they are passed as arguments.
 
     Args:
       fun: function of trees of arrays.
-      *example_args: arguments like those that it will get; their structures, shapes and dtypes matter, not their
-        values.
+      *example_args: examples of its arguments, of which only treedefs, shapes and dtypes are used.
 
     Returns:
-      (converted, values): a function that takes the arguments of `fun`, then the values; and the list of these, traced
-      arrays of floating or complex dtype.
+      (converted, values): a function that takes the arguments of `fun`, then `values`; and `values`, the list of the
+      closed-over tracers of floating or complex dtype.
 
     >>> converted, values = closure_convert(lambda x: 2 * x, 1.0)
     >>> converted(3.0, *values)
@@ -68,7 +67,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
 
 
 class _Rule:
-    """A reverse rule as a program; as the fixed part of a `Partial`, it travels among residuals."""
+    """A reverse rule as a Jaxpr. As the function of a `Partial`, it is a static part of the pytree of residuals."""
 
     def __init__(self, closed: ClosedJaxpr, out_tree: Any):
         self.closed = closed
@@ -79,7 +78,7 @@ class _Rule:
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator for functions that return (value, rule): the rule maps a cotangent of the value to those of arguments.
+    """Decorator for functions that return (value, rule): `rule` maps a cotangent of value to cotangents of arguments.
 
     For one argument the rule returns its cotangent, for several a tuple. See `custom_vjp` for two separate rules.
 
@@ -87,7 +86,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
       fun: function of positional arguments, trees of arrays.
 
     Returns:
-      A function of the same arguments that returns the value, and whose derivative in reverse is what the rule says.
+      A function of the same arguments that returns the value, and whose reverse derivative is computed by the rule.
 
     >>> f = custom_gradient(lambda x: (x**2, lambda ct: 3 * ct))
     >>> phlox.grad(f)(1.0)
@@ -115,20 +114,20 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
-    """``fun(residual_args, linear_args)``, whose transpose you write yourself.
+    """``fun(residual_args, linear_args)``, with a transpose of your own.
 
     Args:
       fun: linear in its second argument.
       fun_transpose: ``fun_transpose(residual_args, cotangent)`` returns a cotangent of `linear_args`.
-      residual_args: values that both read and neither is linear in; nothing is differentiated with respect to them.
+      residual_args: values that both functions take and need not be linear in; they are not differentiated.
       linear_args: the argument that `fun` is linear in.
 
     Returns:
-      What `fun` returns, a tree of arrays.
+      The result of `fun`, a tree of arrays.
 
     Raises:
-      DerivativeError: when it is transposed, `fun_transpose` returns other types than those of `linear_args`.
-      TreeError: the same for another structure.
+      DerivativeError: in transposition, when `fun_transpose` returns other types than those of `linear_args`.
+      TreeError: in transposition, when `fun_transpose` returns another structure.
 
     >>> third = lambda x: linear_call(lambda r, x: x / r, lambda r, ct: 100 * ct, 3.0, x)
     >>> third(6.0), phlox.grad(third)(6.0)
@@ -168,7 +167,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
 
     Args:
       fun: a function that is linear in its arguments.
-      *primals: examples of arguments, trees; their types alone matter, so `ShapeDtypeStruct` will do.
+      *primals: examples of arguments, trees of arrays or of `ShapeDtypeStruct`s: only types are used.
       reduce_axes: must be empty; a former option of JAX's.
 
     Returns:
@@ -176,8 +175,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
       one for each argument, and is a pytree (`Partial`).
 
     Raises:
-      DerivativeError: `fun` maps integers to floats or the reverse; or, when it is called, the cotangent has another
-        type.
+      DerivativeError: `fun` maps integers to floats or the reverse; or, in a call, when the cotangent has another type.
       MissingRuleError: `fun` uses an operation that is not linear.
       UnsupportedError: `reduce_axes` is not empty.
 
@@ -201,7 +199,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     def transposed(consts: Any, cotangent: Any) -> Any:
         return _transposed(program, tree, avals, consts, cotangent)
 
-    # The constants of the program are leaves of a tree, so that what is returned passes through `jit`.
+    # As leaves of a `Partial`, the constants let the returned function be an argument or a result under `jit`.
     return Partial(transposed, program.consts)
 
 
@@ -221,7 +219,7 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
     linear = [Linear(a) for a in avals]
     try:
         found = backward_pass(program.closed.jaxpr, [], [*consts, *linear], given)
-    except (TypeError, AttributeError) as error:  # a rule met a placeholder where it needs a value
+    except (TypeError, AttributeError) as error:  # a rule got a `Linear` placeholder where it needs a value
         if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
             raise
         raise DerivativeError(

@@ -1,4 +1,8 @@
-"""Functions with derivatives of their own: custom_jvp and custom_vjp."""
+"""`custom_jvp` and `custom_vjp`: functions with derivative rules of their own.
+
+Under a `JVPTrace` the rules run directly. Under other traces the call is one operation, of a primitive in
+`_ops.control.custom` whose parameters hold the function's Jaxpr and the rules.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +38,12 @@ if TYPE_CHECKING:
     Q = ParamSpec("Q")
     S = TypeVar("S")
 
-#: traces that do at once what does not touch their values
+#: traces that pass operations on values other than their own tracers to their parent
 _PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
 
 
 def _concerned(leaves: Sequence[Any]) -> Any:
-    """The innermost trace that does more than hand an operation on these values to the trace around it."""
+    """The innermost trace that does not pass an operation on these values to its parent."""
     trace = current_trace.get()
     while type(trace) in _PASSING and not any(isinstance(x, Tracer) and x.owner is trace for x in leaves):
         trace = trace.parent
@@ -47,7 +51,7 @@ def _concerned(leaves: Sequence[Any]) -> Any:
 
 
 class _Custom(Decorated[P, R]):
-    """What both kinds share: the function, and which of its arguments are not differentiated."""
+    """Base class of both: the function, and which of its arguments are not differentiated."""
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         super().__init__(fun)
@@ -60,7 +64,7 @@ class _Custom(Decorated[P, R]):
         return {n % len(args) for n in self.nondiff_argnums} if args else set()
 
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """(arguments that are not differentiated, the others)."""
+        """(arguments that are not differentiated, arguments that are)."""
         chosen = self._chosen(args)
         fixed = [args[n % len(args)] for n in self.nondiff_argnums]
         return fixed, [x for i, x in enumerate(args) if i not in chosen]
@@ -86,7 +90,7 @@ class _Custom(Decorated[P, R]):
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result where nothing is traced."""
+        """The result of an eager call without differentiation."""
         args = positional(self.fun, args, kwargs, self.kind)
         _, given = self._split(args)
         return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(given))))
@@ -109,7 +113,7 @@ class _Custom(Decorated[P, R]):
                 if self._skips_the_function():
                     return self._differentiated(args, leaves, in_tree)
             except UnexpectedTracerError as error:
-                if getattr(error, "live", False):  # it belongs to a trace that is no longer current
+                if getattr(error, "live", False):  # a closed-over tracer belongs to a trace inside of `trace`
                     raise closes_over(self.kind, arguments.fun_name(self.fun)) from error
                 raise
             finally:
@@ -119,21 +123,21 @@ class _Custom(Decorated[P, R]):
         return out_tree.unflatten(outs)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, of which those that are not differentiated carry no derivative."""
+        """The arguments, with the derivatives of non-differentiated ones stopped or refused."""
         raise NotImplementedError
 
     def _skips_the_function(self) -> bool:
-        """Whether a derivative is the business of the rules alone."""
+        """Whether differentiation needs only the rules, not a Jaxpr of the function."""
         return True
 
     def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
-        """The result under a trace that differentiates: what the rules say, without a trace of the function."""
+        """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
         raise NotImplementedError
 
     def _bind(
         self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
-        """The flat result of the call as one operation, of the function's trace."""
+        """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
         raise NotImplementedError
 
     if TYPE_CHECKING:
@@ -148,29 +152,32 @@ class _Custom(Decorated[P, R]):
 
 
 def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts: int, **rules: Rule) -> list[Any]:
-    """The call of a function with rules. Rules may close over what vmap maps, also where no argument is mapped."""
+    """Binds the call of a function with rules.
+
+    Under vmap it always takes the batching rule: even if no argument is mapped, a rule may close over mapped tracers.
+    """
     trace = current_trace.get()
     if type(trace) is not BatchTrace:
         return primitive.bind(*args, call_jaxpr=closed, num_consts=num_consts, **rules)
-    at_home = {name: rule._replace(call=in_batch_of(trace, rule.call)) for name, rule in rules.items()}
-    params = {"call_jaxpr": closed, "num_consts": num_consts, **at_home}
+    in_batch = {name: rule._replace(call=in_batch_of(trace, rule.call)) for name, rule in rules.items()}
+    params = {"call_jaxpr": closed, "num_consts": num_consts, **in_batch}
     return trace.by_rule(primitive, [trace.split(x) for x in args], params)
 
 
 class custom_jvp(_Custom[P, R]):
-    """A function whose forward derivative you write yourself.
+    """A function with a forward derivative rule of your own.
 
-    The rule, given by `defjvp`, takes (primals, tangents) and returns (out, tangent of out), and must be linear in the
+    The rule, set by `defjvp`, takes (primals, tangents) and returns (out, tangent of out). It must be linear in the
     tangents. Reverse mode follows from it.
 
     Args:
       fun: function of positional arguments, trees of arrays.
       nondiff_argnums: positional arguments that are not differentiated, counted from 0; the rule receives them first.
-      nondiff_argnames: the same by name.
+      nondiff_argnames: names of further such arguments.
 
     Raises:
       OptionError: `fun` has no such arguments.
-      UndefinedRuleError: when it is called, there is no rule yet.
+      UndefinedRuleError: in a call, when no rule has been set.
 
     >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_jvp
@@ -194,8 +201,8 @@ class custom_jvp(_Custom[P, R]):
         Args:
           jvp: ``jvp(primals, tangents)`` returns (out, tangent of out); arguments that are not differentiated come
             first.
-          symbolic_zeros: the rule is given a `SymbolicZero` for each tangent that is known to be zero, and may return
-            some.
+          symbolic_zeros: the rule gets a `SymbolicZero` for each tangent that is known to be zero, and may return
+            `SymbolicZero`s.
 
         Returns:
           `jvp`.
@@ -213,8 +220,8 @@ class custom_jvp(_Custom[P, R]):
         """Sets one rule for each argument.
 
         Args:
-          *jvps: ``rule(tangent, out, *primals)``, what this argument adds to the tangent of out; None where that is
-            zero.
+          *jvps: ``rule(tangent, out, *primals)`` returns what this argument contributes to the tangent of out; None
+            for zero.
 
         Returns:
           None.
@@ -290,25 +297,25 @@ class custom_jvp(_Custom[P, R]):
 
 
 def _without_derivative(tree: Any) -> Any:
-    """The same values, of which nothing is differentiated."""
+    """The tree with `stop_gradient` applied to its tracers."""
     return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
 
 
 class custom_vjp(_Custom[P, R]):
-    """A function whose reverse derivative you write yourself.
+    """A function with reverse derivative rules of your own.
 
-    `defvjp(fwd, bwd)` sets the rules: ``fwd(*args) -> (out, residuals)`` keeps what the way back needs,
+    `defvjp(fwd, bwd)` sets the rules: ``fwd(*args) -> (out, residuals)`` saves the values that `bwd` needs,
     ``bwd(residuals, cotangent) -> cotangents`` returns a tuple with one for each differentiated argument (None: zero).
 
     Args:
       fun: function of positional arguments, trees of arrays.
       nondiff_argnums: positional arguments that are not differentiated, counted from 0; `bwd` receives them first,
-        `fwd` in place.
-      nondiff_argnames: the same by name.
+        `fwd` at their own positions.
+      nondiff_argnames: names of further such arguments.
 
     Raises:
       OptionError: `fun` has no such arguments.
-      UndefinedRuleError: when it is called, there are no rules yet.
+      UndefinedRuleError: in a call, when no rules have been set.
 
     >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_vjp
@@ -336,16 +343,17 @@ class custom_vjp(_Custom[P, R]):
 
         Args:
           fwd, bwd: the rules, as `custom_vjp` describes them.
-          symbolic_zeros: `fwd` gets a `CustomVJPPrimal` for each array among the arguments, which says whether anything
-            is differentiated with respect to it, and `bwd` a `SymbolicZero` for each cotangent known to be zero.
-          optimize_remat: under `checkpoint`, run the function and not `fwd` where only the result is needed; for rules
-            that run as one piece, such as a call of foreign code.
+          symbolic_zeros: `fwd` gets a `CustomVJPPrimal` for each array among the arguments, which tells whether
+            anything is differentiated with respect to the array; `bwd` gets a `SymbolicZero` for each cotangent known
+            to be zero.
+          optimize_remat: under `checkpoint`, run the function instead of `fwd` where only the result is needed; for
+            rules that run as one operation, such as a custom call, of which unused parts cannot be eliminated.
 
         Returns:
           None.
 
         Raises:
-          UnsupportedError: both `symbolic_zeros` and `optimize_remat`.
+          UnsupportedError: both `symbolic_zeros` and `optimize_remat` are set.
 
         >>> f = phlox.custom_vjp(jnp.sin)
         >>> f.defvjp(lambda x: (jnp.sin(x), None), lambda residuals, ct: (10 * ct,))
@@ -408,7 +416,7 @@ class custom_vjp(_Custom[P, R]):
         assert fwd is not None
         names = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
         chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
-        # The rule lives as long as the program that it is in; the values of one call must not.
+        # The rule lives as long as the Jaxpr that contains it. It must not keep the arguments of this call alive.
         args = [x if i in chosen else None for i, x in enumerate(args)]
 
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
@@ -455,7 +463,7 @@ class custom_vjp(_Custom[P, R]):
 
 
 def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequence[Any]) -> Callable[..., Any]:
-    """The forward rule as one operation, which is `fun` where nothing needs the residuals."""
+    """The forward rule as one operation, which is replaced by `fun` where the residuals are not used."""
 
     def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
         def flat(*xs: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What `custom_jvp`, `custom_vjp` and `custom_vmap` have in common: a function around which rules are stated."""
+"""The base class of `custom_jvp`, `custom_vjp` and `custom_vmap`, which are functions with rules of their own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..jit import arguments
 class Decorated(Generic[P, R]):
     """A function with rules of its own.
 
-    Decorators may stand on one another; a method by which a rule is stated (`defjvp`, `def_vmap` and so on) is also
-    that of the function inside.
+    Decorators may be nested: methods that set rules (`defjvp`, `def_vmap` and so on) of the inner function are also
+    methods of the outer one.
     """
 
     fun: Callable[..., Any]
@@ -34,7 +34,7 @@ class Decorated(Generic[P, R]):
 
 
 def no_rule(fun: Callable[..., Any], decorator: str, rule: str, how: str) -> UndefinedRuleError:
-    """The error for a function that is called before it has its rule, called `rule`, which `how` would state."""
+    """The error for a function called before its rule is set; `rule` names the rule and `how` the call that sets it."""
     name = arguments.fun_name(fun)
     return UndefinedRuleError(
         f"No {rule} defined for {decorator} function {name} using {how.partition('(')[0]}.",
@@ -47,7 +47,7 @@ def no_rule(fun: Callable[..., Any], decorator: str, rule: str, how: str) -> Und
 def positional(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], decorator: str
 ) -> tuple[Any, ...]:
-    """All arguments by position, defaults filled in: rules take no names."""
+    """All arguments by position, with defaults filled in, since rules take no keyword arguments."""
     signature = None if isinstance(fun, functools.partial) else arguments.signature_of(fun)
     if signature is None:
         if not kwargs:

@@ -1,4 +1,4 @@
-"""jvp, linearize and vjp: derivatives of functions of pytrees, as maps of tangents and cotangents."""
+"""`jvp`, `linearize` and `vjp`: derivatives of functions of pytrees, as maps of tangents and cotangents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
 
 
 def _named(flat: FlatFunction) -> Callable[..., list[Any]]:
-    """The function with its operations, and those of its derivative, marked as such: ``jvp(layer)``."""
+    """The function, with the names of its operations wrapped in ``jvp(…)`` for profiles and compiled programs."""
 
     def run(*leaves: Any) -> list[Any]:
         with within(_JVP):
@@ -47,7 +47,8 @@ def _check_args(
 
 
 class _Given(NamedTuple):
-    """How errors speak of tangents that users give: what they are, of what, and how an error about one begins."""
+    """Words for error messages about tangents or cotangents that users pass: what they are, what they belong to, and
+    how messages about shapes and dtypes begin."""
 
     what: str
     of: str
@@ -67,9 +68,9 @@ _OF_PULLBACK = _Given("cotangent", "result", "unexpected JAX type", "unexpected 
 
 
 def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
-    """A user's tangent (or cotangent) for a value of type `aval`, checked; zeros of float0 become `Zero`.
+    """A user's tangent (or cotangent) for a value of type `aval`, checked; arrays of float0 become `Zero`.
 
-    The cotangent of an integer may be any array of its shape, such as the result itself: nothing is read of it.
+    The cotangent of an integer may be any array of the same shape, such as the result itself, since it is not used.
     """
     what, of = given.what, given.of
     wanted = aval.tangent()
@@ -99,7 +100,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
 
 
 def _result(x: Any, aval: ShapedArray) -> Any:
-    """A tangent or cotangent of a value of type `aval` as users see it: an array, also where it is zero."""
+    """A tangent or cotangent in the form that users get: an array, also for `Zero`."""
     x = instantiate(x)
     return x if typeof(x).dtype == dtypes.float0 else own(x)
 
@@ -153,7 +154,10 @@ def jvp(
 
 
 class _Form(NamedTuple):
-    """What is fixed of a linearized function: structures and types of its arguments and results."""
+    """The static part of a linearized function: treedefs and types of its arguments and results.
+
+    `nonzero` tells for each result whether its tangent may be nonzero; the Jaxpr returns only those.
+    """
 
     name: str
     nonzero: tuple[bool, ...]
@@ -183,8 +187,8 @@ def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: An
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative there as a function of tangents.
 
-    The function is evaluated once; the linear function may be called for many directions, and is a pytree (`Partial`)
-    whose leaves are the saved values.
+    `fun` is evaluated once. The linear function may be called with many tangents; it is a pytree (`Partial`) whose
+    leaves are the residuals.
 
     Args:
       fun: function of arrays and pytrees of them.
@@ -193,7 +197,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Returns:
       (out, linear), or (out, linear, aux). ``linear(*tangents)`` takes tangents of the structures, shapes and dtypes of
-      `primals` and returns that of out.
+      `primals` and returns the tangent of out.
 
     Raises:
       ArgumentError: one of `primals` is no array.
@@ -226,7 +230,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @pytree.register_pytree_node_class
 class NotNeeded:
-    """What stands in `Pullback.args_res` for an argument whose value the derivative does not ask for."""
+    """Takes the place in `Pullback.args_res` of an argument that is not a residual."""
 
     def tree_flatten(self) -> tuple[Any, Any]:
         return (), None
@@ -248,9 +252,9 @@ class NotNeeded:
 class Pullback:
     """The map from cotangents of a function's result to cotangents of its arguments, made by `vjp`.
 
-    What it saves of the function is in two lists, which may be changed: `args_res`, with the arguments that are saved
-    as they are (`NotNeeded()` in place of the others), and `opaque_residuals`, with values computed on the way. So a
-    large argument can be let go and put in again later.
+    Its residuals are in two lists, which may be changed: `args_res` has the arguments that are residuals (and
+    `NotNeeded()` in place of the others), `opaque_residuals` has intermediate values. So a large argument can be
+    dropped and put in again later.
 
     >>> import phlox.numpy as jnp
     >>> x, w = jnp.ones(3), jnp.ones((3, 3))
@@ -264,7 +268,7 @@ class Pullback:
     def __init__(self, form: _Form, jaxpr: Jaxpr, places: tuple[int | None, ...], args_res: Any, opaque: Any):
         self.form = form
         self.jaxpr = jaxpr
-        self.places = places  # for each residual, which leaf of the arguments it is; None for the opaque ones
+        self.places = places  # for each residual, the index of the argument leaf that it is; None for opaque ones
         self.args_res = args_res
         self.opaque_residuals = opaque
 
@@ -276,7 +280,7 @@ class Pullback:
 
     @property
     def residuals(self) -> list[Any]:
-        """The saved values, in the order in which the derivative takes them."""
+        """The residuals, in the order in which the Jaxpr takes them."""
         if not any(place is not None for place in self.places):
             return list(self.opaque_residuals)
         leaves = pytree.tree_leaves(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))
@@ -319,9 +323,9 @@ class Pullback:
         ]
 
     def with_refs(self, *wishes: Any) -> Callable[[Any], Any]:
-        """The same map, with a wish for each leaf of the arguments (see `phlox.ad`).
+        """The same map, with a wish for the gradient of each leaf of the arguments (see `phlox.ad`).
 
-        A reference gets the gradient added to it, `DontWant()` leaves it out, anything else returns it.
+        For a reference the gradient is added to it, for `DontWant()` it is left out, for anything else it is returned.
 
         >>> _, pullback = phlox.vjp(lambda x, y: x * y, 2.0, 3.0)
         >>> total = phlox.new_ref(jnp.float32(10))
@@ -370,7 +374,7 @@ pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
 
 
 def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
-    """(flat outputs, pullback, aux): what vjp and grad have in common."""
+    """(flat outputs, pullback, aux), for vjp and grad; `function` is the name for error messages."""
     arguments.check_callable(function, fun)
     leaves, in_tree = flatten(tuple(primals))
     avals = _check_args(function, fun, primals, leaves)
@@ -379,7 +383,7 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
         made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(made.outputs)
     nonzero = made.nonzero[: len(out)]
-    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(nonzero)])  # tangents of aux do not take part
+    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(nonzero)])  # without the tangents of aux
     form = _Form(
         arguments.fun_name(fun), tuple(nonzero), (in_tree, flat.out_tree), tuple(avals), tuple(typeof(x) for x in out)
     )
@@ -393,7 +397,7 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
 
 
 def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
-    """Raises `UnsupportedError` unless empty: JAX had this option once, and only the name is left of it."""
+    """Raises `UnsupportedError` unless `reduce_axes` is empty: JAX no longer has the option, but code may pass ()."""
     if reduce_axes:
         raise UnsupportedError(
             f"{function}: reduce_axes={reduce_axes!r}", instead="phlox.lax.psum of the result over these axes"
@@ -403,7 +407,7 @@ def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> tuple[Any, ...]:
-    """The value of `fun` at `primals`, and the function that maps cotangents back (reverse mode).
+    """The value of `fun` at `primals`, and the map from cotangents of the result to those of `primals` (reverse mode).
 
     Args:
       fun: function of arrays and pytrees of them.
@@ -414,7 +418,7 @@ def vjp(
     Returns:
       (out, vjp_fun), or (out, vjp_fun, aux). ``vjp_fun(ct)`` takes a cotangent of the structure, shapes and dtypes of
       out and returns a tuple of cotangents, one for each argument (float0 for integers). It may be called many times,
-      and is a pytree whose leaves are the saved values.
+      and is a pytree whose leaves are the residuals.
 
     Raises:
       ArgumentError: one of `primals` is no array.

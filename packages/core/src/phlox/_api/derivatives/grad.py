@@ -1,4 +1,4 @@
-"""grad and its relatives: derivatives of functions as functions of the same arguments."""
+"""`grad`, `value_and_grad`, `fwd_and_bwd`, Jacobians and Hessians, built on `jvp`, `vjp` and `vmap`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Argnums = int | Sequence[int]
 
 
 def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: Any) -> tuple[Any, list[Any]]:
-    """`fun` as a function of the chosen arguments alone, and those arguments."""
+    """`fun` as a function of only the arguments `argnums`, and those arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(-len(args) <= n < len(args) for n in numbers):
         needed = max(n + 1 if n >= 0 else -n for n in numbers)
@@ -62,7 +62,7 @@ def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> li
 def _check_inputs(
     function: str, names: Callable[[], Sequence[str]], chosen: Any, holomorphic: bool, allow_int: bool
 ) -> None:
-    """`names` are asked for when there is something to say."""
+    """Raises if an argument has a dtype that cannot be differentiated. `names` is called only for error messages."""
     for i, x in enumerate(pytree.tree_leaves(chosen)):
         aval = typeof_value(x)
         if aval is None:
@@ -118,9 +118,7 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[P, tuple[R, Any]]:
-    """Like `grad`, but the function returned gives (value, gradient) in one evaluation.
-
-    With `has_aux`: ((value, aux), gradient).
+    """Like `grad`, but the returned function computes (value, gradient) in one evaluation.
 
     Args:
       fun: function with a scalar floating-point result.
@@ -135,8 +133,8 @@ def value_and_grad(
       the structure, shapes and dtypes of the argument; for several `argnums` it is a tuple.
 
     Raises:
-      DerivativeError: when that is called, the result is not a scalar of a real dtype, or an argument is an integer.
-      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      DerivativeError: in a call, when the result is not a scalar of a real dtype, or an argument is an integer.
+      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
       UnsupportedError: `reduce_axes` is not empty.
 
     >>> value_and_grad(lambda x: x**2)(3.0)
@@ -196,8 +194,8 @@ def grad(
       structure, shapes and dtypes of the argument; for several `argnums` it is a tuple.
 
     Raises:
-      DerivativeError: when that is called, the result is not a scalar of a real dtype, or an argument is an integer.
-      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      DerivativeError: in a call, when the result is not a scalar of a real dtype, or an argument is an integer.
+      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
       UnsupportedError: `reduce_axes` is not empty.
 
     >>> grad(lambda x: x**3)(2.0)
@@ -227,7 +225,7 @@ def fwd_and_bwd(
 
     Returns:
       (fwd, bwd). ``fwd(*args)`` returns (out, residuals), or (out, residuals, aux). ``bwd(residuals, cotangent)`` takes
-      a cotangent like out and returns that of the argument, or a tuple of them when `argnums` are several.
+      a cotangent like out and returns the cotangent of the argument, or a tuple of them for several `argnums`.
 
     >>> fwd, bwd = fwd_and_bwd(jnp.multiply, argnums=0)
     >>> out, residuals = fwd(2.0, 3.0)
@@ -251,7 +249,7 @@ def fwd_and_bwd(
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
-    """All unit vectors of the space of `leaves` together: for each leaf an array with the vectors stacked in front."""
+    """The standard basis of the space of all `leaves`: for each leaf, its part of all basis vectors, stacked."""
     avals = [typeof_value(x) for x in leaves]
     total = sum(a.size for a in avals if a is not None)
     result, start = [], 0
@@ -266,9 +264,8 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
-    """Cuts the stacked axis of `x` (in front or at the end) into the shapes of `leaves`; `x` is weakly typed as the
-    value `of` that it is the derivative of, or with respect to.
-    """
+    """Splits the stacked axis of `x` (the first or the last) into the shapes of `leaves`. The parts have the weak type
+    of the value `of`."""
     from ..._ops.structure.slicing import along
 
     whole, weak_type = typeof(x), typeof(of).weak_type
@@ -290,7 +287,7 @@ def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
 def jacfwd(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
-    """The Jacobian of `fun`, column by column (forward mode): good for few inputs and many outputs.
+    """The Jacobian of `fun`, computed by columns (forward mode): suited to few inputs and many outputs.
 
     Args:
       fun: function of trees of arrays, whose differentiated arguments are real.
@@ -304,8 +301,8 @@ def jacfwd(
       several `argnums` give a tuple in each leaf.
 
     Raises:
-      DerivativeError: when that is called, an argument is an integer, or complex without `holomorphic`.
-      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      DerivativeError: in a call, when an argument is an integer, or complex without `holomorphic`.
+      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
     >>> import phlox.numpy as jnp
     >>> jacfwd(jnp.sin)(jnp.zeros(2))
@@ -346,7 +343,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]:
-    """The Jacobian of `fun`, row by row (reverse mode): good for many inputs and few outputs.
+    """The Jacobian of `fun`, computed by rows (reverse mode): suited to many inputs and few outputs.
 
     Args:
       fun: function of trees of arrays with real results.
@@ -360,8 +357,8 @@ def jacrev(
       describes.
 
     Raises:
-      DerivativeError: when that is called, an argument is an integer, or a result is not real without `holomorphic`.
-      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      DerivativeError: in a call, when an argument is an integer, or a result is not real without `holomorphic`.
+      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
     >>> import phlox.numpy as jnp
     >>> jacrev(lambda x: jnp.stack([x.sum(), x[0]]))(jnp.ones(3))
@@ -412,8 +409,8 @@ def hessian(
       argument of shape t it has shape s + t + t; pytrees and several `argnums` nest as for `jacfwd`.
 
     Raises:
-      DerivativeError: when that is called, an argument is an integer, or a result is not real without `holomorphic`.
-      ArgumentError: when that is called, there are fewer positional arguments than `argnums` asks for.
+      DerivativeError: in a call, when an argument is an integer, or a result is not real without `holomorphic`.
+      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
     >>> import phlox.numpy as jnp
     >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))

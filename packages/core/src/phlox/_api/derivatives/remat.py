@@ -1,4 +1,4 @@
-"""`checkpoint` (or `remat`): derivatives that compute again instead of keeping, and policies of what they keep."""
+"""`checkpoint` (or `remat`): derivatives that recompute values instead of saving them; policies of what to save."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def checkpoint(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[P, R]:
-    """`fun`, but its derivative keeps the arguments alone and computes the values between again when it needs them.
+    """`fun`, whose derivative saves only the arguments and recomputes intermediate values when it needs them.
 
-    Less memory for more time: apply it to the layers of a deep network. The function is traced, also where it is not
-    differentiated, and once for arguments of the same types.
+    This trades time for memory: apply it to the layers of a deep network. The function is traced once for each kind of
+    arguments, even where it is not differentiated.
 
     Args:
       fun: function of trees of arrays.
-      prevent_cse: keep the compiler from finding out that it computes things twice. In a `scan` it does not, and
-        False saves some time. A tuple says it for each argument; a tree in it, for parts of the argument.
-      policy: says of which operations the results are kept all the same; see `checkpoint_policies`. It is asked of
-        operations inside of branches and loop bodies, too. None keeps no results.
+      prevent_cse: keep the compiler from merging the recomputation with the first computation. Inside of `scan` it
+        cannot merge them, and False saves some time. A tuple has a bool, or a tree of bools, for each argument.
+      policy: decides for each operation whether its results are saved; see `checkpoint_policies`. It is called for
+        operations inside of branches and loop bodies, too. None saves no results.
       static_argnums, static_argnames: arguments that are Python values, by position (from 0) and by name.
 
     Returns:
@@ -76,7 +76,8 @@ def checkpoint(
     filled: dict[Any, Callable[..., Any]] = {}
 
     def with_statics(fixed: dict[int, Any], known: dict[str, Any], count: int, names: list[str]) -> Callable[..., Any]:
-        """The function of the dynamic arguments alone; equal static values share one, which is traced once."""
+        """`fun` as a function of the dynamic arguments. Equal static values share one function object, since caches of
+        Jaxprs are by function."""
         called = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
         called.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
         values = [*fixed.items(), *known.items()]
@@ -91,20 +92,20 @@ def checkpoint(
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         places = {n if n >= 0 else n + len(args) for n in statics}
-        if current_trace.get() is None:  # NumPy arrays become arrays, as they would if it were traced
+        if current_trace.get() is None:  # NumPy arrays become arrays, as they do under a trace
             args = tuple(x if i in places else pytree.tree_map(_given, x) for i, x in enumerate(args))
             kwargs = {k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()}
         fixed = {n: args[n] for n in places if n < len(args)}
         known = {name: x for name, x in kwargs.items() if name in static_names}
         names = sorted(kwargs.keys() - known.keys())
-        # Without statics and names the function itself is what is traced.
+        # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
         called = with_statics(fixed, known, len(args), names) if fixed or kwargs else fun
         by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
         apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
         (called,), given = closed_over([called], (*by_place, *by_name.values()))
 
         def labels(refs: int) -> list[str]:
-            """What to call the operands in errors."""
+            """Names of the operands for error messages."""
             every = arguments.leaf_names(fun, by_place, by_name, fixed)
             arrays = [not isinstance(x, Ref) for x in flatten((tuple(by_place), by_name))[0]]
             return ["a reference"] * refs + only(every, arrays)
@@ -135,34 +136,35 @@ def checkpoint(
 
 
 def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
-    """What `prevent_cse` says of each array among the arguments."""
+    """The `prevent_cse` flag of each array among the arguments."""
     given = (tuple(args), kwargs) if kwargs else tuple(args)
     flags = pytree.broadcast_prefix(tuple(prevent_cse), given)
     return tuple(bool(f) for f, x in zip(flags, flatten(given)[0], strict=True) if not isinstance(x, Ref))
 
 
 def _given(x: Any) -> Any:
-    """A leaf of the arguments as the function sees it."""
+    """A leaf of the arguments in the form that the function gets."""
     return x if isinstance(x, Ref) or typeof_value(x) is None else own(x)
 
 
 def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *given: Any) -> Any:
-    """Calls `fun` with static arguments in their places, the others around them, and the last ones by name."""
+    """Calls `fun` with the static arguments `fixed` at their positions among `count`. Of `given`, the last ones are
+    passed by `names`, and the others fill the remaining positions."""
     positional = iter(given[: len(given) - len(names)])
     args = [fixed[i] if i in fixed else next(positional) for i in range(count)]
     return fun(*args, **dict(zip(names, given[len(given) - len(names) :], strict=True)))
 
 
-#: the name that it had first
+#: JAX's older name of `checkpoint`
 remat = checkpoint
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x` (a tree) under a name by which policies of `checkpoint` speak of it.
+    """Gives `x` (a tree) a name by which policies of `checkpoint` can refer to it.
 
     Args:
       x: array, or a tree of arrays.
-      name: the name; several values may have the same.
+      name: the name; several values may share a name.
 
     Returns:
       `x`, with its values unchanged.
@@ -174,7 +176,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Prints what the derivative of `f` in reverse would keep: each value's type, and where it comes from.
+    """Prints the residuals of the reverse derivative of `f`: the type of each, and where it is computed.
 
     Args:
       f: function of trees of arrays.
@@ -201,10 +203,10 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keeps all results, as without `checkpoint`: a policy.
+    """A policy that saves all results, as without `checkpoint`.
 
     Args:
-      *_, **__: what policies are asked with (see `dots_saveable`); it is not read.
+      *_, **__: the arguments of policies (see `dots_saveable`); not used.
 
     Returns:
       True.
@@ -219,10 +221,10 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Keeps nothing but the arguments: a policy, that of `checkpoint` by default.
+    """A policy that saves only the arguments; the default of `checkpoint`.
 
     Args:
-      *_, **__: what policies are asked with (see `dots_saveable`); it is not read.
+      *_, **__: the arguments of policies (see `dots_saveable`); not used.
 
     Returns:
       False.
@@ -236,15 +238,15 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
 
 
 def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
-    """Keeps the results of matrix products, which cost most to compute again: a policy.
+    """A policy that saves the results of matrix products, which cost most to recompute.
 
     Args:
       prim: the primitive of an operation.
-      *args: the types of its operands; not read.
-      **params: its parameters; not read.
+      *args: the types of its operands; not used.
+      **params: its parameters; not used.
 
     Returns:
-      Whether to keep the results of this operation.
+      Whether to save the results of this operation.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals
     >>> f = phlox.checkpoint(lambda x: jnp.sin(x @ x), policy=phlox.checkpoint_policies.dots_saveable)
@@ -256,15 +258,15 @@ def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
 
 
 def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
-    """Keeps the results of matrix products without batch dimensions, as of weights times activations: a policy.
+    """A policy that saves the results of matrix products without batch dimensions, as of weights and activations.
 
     Args:
       prim: the primitive of an operation.
-      *args: the types of its operands; not read.
+      *args: the types of its operands; not used.
       **params: its parameters.
 
     Returns:
-      Whether to keep the results of this operation.
+      Whether to save the results of this operation.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals
     >>> f = phlox.checkpoint(
@@ -277,7 +279,7 @@ def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keeps all results but those under these names (see `checkpoint_name`).
+    """A policy that saves all results except those with these names (see `checkpoint_name`).
 
     Args:
       *names_not_to_save: the names.
@@ -296,7 +298,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keeps all results that have a name, but those under these.
+    """A policy that saves all results that have a name (see `checkpoint_name`), except those with these names.
 
     Args:
       *names_not_to_save: the names.
@@ -315,7 +317,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keeps the results under these names and nothing else.
+    """A policy that saves only the results with these names.
 
     Args:
       *names_which_can_be_saved: the names, see `checkpoint_name`.
@@ -334,16 +336,16 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keeps what either policy keeps.
+    """A policy that saves what at least one of two policies saves.
 
     Args:
-      policy_1, policy_2: policies that answer True or False.
+      policy_1, policy_2: policies that return True or False.
 
     Returns:
       A policy for `checkpoint`.
 
     Raises:
-      ArgumentError: when it is asked, one of them answers something else.
+      ArgumentError: in a call of the policy, when one of the two returns something else.
 
     >>> from phlox import checkpoint_policies
     >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
@@ -375,19 +377,19 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keeps the results under the first names, and those under the second in another memory; see `Offloadable`.
+    """A policy that saves results with some names, and offloads those with others to another memory; see `Offloadable`.
 
     Args:
-      names_which_can_be_saved: names of the results that are kept.
-      names_which_can_be_offloaded: names of those that are kept in another memory.
-      offload_src, offload_dst: kinds of memory to move these from and to, such as "device" and "pinned_host". There is
-        one kind here, in which they stay.
+      names_which_can_be_saved: names of the results to save.
+      names_which_can_be_offloaded: names of the results to save in another memory.
+      offload_src, offload_dst: kinds of memory to move offloaded results from and to, such as "device" and
+        "pinned_host". Devices here have one kind of memory, in which the results stay.
 
     Returns:
       A policy for `checkpoint`.
 
     Raises:
-      OptionError: a name is among both.
+      OptionError: a name is in both lists.
 
     >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
     >>> policy = phlox.checkpoint_policies.save_and_offload_only_these_names(
@@ -417,11 +419,11 @@ def save_and_offload_only_these_names(
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keeps what `dots_with_no_batch_dims_saveable` keeps, in another memory; see `Offloadable`.
+    """A policy that offloads what `dots_with_no_batch_dims_saveable` saves to another memory; see `Offloadable`.
 
     Args:
-      offload_src, offload_dst: kinds of memory to move these from and to, such as "device" and "pinned_host". There is
-        one kind here, in which they stay.
+      offload_src, offload_dst: kinds of memory to move the results from and to, such as "device" and "pinned_host".
+        Devices here have one kind of memory, in which the results stay.
 
     Returns:
       A policy for `checkpoint`.

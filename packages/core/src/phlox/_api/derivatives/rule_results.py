@@ -1,4 +1,4 @@
-"""What the rules of custom_jvp and custom_vjp return, compared with what they should."""
+"""Checks of the results of custom_jvp and custom_vjp rules."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .symbolic import hidden
 
 
 class _Kind(NamedTuple):
-    """A kind of rule in words."""
+    """Words for a kind of rule in error messages."""
 
     decorator: str
     title: str
-    #: what it returns, and what the first element of it has to be
+    #: describes the pair that the rule returns, and the first element of that
     pair: str
     first: str
-    #: what more is known of the first element, where structures and where types differ
+    #: the `detail` in `first` for an error about structures, and for one about types
     same_tree: str
     same_types: str
 
@@ -50,7 +50,7 @@ _KINDS = {
 
 
 class RuleName(NamedTuple):
-    """A user's rule, in messages: its kind, ``"jvp"`` or ``"fwd"``, its name, and that of its function."""
+    """A user's rule in messages: its kind, ``"jvp"`` or ``"fwd"``; its name; the name of the function it is for."""
 
     kind: str
     name: str
@@ -62,7 +62,7 @@ class RuleName(NamedTuple):
 
 
 def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
-    """What a rule returned, which has to be a pair."""
+    """The result of a rule as a pair; raises `TreeError` if it is no pair."""
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
     raise TreeError(
@@ -74,13 +74,13 @@ def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
 
 
 class Result:
-    """Structure and types of a function's result: from its trace, or else from the first result of a rule."""
+    """Treedef and types of a function's result, taken from its Jaxpr or from the first result of a rule."""
 
     def __init__(self, tree: PyTreeDef | None = None, avals: Sequence[ShapedArray] | None = None):
         self.tree, self.avals = tree, avals
 
     def check(self, outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> None:
-        """Raises unless what a rule returned has this form."""
+        """Raises unless the result `outs` of a rule has this treedef and these types; records them if none are set."""
         if self.tree is None:
             self.tree, self.avals = tree, [typeof(out) for out in outs]
             return
@@ -122,7 +122,7 @@ def _types(tree: PyTreeDef, avals: Iterable[ShapedArray]) -> str:
 
 
 def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> list[Any]:
-    """What a rule returned as the tangents of `outs`, which have this structure."""
+    """The tangents that a rule returned for `outs`; raises `DerivativeError` if their types do not match."""
     found = []
     for i, (t, out) in enumerate(zip(map(hidden, tangents), outs, strict=True)):
         aval, have = typeof(out), typeof(t)

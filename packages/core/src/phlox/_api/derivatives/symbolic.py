@@ -1,6 +1,7 @@
-"""Zeros that rules may see: what custom derivative rules receive when they ask for symbolic zeros.
+"""Symbolic zeros for users' derivative rules.
 
-Inside, a tangent known to be zero is a `Zero`; rules of users meet it as a `SymbolicZero`, and only if they asked.
+Transformations use `Zero` for a tangent known to be zero. Users' rules get a `SymbolicZero` for it, and only if they
+were set with ``symbolic_zeros=True``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..._xla.host_values import as_array
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is zero, without its elements: it has a shape and a dtype, and is no array.
+    """A zero tangent or cotangent that stores no elements: it has a shape and a dtype, and is no array.
 
     >>> zero = SymbolicZero(phlox.typeof(jnp.ones(3)))
     >>> zero.shape, zero.dtype
@@ -30,11 +31,11 @@ class SymbolicZero:
 
     @staticmethod
     def from_primal_value(val: Any) -> SymbolicZero:
-        """The zero among the tangents of a value."""
+        """The zero tangent of a value."""
         return SymbolicZero(typeof(val).tangent())
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "aval":  # not there yet while an object is copied
+        if name.startswith("__") or name == "aval":  # while an object is copied, it has no `aval` yet
             raise AttributeError(name)
         return getattr(self.aval, name)
 
@@ -43,9 +44,9 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument as the fwd rule of a `custom_vjp` function with symbolic zeros gets it.
+    """An argument of the fwd rule of a `custom_vjp` function with symbolic zeros.
 
-    `perturbed` says whether anything is differentiated with respect to `value`.
+    `perturbed` tells whether anything is differentiated with respect to `value`.
     """
 
     __slots__ = ("perturbed", "value")
@@ -58,10 +59,10 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """A tree of `CustomVJPPrimal` as the tree of their values.
+    """The values in a tree of `CustomVJPPrimal`.
 
     Args:
-      tree: tree of `CustomVJPPrimal`, as a fwd rule gets it.
+      tree: tree of `CustomVJPPrimal`, the argument of a fwd rule.
 
     Returns:
       A tree of arrays.
@@ -108,12 +109,12 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def shown(x: Any) -> Any:
-    """A value or a tangent as rules of users see it: an array (concrete where it is known), also of a bare number."""
+    """A value or a tangent in the form that users' rules get: an array, or a `SymbolicZero` for a `Zero`."""
     if isinstance(x, ArrayLike):
         return x
     return SymbolicZero(x.aval) if type(x) is Zero else as_array(x)
 
 
 def hidden(x: Any) -> Any:
-    """A tangent that a rule returned, as transformations have it."""
+    """A tangent that a user's rule returned, in the form of transformations: `Zero` for `SymbolicZero`."""
     return Zero(x.aval) if type(x) is SymbolicZero else x

@@ -1,4 +1,4 @@
-"""Arrays made of parts that are on devices already, or that a function supplies for each device."""
+"""Arrays assembled from parts, which are on devices already or which a function supplies for each device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .transfers import device_put
 
 
 def _types(function: str, parts: Sequence[Any], dtype: Any) -> ShapedArray:
-    """The one type of all parts, without weakness."""
+    """The type of the parts, not weak; its dtype is that of all parts. Raises `DtypeError` if dtypes differ."""
     if any(isinstance(x, Tracer) for x in parts):
         raise UnexpectedTracerError(f"{function}: a traced value has no elements to put on devices")
     wanted = None if dtype is None else dtypes.user_dtype(dtype, function)
@@ -57,7 +57,7 @@ def _local(sharding: Sharding) -> list[Device]:
 
 
 def _assemble(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:
-    """`parts` lie where they belong, in the order of the devices."""
+    """One array from `parts` that are on their devices, in the order of the sharding's devices."""
     aval = shaped(shape, dtype)
     if len(sharding.devices) == 1:
         return wrap(parts[0]._buf, aval, key_for(aval, sharding, True))
@@ -72,18 +72,18 @@ def make_array_from_callback(
 
     Args:
       shape: shape of the whole array.
-      sharding: how it lies.
-      data_callback: gets the index (a tuple of slices) of a part of the whole array and returns that part. Where all
-        devices hold the whole array it is called once.
-      dtype: checked against that of the parts; needed when this process holds none.
+      sharding: the sharding of the whole array.
+      data_callback: takes the index (a tuple of slices) of a part in the whole array and returns that part. If all
+        devices hold the whole array, it is called once.
+      dtype: checked against the dtype of the parts; needed when this process holds no part.
 
     Returns:
       An array of this shape, of the dtype of the parts.
 
     Raises:
       ArgumentError: `sharding` is no `Sharding`; or this process holds no part, and `dtype` is None.
-      DtypeError: parts of different dtypes, or of another one than `dtype`.
-      ShapeError: a part has another shape than its index.
+      DtypeError: parts have different dtypes, or another one than `dtype`.
+      ShapeError: the shape of a part does not match its index.
       UnexpectedTracerError: a part is a traced value.
 
     >>> import phlox
@@ -110,22 +110,22 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: Any = None
 ) -> Array:
-    """One array of arrays that each lie on one device, which are its parts.
+    """One array whose parts are given as arrays on single devices.
 
     Args:
       shape: shape of the whole array.
-      sharding: how it lies.
+      sharding: the sharding of the whole array.
       arrays: the parts, one on each device of this process, in any order.
-      dtype: checked against that of the parts; needed when this process holds none.
+      dtype: checked against the dtype of the parts; needed when this process holds no part.
 
     Returns:
       An array of this shape, of the dtype of the parts, whose memory it shares.
 
     Raises:
       ArgumentError: `arrays` is no list or tuple of arrays; or it is empty, and `dtype` is None.
-      DeviceError: the parts are not one on each device of `sharding` that this process has.
-      DtypeError: parts of different dtypes, or of another one than `dtype`.
-      ShapeError: a part has another shape than `sharding` cuts.
+      DeviceError: there is not exactly one part on each device of `sharding` that belongs to this process.
+      DtypeError: parts have different dtypes, or another one than `dtype`.
+      ShapeError: the shape of a part does not match `sharding`.
 
     >>> import phlox
     >>> x = phlox.device_put(np.ones(2, np.float32), phlox.devices()[0])
@@ -152,22 +152,22 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
-    """Arrays whose data is spread over processes, each of which passes what its own devices hold.
+    """Global arrays from the data of several processes, each of which passes the data for its own devices.
 
     With one process this is `device_put`.
 
     Args:
-      sharding: how the whole arrays lie: a `Sharding`, a `PartitionSpec` of the mesh of the context, or a tree of those
-        that is a prefix of `local_data`.
-      local_data: NumPy arrays, a tree: the parts of this process, put together in the order of their places.
-      global_shape: shapes of the whole arrays (a tuple, or a tree of tuples). Along an axis where it is that of the
-        local data, every process holds the whole axis. By default the processes' data stands side by side.
+      sharding: the shardings of the global arrays: a `Sharding`, a `PartitionSpec` of the mesh of the context, or a
+        tree of those that is a prefix of `local_data`.
+      local_data: a tree of NumPy arrays: the parts of this process, concatenated in the order of their positions.
+      global_shape: shapes of the global arrays (a tuple, or a tree of tuples). Along an axis where global and local
+        lengths are equal, every process passes the whole axis. By default the data of the processes is concatenated.
 
     Returns:
       A tree like `local_data` of arrays of the global shapes and of the dtypes of the data.
 
     Raises:
-      ShapeError: local data fits no global shape.
+      ShapeError: the shape of local data does not match the global shape.
 
     >>> import phlox
     >>> make_array_from_process_local_data(phlox.device_put(0).sharding, np.ones(2, np.float32))
@@ -190,7 +190,7 @@ def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, 
         if shape is not None and tuple(shape) != local:
             raise ShapeError(f"{function}: global_shape={shape} for data of shape {local}, with one process")
         return device_put(data, sharding)
-    # Along each axis the places of this process's parts, in order, and what all processes' parts would add up to.
+    # For each axis: the sorted positions of this process's parts, and the length of all processes' data concatenated.
     counts = sharding.tiles(len(local))
     numbers = {d: sharding._tile_of(i, len(local)) for i, d in enumerate(sharding.devices)}
     devices = _local(sharding)
@@ -220,16 +220,16 @@ def _on(device: Device, data: np.ndarray) -> Array:
 
 
 def _over(devices: Sequence[Device]) -> NamedSharding:
-    """A first axis with one element for each device."""
+    """A sharding that splits the first axis over the devices."""
     if not devices:
         raise ArgumentError("no devices to put arrays on", argument="devices", value=devices)
     return NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec("devices"))
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
-    """Trees of arrays of equal types, one for each device, as one tree with a new first axis over the devices.
+    """Stacks trees of arrays, one for each device, along a new first axis over the devices.
 
-    JAX had this function until 0.9; code that feeds `pmap` has it still.
+    JAX had this function until 0.9; code that uses `pmap` still calls it.
 
     Args:
       shards: trees of one structure, whose arrays have equal shapes and dtypes: the first for the first device, and so
@@ -237,7 +237,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
       devices: as many devices as shards.
 
     Returns:
-      A tree of arrays of shape ``(len(devices), *shape)``; row i lies on device i.
+      A tree of arrays of shape ``(len(devices), *shape)``; row i is on device i.
 
     Raises:
       ArgumentError: the numbers of shards and devices differ, or there are none.
@@ -258,16 +258,16 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 
 
 def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
-    """A tree of arrays with a new first axis, along which each device holds a copy.
+    """Copies a tree of arrays to each device, along a new first axis over the devices.
 
-    JAX had this function until 0.9; code that feeds `pmap` has it still.
+    JAX had this function until 0.9; code that uses `pmap` still calls it.
 
     Args:
       x: array or number, or a tree of those.
-      devices: where the copies go.
+      devices: the devices that get a copy.
 
     Returns:
-      A tree like `x` of arrays of shape ``(len(devices), *shape)``; row i lies on device i.
+      A tree like `x` of arrays of shape ``(len(devices), *shape)``; row i is on device i.
 
     Raises:
       ArgumentError: there are no devices.

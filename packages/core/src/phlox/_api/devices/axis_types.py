@@ -1,6 +1,7 @@
-"""What JAX says in types of arrays and phlox does not: which function sees which axes of a mesh as explicit.
+"""`auto_axes` and `explicit_axes`, and classes of JAX that describe devices and mesh axes in types of arrays.
 
-Here the compiler splits arrays along all axes, so these functions only lay out arguments and results as they are told.
+phlox has no mesh axes in types: the compiler chooses shardings along all axes. So these functions only reshard their
+arguments or results.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .meshes import get_mesh, reshard
 
 @dataclass(frozen=True)
 class AbstractDevice:
-    """The kind of a device, without the device."""
+    """A description of a kind of device."""
 
     device_kind: str
     num_cores: int | None
@@ -30,7 +31,7 @@ class AbstractDevice:
 
 @dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """How a value in a mapped function differs from device to device: by which axes of the mesh it varies.
+    """Along which axes of the mesh a value in a mapped function differs between devices, or is a partial sum.
 
     >>> ManualAxisType(varying=frozenset("i")).update(reduced=frozenset("j")).varying
     frozenset({'i'})
@@ -60,10 +61,10 @@ class ManualAxisType:
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
 ) -> Any:
-    """`f`, inside of which the compiler decides how arrays lie; its result lies as `out_sharding` says.
+    """`f` with shardings chosen by the compiler inside, and its result resharded to `out_sharding`.
 
     Args:
-      f: function; None returns a decorator. If `out_sharding` is not given here, calls have it as an option.
+      f: function; None returns a decorator. If `out_sharding` is not given here, calls must pass it.
       axes: accepted as in JAX; the compiler decides along all axes here.
       out_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the result.
 
@@ -71,7 +72,7 @@ def auto_axes(
       A function that is called as `f` is and returns the same values. Without a mesh in the context it is `f`.
 
     Raises:
-      ArgumentError: when that is called, `out_sharding` is given neither here nor there.
+      ArgumentError: in a call, when `out_sharding` is given neither here nor in the call.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
@@ -96,10 +97,10 @@ def auto_axes(
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
 ) -> Any:
-    """`f`, whose arguments are first laid out as `in_sharding` says.
+    """`f` with its arguments resharded to `in_sharding` first.
 
     Args:
-      f: function; None returns a decorator. If `in_sharding` is not given here, calls have it as an option.
+      f: function; None returns a decorator. If `in_sharding` is not given here, calls must pass it.
       axes: accepted as in JAX; see `auto_axes`.
       in_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the positional
         arguments.
@@ -108,8 +109,8 @@ def explicit_axes(
       A function that is called as `f` is and returns the same values.
 
     Raises:
-      ArgumentError: when that is called, `in_sharding` is given neither here nor there.
-      OptionError: when that is called, there is no mesh in the context.
+      ArgumentError: in a call, when `in_sharding` is given neither here nor in the call.
+      OptionError: in a call, when there is no mesh in the context.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):

@@ -6,7 +6,7 @@ import enum
 
 
 class Space(enum.Enum):
-    """A kind of memory. Devices of the platforms that phlox runs on have one: arrays lie in `Device`."""
+    """A kind of memory. Here all arrays are in `Device` memory, the only kind that devices have."""
 
     Device = enum.auto()
     Host = enum.auto()

@@ -1,6 +1,6 @@
-"""Meshes as users make and set them: `make_mesh`, `set_mesh` and what asks for the mesh of the context, `reshard`.
+"""`make_mesh`, `set_mesh`, functions that read the mesh of the context, and `reshard`.
 
-The mesh of the context is the flag `mesh`. Programs are cached by it, like by all flags that tracing depends on.
+The mesh of the context is the flag `mesh`. It is part of cache keys, like all flags that tracing depends on.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def make_mesh(
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """A mesh of the first devices there are, with axes of these lengths and names.
+    """A mesh of the first available devices, with axes of these lengths and names.
 
     Args:
       axis_shapes: length of each axis.
       axis_names: name of each axis.
-      axis_types: type of each axis; None for `Explicit`, as in JAX. See `AxisType` for what that means here.
-      devices: what to take devices from, in order; None for all of the default platform.
+      axis_types: type of each axis; None for `Explicit`, as in JAX. See `AxisType` for its meaning here.
+      devices: the devices to choose from, in order; None for all of the default platform.
 
     Returns:
       A `Mesh` with the first devices in row-major order.
@@ -72,15 +72,16 @@ def make_mesh(
 
 
 class set_mesh:
-    """Makes `mesh` the mesh of the context: for good when it is called, for a block as ``with set_mesh(mesh):``.
+    """Sets the mesh of the context: permanently when called, for a block as ``with set_mesh(mesh):``.
 
-    `shard_map` without a mesh is mapped over it, and where a sharding is expected a `PartitionSpec` is enough.
+    `shard_map` without a mesh is mapped over the mesh of the context, and a `PartitionSpec` of it is accepted in place
+    of a sharding.
 
     Args:
       mesh: the mesh; None for none.
 
     Raises:
-      OptionError: `mesh` is something else; or inside of a traced function.
+      OptionError: `mesh` is no mesh; or the call is inside of a traced function.
 
     >>> import phlox
     >>> with set_mesh(make_mesh((1,), ("data",))):
@@ -111,12 +112,12 @@ class set_mesh:
 
 
 def current_mesh() -> Mesh | None:
-    """The mesh of the context."""
+    """The mesh of the context, or None."""
     return config.current().mesh
 
 
 def get_mesh() -> Mesh:
-    """The mesh of the context; one without axes when none is set.
+    """The mesh of the context, or a mesh without axes when none is set.
 
     Returns:
       A `Mesh`; its `empty` is True when none is set.
@@ -133,7 +134,7 @@ _abstract: ContextVar[AbstractMesh | None] = ContextVar("phlox_abstract_mesh", d
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh of the context; without any when none is set.
+    """The abstract mesh of the context, or one without axes when none is set.
 
     Returns:
       An `AbstractMesh`; its `empty` is True when none is set.
@@ -150,7 +151,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
-    """Makes `get_abstract_mesh` answer `mesh` inside of a ``with`` block.
+    """Makes `get_abstract_mesh` return `mesh` inside of a ``with`` block.
 
     Args:
       mesh: names, lengths and types of axes.
@@ -170,7 +171,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
 
 
 def named(function: str, sharding: Any) -> Any:
-    """`sharding`, a PartitionSpec completed with the mesh of the context."""
+    """`sharding`; a `PartitionSpec` becomes a `NamedSharding` of the mesh of the context."""
     if not isinstance(sharding, PartitionSpec):
         return sharding
     mesh = current_mesh()
@@ -183,7 +184,7 @@ def named(function: str, sharding: Any) -> Any:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """The same arrays, laid out over a mesh as said; inside of traced functions too.
+    """Arrays with the same values and other shardings; inside of traced functions too.
 
     Args:
       xs: arrays, a tree.
@@ -194,8 +195,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
       A tree like `xs` of arrays of the same shapes and dtypes.
 
     Raises:
-      DeviceError: a `PartitionSpec` without a mesh in the context.
-      OptionError: something among `out_shardings` is neither.
+      DeviceError: a `PartitionSpec` is given without a mesh in the context.
+      OptionError: a leaf of `out_shardings` is neither a `NamedSharding` nor a `PartitionSpec`.
       ShapeError: a spec has more entries than the array has axes, or an axis does not divide.
       TreeError: `out_shardings` is no prefix of `xs`.
 

@@ -1,7 +1,7 @@
-"""`out_sharding`, the option of many functions that says how their result lies over a mesh: one meaning for all.
+"""`out_sharding`, the option of many functions that sets the sharding of their result.
 
-A function gets it in one of two ways: the decorator `takes_out_sharding` adds the keyword, or its body, where it has
-the parameter already, ends with `lay_out`. Either way it computes first, then does what `phlox.reshard` does.
+A function implements it in one of two ways: the decorator `takes_out_sharding` handles the keyword, or its body ends
+with `lay_out`. Either way the function computes first, then reshards the result as `phlox.reshard` does.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..._xla.sharding import NamedSharding
 from .meshes import current_mesh, named, reshard
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: what functions take as `out_sharding`
+#: the type of the parameter `out_sharding`
 OutSharding = NamedSharding | PartitionSpec | None
 
 
 def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | None:
-    """What a user gave as `out_sharding`, with its mesh; None for nothing and for a mesh without axes.
+    """A user's `out_sharding` as a `NamedSharding`; None if it is None or its mesh has no axes.
 
     Raises `ArgumentError` for other objects; `DeviceError` for a spec without a mesh in the context; `OptionError` for
     another mesh than that of the context, and for axes that are not explicit.
@@ -58,9 +58,9 @@ def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | No
 
 
 def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
-    """`x`, an array, laid out as `out_sharding` says; as it is for None. `function` names the caller in errors.
+    """The array `x` with the sharding `out_sharding`; unchanged for None. `function` names the caller in errors.
 
-    Raises what `checked_out_sharding` does, and `ShapeError` where an axis does not divide.
+    Raises the errors of `checked_out_sharding`, and `ShapeError` if an axis cannot be split evenly.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("x",))
@@ -81,7 +81,7 @@ _ENTRY = (
 
 
 def takes_out_sharding(function: F) -> F:
-    """`function`, which states a keyword `out_sharding` and does not read it, with that keyword obeyed. See `lay_out`.
+    """Implements the keyword `out_sharding` of `function`, which declares it but does not use it. See `lay_out`.
 
     >>> mesh = phlox.make_mesh((1,), ("x",))
     >>> twice = takes_out_sharding(lambda x, *, out_sharding=None: 2 * x)
@@ -93,10 +93,10 @@ def takes_out_sharding(function: F) -> F:
     def laid_out(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         if out_sharding is None:
             return function(*args, **kwargs)
-        # Before the work is done: a mistake should not cost the time of the computation.
+        # Checked first, so that an error does not come after a long computation.
         where = checked_out_sharding(function.__name__, out_sharding)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 
-    # The entry goes to the end of `Args:`, which `Returns:` follows.
+    # The entry is added at the end of `Args:`, in front of `Returns:`.
     laid_out.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
     return cast(F, laid_out)

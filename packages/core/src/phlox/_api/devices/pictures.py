@@ -1,4 +1,4 @@
-"""Looking at how arrays lie on devices: debug.inspect_array_sharding and the pictures made of it."""
+"""`debug.inspect_array_sharding`, and pictures of shardings in the terminal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..._ops.host.inspect_sharding import inspect_sharding
 from ..._trace.trace import typeof
 from ..._xla.sharding import Sharding
 
-# Colours that differ from their neighbours and on which dark text can be read.
+# Neighbours in this list differ clearly, and dark text is readable on all of them.
 _COLORS = ("#8dd3c7", "#fdb462", "#bebada", "#b3de69", "#fb8072", "#80b1d3", "#fccde5", "#d9d9d9")
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
     """Calls `callback` with the sharding of each array of a tree.
 
-    Inside of a jitted function the call comes once, when that is decided: while it is lowered or compiled.
+    Inside of a jitted function it is called once, while the function is lowered or compiled.
 
     Args:
       value: a tree of arrays.
@@ -35,7 +35,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Draws in the terminal which device holds which part of an array, with the library rich.
+    """Draws in the terminal which device holds which part of an array. It needs the package rich.
 
     Args:
       arr: an array with one or two axes, which may be traced.
@@ -66,16 +66,15 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Callable[[float], Any] | None = None,
 ) -> None:
-    """Draws in the terminal which device holds which part of an array of this shape, with the library rich.
+    """Draws in the terminal which device holds which part of an array of this shape. It needs the package rich.
 
     Args:
-      shape: one or two axes.
-      sharding: how the array lies.
-      use_color: colour the parts, where the terminal can.
+      shape: a shape with one or two axes.
+      sharding: the sharding of the array.
+      use_color: colour the parts, if the terminal supports it.
       scale: size of the picture; at 1 the first axis takes about ten lines.
       min_width, max_width: bounds of the width of a part and of the picture, in characters.
-      color_map: function from [0, 1] to (red, green, blue), each in [0, 1], as those of matplotlib; None for one of its
-        own.
+      color_map: function from [0, 1] to (red, green, blue), each in [0, 1], such as matplotlib's; None for the default.
 
     Returns:
       None.
@@ -109,7 +108,7 @@ def visualize_sharding(
     part = sharding.shard_shape(shape)
     whole = int(10 * scale)
     height = int(whole * part[0] / shape[0]) if len(shape) == 2 else 1
-    # Characters are about two and a half times as high as wide.
+    # A character is about two and a half times as high as it is wide.
     wide = int(whole * (shape[1] if len(shape) == 2 else 1) / shape[0])
     width = min(max(int(wide * part[-1] / shape[-1] * 2.5), min_width), max_width)
     table = rich.table.Table(

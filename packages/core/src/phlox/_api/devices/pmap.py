@@ -1,6 +1,6 @@
 """`pmap`: one function run by several devices, each on its own slice of the arguments.
 
-It is `shard_map` over a mesh of one axis, jitted with arguments that lie where their device is.
+It is `shard_map` over a mesh of one axis, jitted with shardings that put each slice on its device.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ def pmap(
 ) -> Wrapped[P, R]:
     """Runs `fun` on several devices at once, on slices of its arguments along their mapped axis.
 
-    Virtual CPU devices are made by the flag `num_cpu_devices`.
+    The flag `num_cpu_devices` creates virtual CPU devices.
 
     Args:
-      fun: function of arrays and pytrees of them. It sees one slice, without the mapped axis.
-      axis_name: a name by which collectives such as `lax.psum` refer to the devices.
-      in_axes: which axis of each argument is mapped, counted from 0, as for `vmap`; None gives the whole argument to
-        every device.
-      out_axes: where the mapped axis appears in results; None for results that are the same on all devices.
+      fun: function of arrays and pytrees of them. Its arguments are one slice each, without the mapped axis.
+      axis_name: a name by which collectives such as `lax.psum` refer to the mapped axis.
+      in_axes: the mapped axis of each argument, counted from 0, as for `vmap`; None gives the whole argument to every
+        device.
+      out_axes: the position of the mapped axis in results; None for results that are the same on all devices.
       static_broadcasted_argnums: positional arguments that are Python values, counted from 0.
-      devices: the devices, as many as the mapped axis is long; by default the first ones there are.
+      devices: one device for each element of the mapped axis; by default the first available ones.
       backend: the platform to take devices from; None for the default one.
-      axis_size: the length of the mapped axis, if no argument has it.
+      axis_size: the length of the mapped axis; needed if no argument has it.
       donate_argnums: positional arguments whose memory may be reused for results.
 
     Returns:
-      A function that is called as `fun` is, with the mapped axis added to its arguments. Its results have that axis
-      too, each slice on its device. It has the methods ``trace`` and ``lower``.
+      A function that is called as `fun` is, with the mapped axis added to its arguments. Its results have the mapped
+      axis too, with each slice on its device. It has the methods ``trace`` and ``lower``.
 
     Raises:
-      AxisSizeError: when that is called, mapped arguments disagree on the length, or lack the axis.
-      DeviceError: `devices` is empty; or when that is called, there are fewer devices than the mapped axis is long.
-      OptionError: `in_axes` counts from the end.
+      AxisSizeError: in a call, when mapped arguments disagree on the length, or lack the axis.
+      DeviceError: `devices` is empty; or, in a call, when there are too few devices.
+      OptionError: `in_axes` has negative numbers.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.pmap(lambda x: x / phlox.lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
@@ -107,7 +107,7 @@ def pmap(
         positional = dynamic(args)
         leaves = flatten((positional, kwargs))[0]
         axes = _axes(dynamic_axes(args), positional, kwargs)
-        for x, axis in zip(leaves, axes, strict=True):  # the common case, without words
+        for x, axis in zip(leaves, axes, strict=True):  # the common case, in which no error message is needed
             if axis is not None and not hasattr(x, "shape"):
                 break
         else:
@@ -164,7 +164,7 @@ def _axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[i
 def _explained_size(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], axes: Sequence[Any], axis_size: int | None
 ) -> int:
-    """The length of the mapped axis, found with all checks and their messages."""
+    """The length of the mapped axis; raises an error with a full message if arguments do not agree."""
     leaves = flatten((args, kwargs))[0]
     avals = arguments.check_arrays("pmap", fun, args, kwargs, leaves)
     names = arguments.leaf_names(fun, args, {"kwargs": kwargs})
@@ -215,7 +215,7 @@ def _map(
     dynamic_axes: Callable[..., Any],
     out_axes: Any,
 ) -> Any:
-    """Stages `fun` on one slice and binds it to the devices of the mesh."""
+    """The result of `fun` on all slices: traces it on one slice, and binds `shard_map` over the mesh."""
     positional = dynamic(args)
     leaves, in_tree = flatten((positional, kwargs))
     axes = _axes(dynamic_axes(args), positional, kwargs)
@@ -240,7 +240,7 @@ def _map(
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
     closed = ClosedJaxpr(hoist_consts(jaxpr))
     shadowed = name != _NO_NAME and any(known == name for known, _ in axis_env.get())
-    if shadowed and name in axes_used(closed):  # transformations would take one for the other
+    if shadowed and name in axes_used(closed):  # transformations could not tell the two axes apart
         raise OptionError(
             f"pmap: collectives over axis name {name!r}, which is already in use by an outer vmap or pmap",
             instead="another axis_name for one of them",

@@ -1,7 +1,7 @@
-"""`shard_map`: a function mapped over the parts that the devices of a mesh hold; `smap`, the same along one axis.
+"""`shard_map`: a function run by each device of a mesh on its part of the arguments; `smap`: the same for one axis.
 
-The function is staged on one part and bound to the primitive of `_ops.spmd`. Outside of other traced functions the
-whole is jitted, so that a second call finds the compiled program.
+The function is traced on one part, and becomes a parameter of the primitive of `_ops.spmd`. The whole is jitted, so
+that eager calls find the compiled program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .meshes import current_mesh
 
 
 class InferFromArgs:
-    """The class of `Infer`: specs that are those of the arguments."""
+    """The class of `Infer`, which stands for the specs of the arguments' own shardings."""
 
     def __repr__(self) -> str:
         return "phlox.sharding.Infer"
@@ -53,27 +53,30 @@ def shard_map(
     """Runs `f` on every device of a mesh, each on its own part of the arguments.
 
     Args:
-      f: function of arrays and trees of them. It sees the parts, and collectives in it name axes of the mesh. None
-        returns a decorator.
-      out_specs: for each result a `PartitionSpec` that says how the devices' results are put together, a tree that is a
-        prefix of the result. Along axes that a spec does not name, all devices must have the same result.
-      in_specs: for each argument how it is cut into parts, a prefix of the tuple of arguments; None for arguments that
-        are Python values. By default an argument is cut as it lies, which must be on this mesh.
+      f: function of arrays and trees of them. Its arguments are the parts, and collectives in it name axes of the mesh.
+        None returns a decorator.
+      out_specs: a tree prefix of the result with a `PartitionSpec` for each, by which the devices' results are put
+        together. Along mesh axes that a spec does not name, all devices must have the same result.
+      in_specs: a tree prefix of the tuple of arguments with a `PartitionSpec` for each, by which it is split into
+        parts; None for arguments that are Python values. By default an argument is split by its own sharding, which
+        must be of this mesh.
       mesh: the devices; None for the mesh of the context, see `set_mesh`.
-      axis_names: the axes that `f` is mapped over; all of them by default. Along the others the compiler may split.
-      check_vma: accepted as in JAX. That results which no spec splits are the same everywhere is not checked.
+      axis_names: the mesh axes that `f` is mapped over; by default all. Shardings along the others are left to the
+        compiler.
+      check_vma: accepted as in JAX. It is not checked that results which a spec does not split are equal on all
+        devices.
 
     Returns:
-      A function of whole arrays, positional arguments alone. A result whose part has length n along an axis that is
-      split over k devices has length k * n there.
+      A function of whole arrays, which takes positional arguments only. A result whose part has length n along an axis
+      that is split over k devices has length k * n there.
 
     Raises:
-      ArgumentError: when that is called, something among the specs is no `PartitionSpec`.
-      DeviceError: when that is called, there is no mesh.
-      OptionError: when that is called, `axis_names` has a name that is no axis of the mesh.
-      ShapeError: when that is called, an axis does not divide, or a spec is too long or names an axis that the mesh
+      ArgumentError: in a call, when a leaf of the specs is no `PartitionSpec`.
+      DeviceError: in a call, when there is no mesh.
+      OptionError: in a call, when `axis_names` has a name that is no axis of the mesh.
+      ShapeError: in a call, when an axis cannot be split evenly, or a spec is too long or names an axis that the mesh
         lacks.
-      TreeError: when that is called, specs do not fit the arguments or the result.
+      TreeError: in a call, when specs are no prefix of the arguments or the result.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
@@ -94,20 +97,21 @@ def smap(
     out_axes: Any,
     axis_name: Any,
 ) -> Any:
-    """`shard_map` along one axis of the mesh of the context, with axes of arrays in place of specs, as for `vmap`.
+    """`shard_map` along one axis of the mesh of the context, with array axes in place of specs, as for `vmap`.
 
     Args:
-      f: function that sees one device's part. None returns a decorator.
-      in_axes: which axis of each argument is cut, counted from 0 (None: none), an integer for all or a tuple.
-      out_axes: along which axis results are put together; a tree that is a prefix of the result.
+      f: function of the parts of one device. None returns a decorator.
+      in_axes: the axis along which each argument is split, counted from 0 (None: not split); an int for all, or a
+        tuple.
+      out_axes: the axis along which results are put together; a tree prefix of the result.
       axis_name: the axis of the mesh.
 
     Returns:
-      A function of whole arrays, positional arguments alone.
+      A function of whole arrays, which takes positional arguments only.
 
     Raises:
-      ArgumentError: `axis_name` is not one name, or `in_axes` or `out_axes` are no axes.
-      DeviceError: when that is called, there is no mesh in the context.
+      ArgumentError: `axis_name` is not one name, or `in_axes` or `out_axes` has leaves that are no axes.
+      DeviceError: in a call, when there is no mesh in the context.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
@@ -150,7 +154,7 @@ def _mapped(
         key: Any = (where, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
         try:
             run = compiled.get(key)
-        except TypeError:  # a fixed argument that is not hashable
+        except TypeError:  # a static argument is not hashable
             key, run = None, None
         if run is None:
             program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names)
@@ -189,7 +193,7 @@ def _check(function: str, what: str, mesh: Mesh, spec: Any, names: frozenset[Any
 def _in_specs(
     function: str, mesh: Mesh, in_specs: Any, args: tuple[Any, ...], leaves: Sequence[Any], names: frozenset[Any]
 ) -> list[PartitionSpec | None]:
-    """For each leaf of the arguments its spec, or None for Python values. All that can be wrong is found here."""
+    """The spec of each leaf of the arguments, or None for Python values; raises if one does not fit."""
     if in_specs is Infer:
         return [_spec_of(function, mesh, x, names) for x in leaves]
     try:
@@ -223,7 +227,7 @@ def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: An
 
 
 def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> PartitionSpec:
-    """How an argument lies on the mesh."""
+    """The spec of an argument's own sharding, restricted to the axes `names`; unsplit if it is of another mesh."""
     for name in names or mesh.axis_names:
         if name not in mesh.explicit_axes:
             raise ArgumentError(
@@ -244,7 +248,7 @@ def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> Partit
 
 
 class _Program:
-    """The function of whole arrays that is compiled: stages `f` on parts and binds it to the mesh."""
+    """The function of whole arrays that is jitted: traces `f` on parts, and binds `shard_map`."""
 
     def __init__(
         self,

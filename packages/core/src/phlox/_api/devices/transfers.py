@@ -1,4 +1,4 @@
-"""Putting arrays on devices and taking them off: device_put, device_get, block_until_ready."""
+"""`device_put`, `device_get`, `block_until_ready` and `copy_to_host_async`."""
 
 from __future__ import annotations
 
@@ -53,27 +53,26 @@ def _is_place(x: Any) -> bool:
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
-    """Copies a tree of arrays to a device, or lays it out over several.
+    """Copies a tree of arrays to a device, or distributes it over several.
 
     Args:
       x: array or number, or a tree of those.
       device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), or a tree of
         those that is a prefix of `x`. With None, arrays stay where they are and everything else goes to the default
         device.
-      src: where `x` is; not read, as arrays know it themselves.
-      donate: True (or a tree of truth values) where `x` is not used afterwards, so that its memory could be reused.
-        No platform of today does; the arrays stay.
-      may_alias: False (or a tree of truth values) where the result must have memory of its own even if it is where `x`
-        is.
+      src: not used; accepted as in JAX.
+      donate: True (or a tree of bools) if `x` is not used afterwards, which allows to reuse its memory. No platform
+        does so; the arrays stay valid.
+      may_alias: False (or a tree of bools) if the result must not share memory with `x`, even on the same device.
 
     Returns:
-      A tree like `x` of arrays of the same shapes and dtypes. Where `device` is given they are committed: computations
-      with them run where they lie.
+      A tree like `x` of arrays of the same shapes and dtypes. If `device` is given, they are committed: computations
+      with them run on that device.
 
     Raises:
-      ArgumentError: a leaf of `x` is no array, or one of `device` neither a device nor a sharding.
-      DeviceError: a `PartitionSpec` without a mesh in the context.
-      OptionError: a leaf with both `donate` and `may_alias`.
+      ArgumentError: a leaf of `x` is no array, or a leaf of `device` is neither a device nor a sharding.
+      DeviceError: a `PartitionSpec` is given without a mesh in the context.
+      OptionError: a leaf has both `donate` and `may_alias`.
       TreeError: the tree of `device`, `donate` or `may_alias` is no prefix of `x`.
 
     >>> import phlox
@@ -98,10 +97,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
 
 def device_get(x: Any) -> Any:
-    """A tree of arrays, and of what else has ``__array__``, as NumPy arrays; other leaves stay as they are.
+    """Converts a tree of arrays to NumPy arrays. Objects with ``__array__`` are converted too; other leaves are kept.
 
     Args:
-      x: tree of arrays. Arrays of keys come as the uint32 that they consist of.
+      x: tree of arrays. PRNG keys are converted to their uint32 data.
 
     Returns:
       A tree like `x`; the NumPy arrays have the shapes and dtypes of the arrays.
@@ -121,12 +120,12 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Waits until all arrays of a tree are computed, and other leaves that can wait are ready; returns the tree.
+    """Waits until all arrays of a tree are computed; returns the tree. Other leaves with this method are called, too.
 
     Errors of the computations are raised here.
 
     Args:
-      x: tree of arrays. Leaves without a method ``block_until_ready``, and traced ones, are passed over.
+      x: tree of arrays. Leaves without a method ``block_until_ready``, and tracers, are skipped.
 
     Returns:
       `x` itself.
@@ -147,20 +146,20 @@ def block_until_ready(x: Any) -> Any:
 
 
 def _ask(x: Any, method: str) -> None:
-    """Calls a method of an object of whatever class, if it has it."""
+    """Calls the method of `x` with this name, if there is one."""
     called = getattr(x, method, None)
     if called is not None:
         called()
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Starts copying all arrays of a tree, and other leaves that have the method, to the host; returns the tree.
+    """Starts copying all arrays of a tree to the host; returns the tree. Other leaves with this method are called, too.
 
     Args:
-      x: tree of arrays. Leaves without a method ``copy_to_host_async``, and traced ones, are passed over.
+      x: tree of arrays. Leaves without a method ``copy_to_host_async``, and tracers, are skipped.
 
     Returns:
-      `x` itself, at once. `device_get` later finds what has been copied.
+      `x` itself, without waiting. A later `device_get` uses the copies.
 
     >>> copy_to_host_async([1.0])
     [1.0]
@@ -172,7 +171,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def place(device: Any) -> Sharding | None:
-    """The sharding that a user's ``device=`` asks for."""
+    """The sharding for a user's argument ``device``, or None."""
     if device is None or isinstance(device, Sharding):
         return device
     if type(device) is Device:
@@ -181,7 +180,7 @@ def place(device: Any) -> Sharding | None:
 
 
 def placed(x: Any, device: Any) -> Any:
-    """`x` where a user's ``device=`` asks for it."""
+    """`x` on the device or with the sharding of a user's argument ``device``."""
     where = place(device)
     if where is None:
         return x

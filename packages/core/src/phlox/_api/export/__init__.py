@@ -1,1 +1,1 @@
-"""`export`: compiled functions as files, with symbolic dimensions."""
+"""`export`: lowered functions that can be saved to files, and symbolic dimensions."""

@@ -1,6 +1,6 @@
-"""Symbolic dimensions: lengths of axes that have a name instead of a value, as ``jax.export`` writes them.
+"""Symbolic dimensions: lengths of axes with a name instead of a value, in the syntax of ``jax.export``.
 
-They are parsed, compared and printed here. Nothing is traced or exported for them yet: `refuse_symbolic` says so.
+They can be parsed, compared and printed. Functions cannot be traced or exported for them yet: `refuse_symbolic` raises.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _Terms = dict[tuple[str, ...], int]
 
 
 class SymbolicScope:
-    """Where symbolic dimensions belong to: those of one scope may meet.
+    """A namespace of symbolic dimensions. Only dimensions of the same scope can be combined.
 
     Args:
-      constraints_str: what is known of the names, a list of texts. They are kept, and not read.
+      constraints_str: constraints on the dimensions, a list of strings; stored but not used.
 
     Raises:
       OptionError: `constraints_str` is one string.
@@ -41,7 +41,7 @@ class SymbolicScope:
 
 
 class SymbolicDim:
-    """The length of an axis, as a polynomial of named lengths, each of which is at least 1."""
+    """The length of an axis, as a polynomial in named lengths, each of which is at least 1."""
 
     __slots__ = ("scope", "terms")
 
@@ -112,10 +112,11 @@ class SymbolicDim:
         return not self >= other
 
     def _is_positive(self, asked: str, least: int) -> bool:
-        """Whether the value is at least `least` for all lengths, or for none."""
+        """Whether the value is at least `least` for all lengths; raises if that holds for some lengths only, or cannot
+        be decided. `asked` is the comparison, for the message."""
         factors = [n for names, n in self.terms.items() if names]
         plain = all("(" not in name for names in self.terms for name in names)
-        smallest = sum(self.terms.values())  # all lengths 1
+        smallest = sum(self.terms.values())  # the value if all lengths are 1
         if plain and all(n > 0 for n in factors) and smallest >= least:
             return True
         if plain and all(n < 0 for n in factors) and smallest < least:
@@ -158,7 +159,7 @@ def _product(x: _Terms, y: _Terms) -> _Terms:
 
 
 def _simple(dim: SymbolicDim) -> Any:
-    """A number, where no name is left."""
+    """`dim`, or an int if it has no names."""
     return dim if any(names for names in dim.terms) else dim.terms.get((), 0)
 
 
@@ -171,7 +172,7 @@ def is_symbolic_dim(p: Any) -> bool:
     """Whether the length of an axis is symbolic.
 
     Args:
-      p: a whole number, or a length out of `symbolic_shape`.
+      p: an integer, or a length from `symbolic_shape`.
 
     Returns:
       A bool.
@@ -189,20 +190,21 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> tuple[Any, ...]:
-    """A shape from text: numbers, names, and what ``+ - *``, `floordiv`, `mod`, `max` and `min` make of them.
+    """Parses a shape of numbers, names, and expressions of them with ``+ - *``, `floordiv`, `mod`, `max` and `min`.
 
     Args:
-      shape_spec: lengths between commas; ``_`` stands for the length in `like`, ``...`` for all that are left there.
-        None is ``...``.
-      constraints: what is known of the names, such as ``"a >= 3"``; kept, and not read.
-      scope: where the names belong to; None for a new scope.
+      shape_spec: lengths separated by commas; ``_`` stands for the length in `like`, ``...`` for all remaining lengths
+        in `like`. None means ``...``.
+      constraints: constraints on the names, such as ``"a >= 3"``; stored but not used.
+      scope: the scope of the names; None for a new one.
       like: another shape.
 
     Returns:
-      A tuple of whole numbers and symbolic lengths.
+      A tuple of integers and symbolic lengths.
 
     Raises:
-      OptionError: the text cannot be read, or `like` has another number of axes; or both `scope` and `constraints`.
+      OptionError: the text cannot be parsed, `like` has another number of axes, or both `scope` and `constraints` are
+        given.
 
     >>> symbolic_shape("a, 2*b + 1, 4")
     (a, 2*b + 1, 4)
@@ -238,7 +240,7 @@ def symbolic_shape(
 
 
 def _enclosed(text: str) -> bool:
-    """Whether one pair of parentheses stands around all of the text."""
+    """Whether one pair of parentheses encloses the whole text."""
     if not (text.startswith("(") and text.endswith(")")):
         return False
     depth = 0
@@ -299,19 +301,18 @@ class SymbolicStruct:
 def symbolic_args_specs(
     args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
 ) -> Any:
-    """The types of arguments, with some lengths made symbolic.
+    """The types of arguments, with some lengths replaced by symbolic ones.
 
     Args:
       args: a tree of arrays or `ShapeDtypeStruct`s.
-      shapes_specs: texts for `symbolic_shape`, as a tree that stops above the leaves where all are the same; None keeps
-        a shape.
+      shapes_specs: texts for `symbolic_shape`, a tree that is a prefix of `args`; None keeps a shape.
       constraints, scope: as for `symbolic_shape`.
 
     Returns:
-      A tree like `args`, of what has the shape and the dtype as `ShapeDtypeStruct` does.
+      A tree like `args` of objects with a shape and a dtype, as `ShapeDtypeStruct` has.
 
     Raises:
-      OptionError: a text cannot be read, or is for another number of axes.
+      OptionError: a text cannot be parsed, or has another number of axes.
       TreeError: `shapes_specs` is no prefix of `args`.
 
     >>> symbolic_args_specs((jnp.ones((3, 4)),), "a, ...")
@@ -328,7 +329,7 @@ def symbolic_args_specs(
 
 
 def refuse_symbolic(function: str, args: Any) -> None:
-    """Raises `UnsupportedError` where a type of an argument has symbolic lengths."""
+    """Raises `UnsupportedError` if the shape of an argument has symbolic lengths."""
     for x in pytree.tree_leaves(args):
         shape = getattr(x, "shape", None)
         if isinstance(shape, tuple) and any(map(is_symbolic_dim, shape)):

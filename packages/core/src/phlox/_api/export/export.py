@@ -1,7 +1,7 @@
-"""`export`: a jitted function, lowered, as something that can be written to a file and called by other processes.
+"""`export`: a jitted function, lowered, that can be saved to a file and called by other processes.
 
-The program is kept in StableHLO's portable form, which jaxlibs of other versions read. What closes over arrays has
-them inside. The format of the file stands in `exported_format.py`.
+The program is stored in StableHLO's portable form, which other versions of jaxlib can read. Closed-over arrays are
+constants in it. `format.py` describes the file format.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from .dimensions import refuse_symbolic
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
 
-#: Foreign functions whose meaning does not change from one jaxlib to the next.
+#: Prefixes of custom call targets that are stable across versions of jaxlib.
 _STABLE = ("lapack_", "cusolver_", "hipsolver_", "cublas_", "cu_", "hip_", "cpu_csr_sparse_dense_ffi")
 
 
 @dataclasses.dataclass(frozen=True)
 class DisabledSafetyCheck:
-    """A check that `export` or the call of an exported function leaves out; made by `platform` and `custom_call`."""
+    """A check that `export`, or calls of an exported function, skip; made by `platform` and `custom_call`."""
 
     _impl: str
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """Lets an exported function run on other platforms than those it was exported for."""
+        """Allows an exported function to run on other platforms than those it was exported for."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Lets a function be exported that calls this foreign function, about whose stability nothing is known.
+        """Allows to export a function that calls this foreign function, which is not known to be stable.
 
         Args:
-          target_name: the name that the foreign function is registered under.
+          target_name: the name under which the foreign function is registered.
 
         Returns:
           A check, for `export`.
@@ -69,7 +69,7 @@ class DisabledSafetyCheck:
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The foreign function that is allowed, if that is what this says."""
+        """The name of the allowed foreign function, or None for another check."""
         kind, _, target = self._impl.partition(":")
         return target if kind == "custom_call" else None
 
@@ -81,20 +81,20 @@ class DisabledSafetyCheck:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Exported:
-    """A function that was lowered for arguments of certain types, free of the process it was made in.
+    """A function lowered for arguments of certain types, which does not depend on the process that exported it.
 
     Attributes:
       fun_name: the name of the function.
-      in_tree, in_avals: the structure of (args, kwargs), and the types of its leaves.
-      out_tree, out_avals: the same for the result.
-      platforms: where it may run.
+      in_tree, in_avals: the treedef of (args, kwargs), and the types of its leaves.
+      out_tree, out_avals: the treedef of the result, and the types of its leaves.
+      platforms: the platforms it may run on.
       nr_devices: how many devices it was lowered for.
       mlir_module_serialized: the program, in StableHLO's portable form.
-      module_kept_var_idx: numbers of the leaves that the program reads.
-      calling_convention_version: how the program is called; see `phlox.export`.
-      disabled_safety_checks: checks that were left out.
-      ordered_effects: always empty, because functions with such effects cannot be exported.
-      unordered_effects: that of foreign functions with side effects, or nothing.
+      module_kept_var_idx: indices of the leaves that the program reads.
+      calling_convention_version: version of the program's calling convention; see `phlox.export`.
+      disabled_safety_checks: checks that are skipped.
+      ordered_effects: always empty, because functions with ordered effects cannot be exported.
+      unordered_effects: the effect of foreign functions with side effects, or nothing.
       uses_global_constants: always False.
     """
 
@@ -125,21 +125,21 @@ class Exported:
         return (None,) * len(self.out_avals)
 
     def in_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
-        """How arguments must lie on `mesh`: None for each, because exported functions run on one device."""
+        """The shardings of arguments on `mesh`: None for each, because exported functions run on one device."""
         return self.in_shardings_hlo
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
-        """How results lie on `mesh`: None for each, because exported functions run on one device."""
+        """The shardings of results on `mesh`: None for each, because exported functions run on one device."""
         return self.out_shardings_hlo
 
     def mlir_module(self, serialized: bool = True) -> Any:
         """The program.
 
         Args:
-          serialized: False gives an object of MLIR's Python bindings.
+          serialized: return text instead of an object of MLIR's Python bindings.
 
         Returns:
-          StableHLO as text, or that object.
+          StableHLO as text, or an MLIR module.
 
         >>> exported = export(phlox.jit(lambda x: 2 * x))(1.0)
         >>> "stablehlo.multiply" in exported.mlir_module()
@@ -149,7 +149,7 @@ class Exported:
         return text if serialized else parse(text)
 
     def has_vjp(self) -> bool:
-        """Whether the derivative is there: always where `export` was called, else as far as it was serialized."""
+        """Whether the derivative is available: always after `export`; after `deserialize`, if it was serialized."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
@@ -157,8 +157,8 @@ class Exported:
 
         Returns:
           An `Exported`. It takes the leaves of the arguments and then a cotangent for each leaf of the result, as
-          positional arguments, and returns a tuple with a cotangent for each leaf of the arguments. Those of integers
-          and booleans, which have no derivative, are of dtype float0.
+          positional arguments, and returns a tuple with a cotangent for each leaf of the arguments. Cotangents of
+          integers and bools have dtype float0.
 
         Raises:
           ExportError: the derivative was not serialized.
@@ -178,13 +178,14 @@ class Exported:
         """The function as bytes, for `deserialize`.
 
         Args:
-          vjp_order: up to which order derivatives are serialized too.
+          vjp_order: derivatives up to this order are serialized, too.
 
         Returns:
           A bytearray.
 
         Raises:
-          ExportError: a container that `register_pytree_node_serialization` does not know.
+          ExportError: arguments or results contain a container of a class that is not registered with
+            `register_pytree_node_serialization`.
 
         >>> exported = export(phlox.jit(lambda x: 2 * x))(1.0)
         >>> type(exported.serialize()).__name__
@@ -201,10 +202,10 @@ class Exported:
           *args, **kwargs: arguments of the structure and types that it was exported for.
 
         Returns:
-          What the function returns.
+          The result of the function.
 
         Raises:
-          DeviceError: it was not exported for this platform.
+          DeviceError: the function was not exported for this platform.
           DtypeError: an argument has another dtype.
           ShapeError: an argument has another shape.
           TreeError: the arguments have another structure.
@@ -253,7 +254,7 @@ class Exported:
 
 
 def default_export_platform() -> str:
-    """The platform that `export` exports for unless told otherwise: 'cpu', 'cuda', 'rocm' or 'tpu'.
+    """The platform that `export` exports for by default: 'cpu', 'cuda', 'rocm' or 'tpu'.
 
     Returns:
       A string.
@@ -275,12 +276,12 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     _override_lowering_rules: None = None,
 ) -> Callable[..., Exported]:
-    """Lowers a jitted function to something that can be saved, and called elsewhere.
+    """Lowers a jitted function to a form that can be saved, and called by other processes.
 
     Args:
-      fun_jit: what `jit` returned.
-      platforms: where it may run, such as ``("cpu", "cuda")``; None for the platform of this process.
-      disabled_checks: checks that are left out.
+      fun_jit: a function that `jit` returned.
+      platforms: the platforms it may run on, such as ``("cpu", "cuda")``; None for the platform of this process.
+      disabled_checks: checks to skip.
       _override_lowering_rules: must be None.
 
     Returns:
@@ -288,10 +289,9 @@ def export(
       arguments of these types.
 
     Raises:
-      ExportError: when that is called, `fun_jit` calls foreign functions of this process (or others that nothing is
-        known about), or Python.
+      ExportError: in a call, when `fun_jit` calls Python, or foreign functions that are not known to be stable.
       OptionError: `fun_jit` is not jitted, or `platforms` is empty.
-      UnsupportedError: when that is called, `fun_jit` runs on several devices, or an argument has a symbolic shape; or
+      UnsupportedError: in a call, when `fun_jit` runs on several devices, or an argument has a symbolic shape; or
         `_override_lowering_rules` is given.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
@@ -351,7 +351,7 @@ def _export(
 
 
 def _export_vjp(traced: Traced, exported: Exported) -> Exported:
-    """The derivative of an exported function, exported."""
+    """The exported derivative of an exported function."""
     tree, count = exported.in_tree, len(exported.in_avals)
 
     def flat(*leaves: Any) -> list[Any]:
@@ -368,7 +368,7 @@ def _export_vjp(traced: Traced, exported: Exported) -> Exported:
 
 
 def _with_constants(closed: ClosedJaxpr) -> Jaxpr:
-    """The program with the arrays that it closes over written out in it."""
+    """The Jaxpr with closed-over arrays as literals."""
     constants = {
         v: Literal(np.asarray(physical(as_array(c))), v.aval)
         for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)
@@ -377,7 +377,7 @@ def _with_constants(closed: ClosedJaxpr) -> Jaxpr:
 
 
 def _check_effects(name: str, effects: Effects) -> None:
-    """Refuses callbacks: another process does not have the Python functions that they call."""
+    """Raises for callbacks: other processes do not have the Python functions that they call."""
     strange = [effect for effect in effects if not isinstance(effect, FfiEffect)]
     if strange:
         raise ExportError(
@@ -388,7 +388,7 @@ def _check_effects(name: str, effects: Effects) -> None:
 
 
 def _check_targets(name: str, text: str, checks: Sequence[DisabledSafetyCheck]) -> None:
-    """Refuses foreign functions that another process may not have, or may have in another form."""
+    """Raises for custom calls of foreign functions that other processes may lack, or have in another version."""
     allowed = {check.is_custom_call() for check in checks}
     strange = {t for t in targets(text) if t not in allowed and not t.startswith(_STABLE)}
     if strange and "ALL" not in allowed:

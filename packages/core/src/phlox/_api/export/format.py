@@ -1,13 +1,13 @@
-"""Exported functions as bytes.
+"""Serialization of exported functions.
 
-    phlox.export 2\\n        what this is, and the version of the format
+    phlox.export 2\\n        magic string with the version of the format
     checksum                SHA-256 of all other bytes, 32 bytes
     {...}\\n                 one line of JSON: {"functions": [f, f's vjp, the vjp of that, …]}
-    programs                the bytes of each function's program, one after the other; "size" says how long each is
+    programs                the bytes of each function's program, concatenated; the field "size" has the length of each
 
-A function in JSON has the fields of `Exported` by name. A type is [dtype, shape, weak type]. A structure is "*" for a
-leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [child, ...]]}, and for classes that
-`register_pytree_node_serialization` knows {"node": name, "data": base64 of the class's data, "children": [...]}.
+A function in JSON has the fields of `Exported` by name. A type is [dtype, shape, weak type]. A treedef is "*" for a
+leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [child, ...]]}, and for classes registered
+with `register_pytree_node_serialization` {"node": name, "data": base64 of the auxiliary data, "children": [...]}.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _T = TypeVar("_T", bound=type)
 
 
 class _Node(NamedTuple):
-    """How a class of containers is written."""
+    """The serialization of one class of pytree nodes."""
 
     nodetype: type
     name: str
@@ -60,13 +60,14 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> _T:
-    """Says how a class of containers is written into exported functions.
+    """Registers how a class of pytree nodes is serialized in exported functions.
 
     Args:
       nodetype: the class; it must be registered with `phlox.tree_util` already.
-      serialized_name: the name that stands for it in files.
-      serialize_auxdata, deserialize_auxdata: from the auxiliary data of the class to bytes, and back.
-      from_children: makes an instance from auxiliary data and children; None for the class's own function.
+      serialized_name: the name of the class in serialized functions.
+      serialize_auxdata, deserialize_auxdata: functions from the auxiliary data of the class to bytes, and back.
+      from_children: makes an instance from auxiliary data and children; None for the function registered with
+        `phlox.tree_util`.
 
     Returns:
       `nodetype`, so that it can be used as a class decorator.
@@ -105,17 +106,17 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: _T, *, serialized_name: str) -> _T:
-    """Says that named tuples of this class may be written into exported functions, under this name.
+    """Registers a class of named tuples for serialization in exported functions.
 
     Args:
       nodetype: the class.
-      serialized_name: the name that stands for it in files.
+      serialized_name: the name of the class in serialized functions.
 
     Returns:
       `nodetype`.
 
     Raises:
-      OptionError: the class or the name is registered already, or the class is not one of named tuples.
+      OptionError: the class or the name is registered already, or the class is no named tuple class.
 
     >>> import collections
     >>> Point = collections.namedtuple("Point", ["x", "y"])
@@ -152,7 +153,7 @@ register_pytree_node_serialization(
 
 
 def serialize(exported: Exported, vjp_order: int) -> bytearray:
-    """An exported function, with its derivatives up to this order, as bytes."""
+    """The bytes of an exported function and of its derivatives up to order `vjp_order`."""
     functions = [exported]
     for _ in range(vjp_order):
         functions.append(functions[-1].vjp())
@@ -184,7 +185,7 @@ def _function_as_json(f: Exported) -> dict[str, Any]:
 def _aval_as_json(aval: ShapedArray) -> list[Any]:
     dtype = aval.dtype
     name = f"key<{dtype.impl.name}>" if isinstance(dtype, KeyDtype) else str(dtype)
-    if dtype == dtypes.float0:  # which NumPy does not read back
+    if dtype == dtypes.float0:  # NumPy cannot parse the name of float0
         name = "float0"
     return [name, aval.shape, aval.weak_type]
 
@@ -223,19 +224,19 @@ def _plain_keys(keys: Sequence[Any]) -> list[Any]:
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
-    """An exported function from the bytes that `Exported.serialize` made, in this process or in another one.
+    """An exported function from the bytes that `Exported.serialize` returned, in this process or in another one.
 
-    A checksum finds bytes that were damaged on their way; it does not say who wrote them.
+    A checksum detects damaged bytes. It does not authenticate them.
 
     Args:
-      blob: all of these bytes.
+      blob: the bytes.
 
     Returns:
       An `Exported`, whose method ``call`` runs the function.
 
     Raises:
       ArgumentError: `blob` is no bytes.
-      ExportError: other bytes, another version of the format, or a class of containers that is not registered here.
+      ExportError: the bytes are damaged, of another format or version, or name a class that is not registered here.
 
     >>> saved = phlox.export.export(phlox.jit(lambda x: 2 * x))(3.0).serialize()
     >>> deserialize(saved).call(3.0)
@@ -257,7 +258,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         return _function_from_content(content)
     except ExportError:
         raise
-    except Exception as error:  # also of `deserialize_auxdata`, which is the user's
+    except Exception as error:  # the user's `deserialize_auxdata` may raise anything
         raise ExportError(f"deserialize: this is no exported function: {error!r}") from error
 
 
@@ -310,7 +311,7 @@ def _tree_from_json(written: Any) -> PyTreeDef:
 
 
 def _example(written: Any) -> Any:
-    """A tree of this structure, its leaves 0."""
+    """A tree with this treedef, whose leaves are 0."""
     if written == "*":
         return 0
     if written is None:

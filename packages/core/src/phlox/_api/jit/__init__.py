@@ -1,1 +1,1 @@
-"""`jit`: arguments bound and checked, programs traced and kept, the hot path of calls, and the stages before them."""
+"""`jit`: arguments, tracing, caches, the fast path of calls, and the stages of ahead-of-time compilation."""

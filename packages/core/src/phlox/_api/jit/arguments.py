@@ -1,4 +1,4 @@
-"""Arguments of transformed functions: which are static, what they are called, and checking that they are arrays."""
+"""Arguments of transformed functions: static argument numbers and names, names for messages, type checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ints = tuple[int, ...]
 
 
 def as_arrays(tree: Any) -> Any:
-    """A tree with its numbers made arrays, as compiled functions take and return them."""
+    """The tree with Python numbers and NumPy arrays converted to arrays, as compiled functions return them."""
     if isinstance(tree, ArrayLike):
         return tree
     return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), tree)
@@ -52,7 +52,7 @@ def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
 
 
 def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of `fun` if Python knows it."""
+    """The signature of `fun`, or None if it cannot be determined."""
     try:
         return inspect.signature(fun)
     except (TypeError, ValueError):
@@ -63,9 +63,9 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], str, bool] | None:
-    """The names of arguments that can be given by position, and by name; the name of ``*args``; whether there are
-    ``**kwargs``."""
-    if type(fun) is types.FunctionType and not fun.__dict__:  # what a signature would say, without making one
+    """Names of the parameters that can be given by position; of those that can be given by name; the name of
+    ``*args`` or ""; whether there are ``**kwargs``. None if the signature is unknown."""
+    if type(fun) is types.FunctionType and not fun.__dict__:  # cheaper than `inspect.signature`, same result
         code = fun.__code__
         count, many = code.co_argcount + code.co_kwonlyargcount, code.co_flags
         names = code.co_varnames[:count]
@@ -87,9 +87,9 @@ def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], 
 def complete(
     fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str, as_given: bool = False
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Argument numbers and names that mean the same arguments, each completed by the other unless `as_given`.
+    """Argument numbers and names, each completed with the arguments that the other denotes unless `as_given`.
 
-    Raises when a number or name does not occur in the signature of `fun`.
+    Raises `OptionError` when a number or name does not occur in the signature of `fun`.
     """
     if not nums and not names:
         return nums, names
@@ -130,7 +130,7 @@ def complete(
 
 
 def check_callable(function: str, fun: Any) -> None:
-    """Raises `ArgumentError` when `fun` is no function: most likely ``grad(f(x))`` was written for ``grad(f)(x)``."""
+    """Raises `ArgumentError` when `fun` is not callable: often ``grad(f(x))`` was written instead of ``grad(f)(x)``."""
     if not callable(fun):
         raise ArgumentError(
             f"{function} takes a function. Expected a callable value, got {fun!r}",
@@ -139,14 +139,14 @@ def check_callable(function: str, fun: Any) -> None:
 
 
 def fun_name(fun: Callable[..., Any]) -> str:
-    """What to call `fun` in programs and messages."""
+    """The name of `fun` in programs and messages."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
         fun = fun.func
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
 def _described(fun: Callable[..., Any]) -> str:
-    """The name of `fun` and where it is written: ``f at model.py:12``."""
+    """The name of `fun` and where it is defined: ``f at model.py:12``."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
     return fun_name(fun) if code is None else f"{fun_name(fun)} at {code.co_filename}:{code.co_firstlineno}"
 
@@ -156,7 +156,7 @@ def leaf_names(
 ) -> list[str]:
     """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``.
 
-    Positions that are `absent` belong to arguments that are not among `args`.
+    `absent` has the positions of the call's arguments that `args` leaves out, such as static ones.
     """
     signature = signature_of(fun)
     positional: list[str] = []
@@ -191,9 +191,9 @@ def check_arrays(
     absent: Collection[int] = (),
     values: bool = False,
 ) -> list[ShapedArray]:
-    """The types of all leaves. Raises `ArgumentError` naming the argument that cannot be an array.
+    """The abstract values of all leaves. Raises `ArgumentError` naming an argument that cannot be an array.
 
-    Where their `values` are needed, that is also one which only describes an array.
+    With `values`, leaves that only describe an array, such as `ShapeDtypeStruct`, are refused too.
     """
     avals = [typeof_value(x) for x in leaves]
     if values:
@@ -230,7 +230,7 @@ def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
     if hasattr(x, "aval"):
         return "an array; or phlox.eval_shape, which takes types"
     if hasattr(x, "__dict__") and not isinstance(x, type | types.ModuleType) and not callable(x):
-        # An object of a class of the user's, whose attributes may well be arrays.
+        # An object of a user's class, which may hold arrays as attributes.
         register = "phlox.tree_util.register_dataclass"
         return f"{register}({type(x).__name__}, data_fields=[...], meta_fields=[...]), once, if it holds arrays; " + (
             _static(function, fun, name) or "or what it holds as arguments"
@@ -239,7 +239,7 @@ def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
 
 
 def _static(function: str, fun: Callable[..., Any], name: str) -> str:
-    """How the argument is made static, where it can be."""
+    """The advice how to make the argument static; "" where `function` has no static arguments."""
     head = name.split("[")[0].split(".")[0]
     signature = signature_of(fun)
     names = list(signature.parameters) if signature is not None else []
@@ -251,7 +251,7 @@ def _static(function: str, fun: Callable[..., Any], name: str) -> str:
 
 
 def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
-    """Raises `NumberRangeError` for an integer that arrays of integers cannot hold."""
+    """Raises `NumberRangeError` for an integer outside of the range of the default integer dtype."""
     dtype = dtypes.python_scalar_dtype(int)
     limits = np.iinfo(dtype)
     for x, name in zip(leaves, names, strict=True):
@@ -275,7 +275,7 @@ def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
 
 
 def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
-    """The error for `statics`, (place, class, value) each, that could not be compared with those of other calls."""
+    """The error for `statics`, each (position or name, class, value), whose comparison with earlier ones raised."""
     given = ", ".join(f"{where} of type {kind.__name__}" for where, kind, _ in statics)
     return StaticArgumentError(
         f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({given}) raised "

@@ -1,4 +1,4 @@
-"""Functions of users that run inside of the program, as branches and loop bodies: traced, and kept as programs."""
+"""Users' functions that become parts of a program, such as branches and loop bodies: traced, and cached as Jaxprs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ missing: Any = object()
 
 
 class Staged:
-    """A user's function as a program, with the structure of its result."""
+    """A user's function as a Jaxpr, which takes `consts` as its first arguments, with the treedef of its result."""
 
     def __init__(
         self,
@@ -66,36 +66,37 @@ def staged(
     avals: Sequence[Any],
     arg_names: Callable[[], Sequence[str]] | None = None,
 ) -> Staged:
-    """`fun` as a program, traced once for types of arguments, as long as `fun` lives.
+    """`fun` as a Jaxpr, traced once for each tuple of argument types. The cache dies with `fun`.
 
-    `arg_names` is asked for the user's names of the arguments when an error message needs them.
+    `arg_names` returns the user's names of the arguments; error messages call it when they need them.
     """
     key = (in_tree, tuple(avals), config.current().traced, axis_env.get())
     try:
-        mine = _known.setdefault(fun, {})
-    except TypeError:  # a callable that cannot be hashed, or not be referred to weakly
+        programs = _known.setdefault(fun, {})
+    except TypeError:  # `fun` is not hashable, or does not support weak references
         return Staged(function, role, fun, in_tree, avals, arg_names)
-    found = mine.get(key)
+    found = programs.get(key)
     if found is None:
         found = Staged(function, role, fun, in_tree, avals, arg_names)
-        if not any(isinstance(c, Tracer) for c in found.consts):  # those of another call are other values
-            mine[key] = found
+        if not any(isinstance(c, Tracer) for c in found.consts):  # tracers are valid for this call only
+            programs[key] = found
     return found
 
 
 def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
-    """Leaves of the arguments as arrays of the running trace, and their structure."""
+    """The leaves of the arguments, checked to be arrays, and their treedef."""
     leaves, tree = flatten(tuple(args))
     arguments.check_arrays(function, fun, args, {}, leaves)
     return leaves, tree
 
 
 def paths(tree: PyTreeDef) -> list[Any]:
+    """The key path of each leaf of a treedef."""
     return [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
 
 
 def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
-    """The program with results that are not weak where asked."""
+    """The program with results that are not weakly typed where `strong` is true."""
     if not any(a.weak_type and ask for a, ask in zip(closed.out_avals, strong, strict=True)):
         return closed
 
@@ -113,7 +114,7 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
 
 
 def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray) -> ClosedJaxpr:
-    """`func` as a program of one element of arrays of this type."""
+    """`func` as a program on one element of an array of type `aval`, which returns one element of the same dtype."""
     element = aval.update(shape=())
     program = staged(name, "func", func, flatten((element,))[1], [element])
     if program.consts:

@@ -1,4 +1,4 @@
-"""What is kept of jitted functions: programs traced and compiled, by function. It dies with the function."""
+"""The caches of jitted functions: traced and compiled programs. They die with the function."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Stats(NamedTuple):
     """What one jitted function has cost so far.
 
     Attributes:
-      entries: compiled programs that are kept, one for each kind of arguments.
-      calls: how often these were called.
-      traces: programs that are kept as they were traced.
-      loaded: programs that were found on disk instead of being compiled.
-      trace, lower, compile, load: seconds spent in all. Loading is a part of what is counted as compiling.
+      entries: compiled programs in the cache, one for each kind of arguments.
+      calls: how often these programs were called.
+      traces: Jaxprs in the cache.
+      loaded: programs that were loaded from disk instead of being compiled.
+      trace, lower, compile, load: total seconds. The time of loading is included in that of compiling.
     """
 
     entries: int
@@ -41,11 +41,11 @@ class Caches:
     """What was traced and compiled for one function with one set of options.
 
     Attributes:
-      traces: Jaxprs, by types.
-      entries: compiled programs, by types and places, however a call is written.
-      calls: the same as calls are written; what is under (settings, key) is under the key too, for the last settings.
+      traces: Jaxprs, by types of arguments.
+      entries: compiled calls, by types and placements; a call by position and one by name share an entry.
+      calls: fast paths, by (fingerprint of settings, call key), and by the call key alone for the latest settings.
       reference_calls: calls of functions that use references.
-      account: what all this took.
+      account: times and counts of events, for `stats`.
     """
 
     __slots__ = ("__weakref__", "account", "calls", "entries", "reference_calls", "traces")
@@ -80,7 +80,7 @@ _by_function: weakref.WeakKeyDictionary[Any, dict[Options, Caches]] = weakref.We
 
 
 def caches_for(fun: Callable[..., Any], options: Options) -> Caches:
-    """`jit(f)` written twice shares one cache, as long as `f` can be referred to weakly."""
+    """The caches for `fun` and `options`: all uses of `jit(f)` share them if `f` supports weak references."""
     try:
         return _by_function.setdefault(fun, {}).setdefault(options, Caches())
     except TypeError:
@@ -88,23 +88,23 @@ def caches_for(fun: Callable[..., Any], options: Options) -> Caches:
 
 
 def bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
-    """`cache`, emptied when it has grown beyond its bound."""
+    """`cache`, which is first cleared if it has `LIMIT` entries."""
     if len(cache) >= LIMIT:
         cache.clear()
     return cache
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced and compiled in this process (the cache on disk stays).
+    """Clears the caches of traced and compiled programs in this process; the cache on disk stays.
 
     Returns:
-      None. Jitted functions are traced and compiled anew when they are called again.
+      None. Jitted functions are traced and compiled again when they are next called.
 
     >>> clear_caches()
     """
     from ..._ir.primitive import primitives
 
-    # Lists, as other threads may add functions meanwhile, and functions may die.
+    # Iterates over lists, as other threads may add functions meanwhile, and functions may die.
     functions = [fun for reference in _by_function.keyrefs() if (fun := reference()) is not None]
     for fun in functions:
         for caches in list(_by_function.get(fun, {}).values()):

@@ -1,16 +1,15 @@
-"""The functions that `jit` returns: the hot path.
+"""The functions that `jit` returns, and the fast path of their calls.
 
-They are plain functions of Python, which are called sooner than objects of a class, and bind to objects as methods do.
-The `JitFunction` behind them does the work. A call is found by the keys of the arguments (types and places, see
-`_xla.placement`), by the classes of Python numbers, and by static arguments; all that it needs has been worked out when
-its `Entry` was made.
+`jit` returns plain Python functions: calling them costs less than calling an object, and they bind as methods do.
+Behind each is a `JitFunction`. A call is looked up by the array keys of the arguments (type and placement, see
+`_xla.placement`), the classes of Python numbers, and the static arguments; the `Entry` found holds all a call needs.
 
-jaxlib leaves cold caches behind, and each step that Python takes after it costs ten times what it costs alone. So a
-function that is called again gets code of its own, `CALL`: it has the parameters of the function that is jitted, which
-Python fills in whether they are given by position or by name; nothing about them has to be looked up at a call.
+After a call of jaxlib the CPU caches are cold, and each Python step costs about ten times as much as it does alone. So
+on its second call a function gets generated code, `CALL`. It has the parameters of the jitted function, so that Python
+itself matches arguments given by position or by name.
 
-With the flag `generated_calls` off, no function gets such code from then on, and every call takes the general path,
-`JitFunction.call_flat`. To find out whether a fault lies here, set PHLOX_GENERATED_CALLS=0 before the start.
+With the flag `generated_calls` off, no further function gets such code, and calls take the general path,
+`JitFunction.call_flat`. To test whether a fault lies here, set PHLOX_GENERATED_CALLS=0 before the process starts.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from ..._base import config, source  # noqa: F401  (`CALL` reads config, and others below)
+from ..._base import config, source  # noqa: F401  (`CALL` uses config and the other names so marked)
 from ..._base.config import overridden  # noqa: F401
 from ..._base.errors import NumberRangeError
 from ..._base.wrapping import COMPILED, wraps
@@ -37,7 +36,8 @@ if TYPE_CHECKING:
 
 FAILURES = (JaxRuntimeError, ValueError, RuntimeError, NumberRangeError)
 
-#: a jitted function that is called again; `_text` fills in what depends on its parameters
+#: Source of the generated call path; `_text` fills in the braces for the parameters of the function.
+#: Helper functions are written out here, as each Python call costs time on the fast path.
 CALL = """\
 def call({parameters}):
     if tracing() is not None:
@@ -46,16 +46,16 @@ def call({parameters}):
     if {arrays}:
         call_key = {keys}
         given = [{buffers}]
-    else:  # trees, numbers, arguments that are seldom given
+    else:  # pytrees, numbers, optional arguments
         kinds, given = [{names}], []
         try:
             gather(kinds, given, {values})
             call_key = {kinds}
-        except Exception:  # no tree: the general path finds it, and says so
+        except Exception:  # not a pytree of arrays: the general path raises the error
             call_key = None
     try:
         fast_path = jitted.calls.get(call_key)
-    except Exception:  # a static argument is not hashable: the same
+    except Exception:  # a static argument is not hashable: the general path raises the error
         fast_path = call_key = None
     if fast_path is None or fast_path[0] is not fingerprint:
         fast_path = jitted.calls.get((fingerprint, call_key))
@@ -69,7 +69,7 @@ def call({parameters}):
         results = execute(given).consume_with_handlers(handlers)
         if finish is not None:
             return finish(results)
-        array = ArrayImpl()  # `wrap` written out
+        array = ArrayImpl()  # `wrap`, inlined
         array._buf = results[0]
         array.aval = aval
         array._key = key
@@ -78,16 +78,16 @@ def call({parameters}):
         jitted.explain_failure(entry, {arguments})
         raise
 """
-_UNLESS = """\
+_OTHERWISE = """\
 if {otherwise}:
         return jitted.guarded(jitted.call_flat, {arguments})
     """
-#: more arrays than these are gathered one by one
-MOST = 8
+#: With more array parameters than this, `gather` collects them instead of generated code for each.
+MAX_ARRAYS = 8
 
 
 def function_of(jitted: JitFunction) -> Any:
-    """What the user calls: a function with name and signature of the one that is jitted, and methods of `jitted`."""
+    """The function that `jit` returns: it has the name and signature of the user's function and methods of `jitted`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if tracing() is not None:
@@ -100,26 +100,27 @@ def function_of(jitted: JitFunction) -> Any:
     for name in COMPILED:
         setattr(function, name, getattr(jitted, name))
     function._jit = jitted
-    jitted.fresh.append(weakref.ref(function))
+    jitted.unspecialized.append(weakref.ref(function))
     return function
 
 
-def specialize(function: Any, parameters: Parameters, static: frozenset[int], by_place: bool) -> None:
-    """Gives a jitted function code of its own: for these `parameters`, of which those numbers are static.
+def specialize(function: Any, parameters: Parameters, static: frozenset[int], full_calls_only: bool) -> None:
+    """Replaces the code of a jitted function by code generated for `parameters`.
 
-    By place: that holds where all of them are given, and nothing else.
+    `static` has the positions of static parameters. With `full_calls_only`, the code serves only calls that give all
+    parameters and nothing else; other calls take the general path.
     """
     names, optional = parameters.names, sorted(parameters.optional)
-    code = _compiled(_text(parameters, static, by_place))
-    # By the user's names arguments are given; in the text they could be those of something else.
+    code = _compiled(_text(parameters, static, full_calls_only))
+    # The text calls parameters p0, p1, … as the user's names could hide its own; callers need the user's names.
     code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
     function.__defaults__ = (MISSING,) * sum(i < parameters.positional for i in optional)
     function.__kwdefaults__ = {names[i]: MISSING for i in optional if i >= parameters.positional}
     function.__code__ = code
 
 
-def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str:
-    """`CALL` for these parameters, which are called ``p0, p1, …`` in it."""
+def _text(parameters: Parameters, static: frozenset[int], full_calls_only: bool) -> str:
+    """`CALL` filled in for these parameters, which are named ``p0, p1, …`` in it."""
     names = [f"p{i}" for i in range(len(parameters.names))]
     by_position, by_name = names[: parameters.positional], names[parameters.positional :]
     optional, chosen = [names[i] for i in parameters.optional], [names[i] for i in sorted(static)]
@@ -132,18 +133,20 @@ def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str
     heads.insert(parameters.unnamed, "/" if parameters.unnamed else "")
     heads.append("**named" if named else "")
 
-    # The call again, for the general path.
+    # (args, kwargs) of the call, for the general path.
     if optional or by_name:
         given = f"*jitted.parameters.given({_tuple(names)}, {rest or '()'}, {named or '{}'})"
     else:
         given = f"{_tuple([*names, '*rest' if rest else ''])}, {named or '{}'}"
 
-    # What has a default is as a rule left to it; not so by those who call a function that takes any arguments.
+    # The branch for arrays expects parameters with a default to be left out. Parameters of a function of
+    # (*args, **kwargs) are all optional in this sense, and are expected to be given.
     wanted = [name for name in dynamic if name not in optional] or (dynamic if rest else dynamic[:1])
     arrays = [f"type({name}) is ArrayImpl" if name in wanted else f"{name} is MISSING" for name in dynamic]
     arrays += [f"not {name}" for name in more]
 
-    # Equal values of other classes are others: 1, 1.0 and True. Names belong to functions that take any arguments.
+    # Classes of static arguments are in the key since 1 == 1.0 == True. Keyword names are in the key of functions of
+    # (*args, **kwargs), as such functions can read them.
     fixed = [*chosen, *[f"type({name})" for name in chosen]]
     fixed += [repr(name) for name in parameters.names[parameters.positional :]] if rest and named else []
     keys = [f"{name}._key" for name in wanted]
@@ -153,8 +156,8 @@ def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str
     return CALL.format(
         parameters=", ".join(filter(None, heads)),
         arguments=given,
-        unless=_UNLESS.format(otherwise=otherwise, arguments=given) if by_place else "",
-        arrays=(" and ".join(arrays) or "True") if len(wanted) <= MOST else "False",
+        unless=_OTHERWISE.format(otherwise=otherwise, arguments=given) if full_calls_only else "",
+        arrays=(" and ".join(arrays) or "True") if len(wanted) <= MAX_ARRAYS else "False",
         keys=keys[0] if len(keys) == 1 and not fixed else _tuple([*keys, *fixed]),
         buffers=", ".join(f"{name}._buf" for name in wanted),
         names="*named" if named else "",
@@ -164,13 +167,13 @@ def _text(parameters: Parameters, static: frozenset[int], by_place: bool) -> str
 
 
 def _tuple(items: list[str]) -> str:
-    """A tuple of these, without empty ones."""
+    """The source text of a tuple of these expressions; empty ones are left out."""
     return f"({''.join(f'{item}, ' for item in items if item)})"
 
 
 @functools.cache
 def _compiled(text: str) -> CodeType:
-    """The code of this function, which tracebacks show."""
+    """The code object of this source text, which is put into `linecache` so that tracebacks can show it."""
     path = f"{source.WRITTEN}call {_compiled.cache_info().currsize}>"
     text = "def outer(jitted):\n    " + text.replace("\n", "\n    ") + "return call\n"
     scope: dict[str, Any] = {}

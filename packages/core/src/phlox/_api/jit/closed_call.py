@@ -11,12 +11,12 @@ from ..._trace.trace import typeof
 
 
 def closed_call(call_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
-    """Calls a Jaxpr with flat arguments as one unit: one equation in other programs, one function in compiled ones.
+    """Calls a Jaxpr with flat arguments as one unit: one equation in a Jaxpr, one function in a compiled program.
 
-    What ``jax.extend.core.primitives.closed_call_p.bind`` does. The equation is that of a jitted function.
+    It replaces ``jax.extend.core.primitives.closed_call_p.bind``. The equation is that of a jitted function.
 
     Args:
-      call_jaxpr: a Jaxpr with its constants, as `phlox.make_jaxpr` gives it.
+      call_jaxpr: a Jaxpr with its constants, as `phlox.make_jaxpr` returns it.
       *args: arrays and numbers of the types of its inputs.
 
     Returns:
@@ -24,7 +24,7 @@ def closed_call(call_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
 
     Raises:
       ArgumentError: `call_jaxpr` is no `ClosedJaxpr`.
-      ShapeError: arguments of other types than the Jaxpr was made for.
+      ShapeError: the arguments have other shapes or dtypes than the inputs of the Jaxpr.
 
     >>> closed_call(phlox.make_jaxpr(jnp.sin)(0.0), 0.0)
     [Array(0., dtype=float32, weak_type=True)]

@@ -1,4 +1,4 @@
-"""Computing while tracing: `ensure_compile_time_eval`."""
+"""`ensure_compile_time_eval`, which computes with concrete arrays during tracing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
     """Inside of the ``with`` block, operations on concrete arrays are run at once, also while a function is traced.
 
     Their results can be used in Python conditions and as static values. Operations on traced values are recorded as
-    ever.
+    usual.
 
     Returns:
       A context manager.

@@ -1,4 +1,4 @@
-"""Arguments of jitted functions that the user gives away, so that results can take their memory."""
+"""Donated arguments of jitted functions, whose buffers results can reuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import Options
 
 
 def leaves(options: Options, args: Any, kwargs: Any, absent: Collection[int]) -> frozenset[int]:
-    """Numbers of the leaves that the user gives away; arguments at the positions `absent` are not among `args`."""
+    """Indices of the donated leaves. `args` leaves out the call's arguments at the positions `absent`."""
     if not options.donate_argnums and not options.donate_argnames:
         return frozenset()
     donated: list[int] = []
@@ -37,7 +37,10 @@ def leaves(options: Options, args: Any, kwargs: Any, absent: Collection[int]) ->
 def usable(
     donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
 ) -> frozenset[int]:
-    """Those program arguments among the `donated` leaves that an output can use; warns of the others."""
+    """The program arguments whose buffers an output can reuse, of the `donated` leaves; warns of the others.
+
+    The leaves `kept` are the program's arguments from number `offset` on.
+    """
     given = [offset + kept.index(i) for i in sorted(donated) if i in kept]
     found = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
     useless = ", ".join(invars[i].aval.short for i in given if i not in found)

@@ -1,4 +1,4 @@
-"""A compiled call with all that running it needs, and the keys by which calls are found; see `calling`."""
+"""`Entry`, a compiled call with everything that running it needs, and the cache keys of calls; see `calling`."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from ..._xla.sharding import default_sharding
 from ..._xla.transfer import way_in
 from .parameters import MISSING
 
-#: classes of numbers, which are their own keys
+#: classes of Python numbers; a number's class is its key
 NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl
-#: how many things a cache of calls keeps
+#: most entries in a cache of calls
 LIMIT = 4096
 _Prepare = Callable[[list[Any]], Sequence[Any]]
-#: of an `Entry`: the settings that it is for, and what a call takes of it
+#: a fingerprint of settings, then the fields of an `Entry` that `calling.CALL` uses, and the entry
 FastPath = tuple[Any, Any, Any, Any, Any, Any, Any, "Entry"]
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
-    """The type of leaves with this key."""
+    """The abstract value of leaves with this key."""
     return scalar_aval(key) if key in NUMBERS else aval_of(key)
 
 
 def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
-    """Adds to `key` what each value is, and to `given` its leaves: the buffers of arrays, and numbers and NumPy arrays
-    as they are. Dicts are read in their own order, see `call_order`.
+    """Appends the key of each value to `key`, and its leaves to `given`: buffers of arrays; numbers and NumPy arrays
+    as they are. Dicts are read in insertion order, which saves sorting; see `call_order`.
 
-    Raises `TypeError`, and leaves both incomplete, if something else is there.
+    Raises `TypeError`, with both lists incomplete, if a leaf is something else.
     """
     kind: Any
     for x in values:
@@ -79,7 +79,7 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
 
 
 def call_order(x: Any, numbers: Iterator[int]) -> list[int]:
-    """The numbers of the leaves of `x` in the order in which `gather` finds them; `numbers` has them as they lie."""
+    """The leaf indices of `x` in the order in which `gather` visits them; `numbers` yields them in pytree order."""
     kind: Any = type(x)
     if kind is dict:
         found = {name: call_order(x[name], numbers) for name in sorted(x)}
@@ -92,7 +92,10 @@ def call_order(x: Any, numbers: Iterator[int]) -> list[int]:
 
 
 def _without_float0(program: Program, tree: PyTreeDef, made: bool) -> Callable[[list[Any]], Any]:
-    """The same where some results are derivatives of integers, which are NumPy's arrays: devices hold none such."""
+    """Like `_packing`, for results of which some have dtype float0: those become NumPy arrays, as no device has it.
+
+    `made`: the results are arrays already, not buffers.
+    """
 
     def pack(results: list[Any]) -> Any:
         arrays = results if made else wrap_all(results, program.out_avals, program.out_keys)
@@ -102,16 +105,16 @@ def _without_float0(program: Program, tree: PyTreeDef, made: bool) -> Callable[[
 
 
 def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
-    """Makes arrays of the results, and packs them: by `tree.unflatten`, or by what does the same sooner."""
+    """A function that wraps result buffers as arrays and unflattens them; a flat tuple needs no `tree.unflatten`."""
     avals, keys = program.out_avals, program.out_keys
     pack = tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
     return lambda results: pack(wrap_all(results, avals, keys))
 
 
 class Hidden:
-    """The arrays that a program closes over, which are arguments of it, and their buffers.
+    """The arrays that a program closes over, which it takes as leading arguments, and their buffers.
 
-    A call may give one of them away: then that one is replaced by a copy first, so that later calls find it.
+    A call may also donate one of them as an argument: it is first replaced here by a copy, for later calls.
     """
 
     __slots__ = ("arrays", "buffers", "known")
@@ -122,11 +125,11 @@ class Hidden:
         self.known = set(map(id, self.buffers))
 
     def explain_failure(self) -> None:
-        """Raises the error that a user understands, if one of them is gone."""
+        """Raises an error in the user's terms if one of the arrays was deleted."""
         explain_failure(self.arrays, "an array that the function closes over")
 
     def keep(self, given: Sequence[Any], donated: Iterable[int]) -> None:
-        """Before a call with these leaves, of which those numbers are given away."""
+        """Copies the hidden arrays that a call with these leaves donates; `donated` has indices into `given`."""
         if self.known.isdisjoint(map(id, given)):
             return
         gone = {id(given[i]) for i in donated}
@@ -137,8 +140,8 @@ class Hidden:
         self.known = set(map(id, self.buffers))
 
 
-def _reading(hidden: Hidden, kept: Sequence[int], donated: frozenset[int]) -> _Prepare:
-    """Takes the arguments of a program, which are those `hidden` and those of these numbers, from the leaves."""
+def _selecting(hidden: Hidden, kept: Sequence[int], donated: frozenset[int]) -> _Prepare:
+    """A function from the leaves of a call to the program's arguments: the `hidden` arrays, then the leaves `kept`."""
     buffers = hidden.buffers
     if buffers and donated:
 
@@ -155,20 +158,20 @@ def _reading(hidden: Hidden, kept: Sequence[int], donated: frozenset[int]) -> _P
 
 
 class Entry:
-    """A compiled call: the program, the arrays hidden in it, which leaves it reads, and which of them it takes.
+    """A compiled call: the program, its hidden arrays, the leaves that it reads (`kept`), those that it donates.
 
-    It runs in steps that callers take themselves, as `run` does: jaxlib walks Python's stack whenever it executes, and
-    each function between it and the user costs a tenth of a microsecond.
+    Callers take the steps of `run` themselves: jaxlib walks the Python stack whenever it executes, so each stack
+    frame costs a tenth of a microsecond.
 
     Attributes:
-      prepare: makes the program's arguments of what `gather` found; None if they are that already.
-      execute, handlers: the program's own.
-      finish: makes what the user gets of the results; None if that is one array.
-      aval, key: of that array.
-      keys: what its leaves are: types, places, classes of numbers.
-      arranges: whether arrays are moved before the program runs, or watched around it.
-      calls: how often it ran.
-      others: the same for leaves in other orders, or of other kinds.
+      prepare: makes the program's arguments from the leaves that `gather` found; None if the leaves are the arguments.
+      execute, handlers: those of the program.
+      finish: makes the user's result from the program's results; None if the result is one array.
+      aval, key: abstract value and key of that one array.
+      keys: the key of each leaf: an array key, or the class of a number.
+      arranges: whether arrays are moved between devices before the program runs, or the run is watched.
+      calls: how often this entry ran.
+      others: entries of the same program for leaves in other orders or of other kinds.
     """
 
     __slots__ = (
@@ -198,7 +201,7 @@ class Entry:
         self.donated = donated
         self.arranges = bool(program.arrange) or program.watch is not None
         whole = not hidden.arrays and list(kept) == list(range(len(keys)))
-        self.prepare = None if whole or self.arranges else _reading(hidden, kept, donated)
+        self.prepare = None if whole or self.arranges else _selecting(hidden, kept, donated)
         self.execute = _arranging(program, hidden, kept, keys, donated) if self.arranges else program.execute
         self.handlers = program.handlers
         self.aval = self.key = self.finish = None
@@ -212,7 +215,7 @@ class Entry:
             self.finish = _without_float0(program, out_tree, self.arranges)
 
     def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
-        """The same for calls in these settings with leaves of these kinds that `gather` finds in this order."""
+        """The entry of this program for leaves of these kinds which `gather` visits in this order; may be `self`."""
         kinds = [None if type(x) is ArrayImpl else x.dtype if type(x) is np.ndarray else type(x) for x in leaves]
         if list(order) == list(range(len(leaves))) and not any(kinds):
             return self
@@ -233,21 +236,22 @@ class Entry:
         return found
 
     def fast_path(self, fingerprint: Any) -> FastPath:
-        """What calls take, in settings with this mark."""
+        """The fields that the generated call path uses, for settings with this fingerprint."""
         return fingerprint, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, self
 
     def _converter(self, place: int, kind: Any) -> Callable[[Any], Any]:
-        """What makes a buffer of a leaf of this kind; numbers share theirs, unless it may be given away."""
+        """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
+        donates arguments."""
         if kind in NUMBERS and not self.donated:
             return _buffer_of_number
         return way_in(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
 
     def runs(self) -> int:
-        """How often it was called, whatever the order and kinds of leaves."""
+        """How often the program was called, with leaves in any order and of any kind."""
         return self.calls + sum(other.calls for other in list(self.others.values()))
 
     def run(self, leaves: Sequence[Any]) -> Any:
-        """What the user gets for leaves of any kind: arrays, numbers, NumPy arrays."""
+        """The user's result for leaves in pytree order, each an array, a number or a NumPy array."""
         given = [x._buf if type(x) is ArrayImpl else x for x in leaves]
         for i in () if self.arranges else self.kept:
             if type(given[i]) is not _Buffer:
@@ -262,8 +266,8 @@ class Entry:
             raise
 
 
-class _Executed:
-    """Stands where results of jaxlib's stand otherwise, for programs whose arrays are made by `Program.run`."""
+class _WrappedResults:
+    """Takes the place of jaxlib's result object where `Program.run` has already made arrays."""
 
     __slots__ = ("arrays",)
 
@@ -276,26 +280,26 @@ class _Executed:
 
 def _arranging(
     program: Program, hidden: Hidden, kept: list[int], keys: Sequence[Any], donated: frozenset[int]
-) -> Callable[[Sequence[Any]], _Executed]:
-    """Executes a program whose arguments are moved before, or watched, on all leaves."""
+) -> Callable[[Sequence[Any]], _WrappedResults]:
+    """`execute` for a program that goes through `Program.run`, to move its arguments or watch the run."""
 
-    def execute(given: Sequence[Any]) -> _Executed:
+    def execute(given: Sequence[Any]) -> _WrappedResults:
         found = zip(given, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
         hidden.keep(given, donated)
         leaves = [*hidden.arrays, *[leaves[i] for i in kept]]
         adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, bool(donated)) for i, x in enumerate(leaves)]
-        return _Executed(program.run(adopted))
+        return _WrappedResults(program.run(adopted))
 
     return execute
 
 
 def _converting(converters: list[tuple[int, Callable[[Any], Any]]], prepare: _Prepare | None) -> _Prepare | None:
-    """Makes buffers of leaves that are none, before anything else."""
+    """`prepare`, preceded by the conversion of numbers and NumPy arrays to buffers."""
 
     def convert(given: list[Any]) -> Sequence[Any]:
-        for place, way in converters:
-            given[place] = way(given[place])
+        for place, converter in converters:
+            given[place] = converter(given[place])
         return given if prepare is None else prepare(given)
 
     return convert if converters else prepare

@@ -1,7 +1,7 @@
-"""`jit`: a Python function traced once for each kind of arguments, compiled, and called from a cache.
+"""`jit`: a Python function is traced and compiled once for each kind of arguments, then called from a cache.
 
-`JitFunction` is what stands behind a jitted function: it traces, lowers, compiles and keeps. The function itself, which
-is the hot path, is made by `calling`.
+Behind each jitted function is a `JitFunction`, which traces, lowers, compiles and caches. `calling` makes the function
+that users call, and its fast path.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..._xla.placement import aval_of
 from ..._xla.program import Lowering, Program, explain_failure, lower
 from . import arguments, donation, reference_arguments as references
 from .caches import Caches, Stats, bounded, caches_for
-from .calling import FAILURES, MOST, function_of, specialize
+from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
 from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
@@ -49,7 +49,10 @@ if TYPE_CHECKING:
 
 
 class Traced(NamedTuple):
-    """A function traced for one kind of arguments: its program, closed-over values, and shape of the result."""
+    """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
+
+    The Jaxpr takes `consts` as its first arguments.
+    """
 
     closed: ClosedJaxpr
     consts: list[Any]
@@ -57,7 +60,15 @@ class Traced(NamedTuple):
 
 
 class LoweredCall(NamedTuple):
-    """A call lowered to text, with what the compiled program needs besides the user's arguments."""
+    """A call lowered to text.
+
+    Attributes:
+      keys: the key of each leaf of the arguments.
+      consts: the closed-over arrays that the program takes before the user's arguments.
+      kept: indices of the leaves that the program reads.
+      donated: indices of the leaves that the user donates.
+      taken: those of them whose buffers the program can reuse.
+    """
 
     lowering: Lowering
     traced: Traced
@@ -68,12 +79,12 @@ class LoweredCall(NamedTuple):
     taken: frozenset[int]
 
     def entry(self, program: Program) -> Entry:
-        """The call of the compiled program."""
+        """The entry that calls the compiled `program`."""
         return Entry(program, Hidden(self.consts), self.kept, self.keys, self.traced.out_tree, self.taken)
 
 
 class Prepared(NamedTuple):
-    """The arguments of a call that is only looked at: dynamic and static ones, their structure and keys."""
+    """The arguments of a call that is traced or lowered but not run: dynamic, static, treedef, keys of the leaves."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -90,18 +101,19 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class JitFunction:
-    """A function with what was traced and compiled for it.
+    """A user's function with what was traced and compiled for it.
 
     Attributes:
-      fun: the function of the user.
-      calls: the fast paths of calls by their keys, see `Caches`.
-      chooses: whether arguments are static.
-      fresh: the function that the user calls, until it has code of its own.
+      fun: the user's function.
+      calls: fast paths by call key, see `Caches`.
+      has_static: whether some arguments are static.
+      unspecialized: holds the function that the user calls, until that gets generated code. The reference is weak, as
+        the function refers to this object.
     """
 
     __slots__ = (
-        "__weakref__", "_is_ours", "_met", "_options", "_parameters", "_resolved", "_store", "calls", "chooses",
-        "fresh", "fun",
+        "__weakref__", "_called_before", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
+        "has_static", "unspecialized",
     )  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: Options):
@@ -110,25 +122,25 @@ class JitFunction:
         self._is_ours = str(getattr(fun, "__module__", "")).startswith(_PACKAGE)
         self._store: Caches = caches_for(fun, options)
         self.calls = self._store.calls
-        self.fresh: list[weakref.ref[Any]] = []
-        self._met = False
+        self.unspecialized: list[weakref.ref[Any]] = []
+        self._called_before = False
         self._parameters: Parameters | None = None
         self._resolved: Options | None = None
-        self.chooses = bool(options.static_argnums or options.static_argnames)
+        self.has_static = bool(options.static_argnums or options.static_argnames)
 
-    #: whether references that the function uses are passed in and out of it
-    _threads = True
+    #: whether references that the function uses are passed in and out as values, see `reference_calls`
+    _threads_refs = True
 
     @property
     def parameters(self) -> Parameters:
-        """Of the function, if it is all the same whether arguments are given by position or by name."""
+        """The parameters of the user's function; or any parameters, if it matters how arguments are given."""
         if self._parameters is None:
-            self._parameters = any_like(0) if self._by_place else parameters_of(self.fun)
+            self._parameters = any_like(0) if self._form_matters else parameters_of(self.fun)
         return self._parameters
 
     @property
-    def _by_place(self) -> bool:
-        """Whether it depends on how arguments are given which are static, or donated."""
+    def _form_matters(self) -> bool:
+        """Whether the form of a call (by position or by name) decides which arguments are static or donated."""
         taken, options = parameters_of(self.fun), self.options
         numbers, names = options.static_argnums, options.static_argnames
         if not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names)):
@@ -138,35 +150,36 @@ class JitFunction:
         return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
     def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Gives the function that the user calls code of its own; for calls like this one if it takes any arguments."""
-        by_place, taken, options = self._by_place, self.parameters, self.options
-        if taken.rest and not taken.names and len(args) + len(kwargs) <= MOST:
+        """Generates the code of the function that the user calls. If it takes (*args, **kwargs), the code has
+        parameters for as many arguments, and for the names, of this call."""
+        form_matters, taken, options = self._form_matters, self.parameters, self.options
+        if taken.rest and not taken.names and len(args) + len(kwargs) <= MAX_ARRAYS:
             taken = any_like(len(args), kwargs)
-        elif by_place:
+        elif form_matters:
             return
         numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
         static = {n for n in numbers if n < taken.positional}
         static |= {taken.names.index(name) for name in options.static_argnames if name in taken.names}
         try:
-            function = self.fresh.pop()()  # one thread gets it
+            function = self.unspecialized.pop()()  # only one of several threads gets the function
         except IndexError:
             return
         self._parameters = taken
-        specialize(function, taken, frozenset(static), by_place)
+        specialize(function, taken, frozenset(static), form_matters)
 
     def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
-        """The slow paths, which run the user's function: its errors come without our frames in between."""
+        """Runs a slow path, which may run the user's function, and removes phlox's frames from its errors."""
         try:
             return call(*args)
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 
     def _cache_size(self) -> int:
-        """How many programs are compiled, under the name that JAX's users know."""
+        """The number of compiled programs; JAX's jitted functions have a method of this name."""
         return len(self._store.entries)
 
     def explain_failure(self, entry: Entry | ReferenceCall, args: Any, kwargs: Any) -> None:
-        """Names the array whose buffer is gone, or the number that is too large, if that is why a run failed."""
+        """Raises an error that names the deleted array or the too large number, if that is why a run failed."""
         entry.hidden.explain_failure()
         args, kwargs, statics = self._split(args, kwargs)
         names = self._names(args, kwargs, statics)
@@ -177,14 +190,14 @@ class JitFunction:
     # -- the general path
 
     def call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], call_key: Any = None) -> Any:
-        """Calls, compiles if need be, and files what was called under `call_key` for the next time."""
+        """Calls the function, compiling if needed, and stores the fast path under `call_key`."""
         settings = config.current()
         if settings.disable_jit:
             return arguments.as_arrays(self.fun(*args, **kwargs))
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         given = args, kwargs
-        if self.chooses or kwargs:
+        if self.has_static or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
             statics = ()
@@ -198,14 +211,14 @@ class JitFunction:
         if entry is None:
             entry = self._compile(args, kwargs, statics, in_tree, keys)
             bounded(self._store.entries)[key] = entry
-        if self.fresh:
-            if self._met and settings.generated_calls:
+        if self.unspecialized:
+            if self._called_before and settings.generated_calls:
                 self._specialize(*given)
-            self._met = True
+            self._called_before = True
         if call_key is not None and type(entry) is Entry:
             order = call_order((args, kwargs), iter(range(in_tree.num_leaves)))
             fingerprint = settings.called
-            # Under `call_key` alone for the settings that were met last, as most programs have the same all the time.
+            # `call_key` alone finds the fast path for the latest settings: most programs never change them.
             fast_path = entry.for_leaves(leaves, order).fast_path(fingerprint)
             bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
         try:
@@ -215,6 +228,7 @@ class JitFunction:
             raise
 
     def _leaf_key(self, x: Any, args: Any, kwargs: Any, statics: Any, leaves: Any) -> Any:
+        """The key of a leaf that is no `ArrayImpl`; raises if it cannot be an argument."""
         kind = type(x)
         if kind in NUMBERS:
             return kind
@@ -242,7 +256,7 @@ class JitFunction:
         return self._resolved
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """Dynamic arguments, and the static ones as a hashable key: ((number or name, value), …)."""
+        """Dynamic arguments, and the static ones as a hashable key: ((position or name, class, value), …)."""
         options = self.options
         if not options.static_argnums and not options.static_argnames:
             return args, kwargs, ()
@@ -266,7 +280,7 @@ class JitFunction:
         return tuple(dynamic), named, tuple((where, type(x), x) for where, x in statics)
 
     def _rebuild(self, statics: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The user's arguments again, from the dynamic and the static ones."""
+        """The inverse of `_split`: the user's arguments from the dynamic and the static ones."""
         if not statics:
             return list(args), kwargs
         by_position = {where: x for where, _, x in statics if isinstance(where, int)}
@@ -275,7 +289,7 @@ class JitFunction:
         return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
 
     def _names(self, args: Sequence[Any], kwargs: dict[str, Any], statics: Any) -> list[str]:
-        """The user's names of the dynamic leaves."""
+        """The path of each dynamic leaf in the user's terms, such as ``params['w']``."""
         return arguments.leaf_names(self.fun, args, kwargs, arguments.positions(statics))
 
     def _names_in(self, in_tree: PyTreeDef, statics: Any) -> list[str]:
@@ -285,6 +299,7 @@ class JitFunction:
     # -- tracing and compiling
 
     def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
+        """The function traced for leaves of these types, from the cache if possible."""
         key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
         found = self._store.traces.get(key)
         if found is not None:
@@ -311,44 +326,49 @@ class JitFunction:
             )
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
         if not any(isinstance(c, Tracer) for c in consts):
-            # A program that closes over traced values belongs to this one call.
+            # A Jaxpr that closes over tracers is valid for this one call only.
             bounded(self._store.traces)[key] = traced
         return traced
 
     def _compile(
         self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
     ) -> Entry | ReferenceCall:
-        mine = tuple(i for i, key in enumerate(keys) if key is Ref)
-        if mine:
-            return self._reference_call(in_tree, statics, mine)
+        """The compiled call for leaves with these keys; a `ReferenceCall` if the function uses references."""
+        ref_places = tuple(i for i, key in enumerate(keys) if key is Ref)
+        if ref_places:
+            return self._reference_call(in_tree, statics, ref_places)
         try:
             with on(self._store.account):
                 lowered = self._lower(args, kwargs, statics, in_tree, keys)
                 program = lowered.lowering.compile(self._options.compiler_options)
         except CapturedRefsError:
-            if not self._threads:
+            if not self._threads_refs:
                 raise
-            return self._reference_call(in_tree, statics, mine)
+            return self._reference_call(in_tree, statics, ref_places)
         return lowered.entry(program)
 
-    def _reference_call(self, in_tree: PyTreeDef, statics: Any, mine: tuple[int, ...]) -> ReferenceCall:
-        key = (in_tree, statics, mine)
+    def _reference_call(self, in_tree: PyTreeDef, statics: Any, ref_places: tuple[int, ...]) -> ReferenceCall:
+        key = (in_tree, statics, ref_places)
         found = self._store.reference_calls.get(key)
         if found is None:
             partial = functools.partial(self._rebuild, statics)
             found = bounded(self._store.reference_calls)[key] = ReferenceCall(
-                self.fun, self._pure, partial, in_tree, mine
+                self.fun, self._pure, partial, in_tree, ref_places
             )
         return found
 
     def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A jitted function for `fun`, which does what this one does and finds its references itself."""
+        """A jitted function of the pure function `fun`, with the options of this one."""
         given = self._options
         if given.in_shardings is not None or given.out_shardings is not None:
             raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
         return function_of(_PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device)))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
+        """The function traced and lowered for leaves with these keys.
+
+        Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
+        """
         traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
         options = self._options
         asked_in, asked_out = options.in_shardings, options.out_shardings
@@ -384,43 +404,44 @@ class JitFunction:
     # -- inside another transformation
 
     def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call under a trace, which is one equation of the primitive `jit_p`."""
         if self._options.inline or config.current().disable_jit:
             return self._inlined(args, kwargs)
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
-        if self.chooses or kwargs:
+        if self.has_static or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
-        mine = references.places(leaves)
-        if mine or (in_tree, statics, mine) in self._store.reference_calls:
-            return self._reference_call(in_tree, statics, mine).run(leaves)
+        ref_places = references.places(leaves)
+        if ref_places or (in_tree, statics, ref_places) in self._store.reference_calls:
+            return self._reference_call(in_tree, statics, ref_places).run(leaves)
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefsError:
-            if not self._threads:
+            if not self._threads_refs:
                 raise
-            return self._reference_call(in_tree, statics, mine).run(leaves)
+            return self._reference_call(in_tree, statics, ref_places).run(leaves)
         outs = jit_p.bind(
             *traced.consts, *described(leaves), jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False
         )
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call that is no unit of the running trace."""
+        """Runs the function in the current trace, without an equation of its own."""
         ours = self._is_ours
-        if self._options.inline and not ours:  # functions of users get arrays, as in every jitted function
+        if self._options.inline and not ours:  # users' functions get arrays for numbers, as under `jit`
             args, kwargs, statics = self._split(args, kwargs)
             positional, kwargs = self._rebuild(statics, *arguments.as_arrays((args, kwargs)))
             args = tuple(positional)
         return arguments.as_arrays(strictness.run(ours, self.fun, args, kwargs))
 
-    # -- looking at the stages
+    # -- tracing and lowering without running
 
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Prepared:
-        """A call whose leaves may be mere types."""
+        """The arguments of a call, of which leaves may be `ShapeDtypeStruct`s."""
         args, kwargs, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((args, kwargs))
         leaves = [as_struct(x) for x in leaves]
@@ -436,18 +457,19 @@ class JitFunction:
         return self.guarded(self._staged, "lower", args, kwargs)
 
     def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
         dynamic, named, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((dynamic, named))
         leaves = [as_ref(x) for x in leaves]
-        mine = references.places(leaves)
+        ref_places = references.places(leaves)
         try:
-            if not mine:
+            if not ref_places:
                 made = self._prepare(args, kwargs)
                 return self._traced(made) if stage == "trace" else self._lowered(made)
         except CapturedRefsError:
-            if not self._threads:
+            if not self._threads_refs:
                 raise
-        return self._reference_call(in_tree, statics, mine).stage(stage, leaves)
+        return self._reference_call(in_tree, statics, ref_places).stage(stage, leaves)
 
     def _traced(self, made: Prepared) -> stages.Traced:
         avals = made.avals
@@ -476,7 +498,7 @@ class JitFunction:
         return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the result, with the shardings that are asked for; see `phlox.eval_shape`."""
+        """Shapes and dtypes of the result, with the shardings of `out_shardings`; see `phlox.eval_shape`."""
         args, kwargs, statics = self._split(args, kwargs)
         call = with_static(self.fun, functools.partial(self._rebuild, statics)) if statics else self.fun
         return laid_out(shapes_of(call, args, kwargs), self._options.out_shardings)
@@ -498,25 +520,29 @@ class JitFunction:
 
 
 def _stages() -> Any:
-    """The classes for looking at a function, which calls alone do not wait for."""
+    """The module `stages`, imported when first needed: programs that only call functions do not pay for it."""
     from . import stages
 
     return stages
 
 
 class _PureFunction(JitFunction):
-    """The pure function that stands for one with references: those it still finds are an affair of its maker."""
+    """The pure function made from one that uses references.
+
+    If it finds a reference that its maker did not pass, the error reaches the `ReferenceCall`, which makes a new one.
+    """
 
     __slots__ = ()
-    _threads = False
+    _threads_refs = False
 
 
 def _typed(traced: Traced) -> Any:
-    """The result with types as leaves: containers of users may ask for their shapes when they are made."""
+    """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""
     return traced.out_tree.unflatten(traced.closed.out_avals)
 
 
 def _result_paths(result: Any) -> list[str]:
+    """The path of each leaf of the result: ``result['loss']``."""
     return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
 
 
@@ -546,34 +572,34 @@ def jit(
     inline: bool = False,
     compiler_options: CompilerOptions | None = None,
 ) -> Any:
-    """Compiles `fun` with XLA the first time it is called with arguments of some shapes and dtypes.
+    """Compiles `fun` with XLA the first time it is called with arguments of new shapes and dtypes.
 
-    `fun` must be pure: it is run once on tracers, and later calls run the compiled program.
+    `fun` must be pure: it runs once on tracers, and later calls run the compiled program.
 
     Args:
-      fun: function of arrays, numbers and pytrees of them, returning the same. None returns a decorator.
-      in_shardings, out_shardings: how arguments must lie and results will, as trees of `Sharding` that stop above the
-        leaves where all are the same; None leaves the choice to the arguments and the compiler.
-      static_argnums, static_argnames: arguments that are Python values, hashable; each new value compiles anew. Numbers
-        count from 0, or back from -1. If one of the two is given the other one follows; if both are, they hold as they
-        are, by position and by name.
-      donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
-      keep_unused: compile arguments in that `fun` does not use.
+      fun: function of arrays, numbers and pytrees of them, which returns such values. None returns a decorator.
+      in_shardings, out_shardings: shardings of arguments and results, as tree prefixes with `Sharding` leaves; None
+        leaves the choice to the arguments and the compiler.
+      static_argnums, static_argnames: arguments that are hashable Python values; each new value compiles anew. Numbers
+        count from 0, or back from -1. If only one of the two is given, the other is derived from the signature of
+        `fun`; if both are given, neither is completed.
+      donate_argnums, donate_argnames: arguments whose memory may be reused for results; the call deletes them.
+      keep_unused: keep arguments that `fun` does not use in the compiled program.
       device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``; None for where the arguments are.
-      inline: inside other transformed functions, behave as if `fun` were written out there.
-      compiler_options: options of XLA by the names of its flags; they hold where `fun` is not part of another program.
+      inline: inside other transformed functions, record the operations of `fun` instead of one call.
+      compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
 
     Returns:
       A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
-      and look at the program without running it.
+      and show the program without running it.
 
     Raises:
-      ArgumentError: when that is called, an argument or a result is no array.
-      ConcretizationTypeError: when that is called, `fun` needs the value of a traced array; often one of its subclasses
+      ArgumentError: in a call, when an argument or a result is no array.
+      ConcretizationTypeError: in a call, when `fun` needs the value of a traced array; often one of the subclasses,
         such as `TracerBoolConversionError`.
       DeviceError: there is no such backend.
       OptionError: `static_argnums` and the like name arguments that `fun` does not have.
-      StaticArgumentError: when that is called, a static argument is not hashable.
+      StaticArgumentError: in a call, when a static argument is not hashable.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))

@@ -1,4 +1,4 @@
-"""Why a jitted function has to be traced again, for the flags `explain_cache_misses` and `no_tracing`."""
+"""The reason why a jitted function is traced again, for the flags `explain_cache_misses` and `no_tracing`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Label = Callable[[int], str | int]
 
 
 def check_miss(name: str, key: Key, known: Iterable[Key], label: Label) -> None:
-    """Called before the function `name` is traced, for a key that is not among those `known`.
+    """Reports a cache miss as the flags ask for; called before the function `name` is traced.
 
-    Keys are (structure of arguments, static arguments, settings, axes in scope, *types); `label` tells what to call an
-    argument by position. Raises `RefusedError` under the flag `no_tracing`.
+    Keys are (treedef of the arguments, static arguments, settings, axes in scope, *types), and `known` has those in
+    the cache. `label` returns the name of the argument at a position. Raises `RefusedError` under `no_tracing`.
     """
     settings = config.current()
     if settings.no_tracing:
@@ -31,7 +31,7 @@ def check_miss(name: str, key: Key, known: Iterable[Key], label: Label) -> None:
 
 
 def _why(key: Key, known: list[Key], label: Label) -> str:
-    """What about a key is new, compared with the known one that is most like it."""
+    """How `key` differs from the most similar known key."""
     if not known:
         return "it has not been traced before"
     closest = min(known, key=lambda other: _distance(key, other))
@@ -70,7 +70,7 @@ def _leaf_names(key: Key, label: Label) -> list[str]:
 
 
 def _distance(key: Key, other: Key) -> tuple[int, int]:
-    """How unlike two keys are: in kinds of things, then in types of arguments."""
+    """How much two keys differ: in how many of the first four parts, then in how many types of arguments."""
     kinds = sum(a != b for a, b in zip(key[:4], other[:4], strict=True))
     return kinds, sum(a is not b for a, b in zip(key[4:], other[4:], strict=False)) + abs(len(key) - len(other))
 

@@ -1,4 +1,4 @@
-"""The options of `jit`, in a form that caches can key on, and what they must fulfil."""
+"""The options of `jit` in hashable form, for cache keys, and checks of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class JitOptions(TypedDict, total=False):
-        """The options of `jit`, for its two forms."""
+        """The options of `jit`, for the types of its two forms: a call and a decorator."""
 
         in_shardings: Any
         out_shardings: Any
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class Prefix(NamedTuple):
-    """A tree of shardings (None: not specified) in hashable form: a prefix of (args, kwargs), or of results."""
+    """A tree of shardings (None: not specified) in hashable form: a tree prefix of (args, kwargs), or of results."""
 
     leaves: tuple[Any, ...]
     tree: PyTreeDef
 
     @staticmethod
     def of(tree: Any) -> Prefix | None:
-        """The prefix that a user wrote."""
+        """The prefix for the tree that a user passed; None for None."""
         if tree is None:
             return None
         leaves, treedef = flatten(tree, pytree.is_none)
@@ -56,7 +56,7 @@ class Prefix(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What `jit` was told, in a form that caches can key on."""
+    """The options passed to `jit`, in hashable form."""
 
     static_argnums: tuple[int, ...] = ()
     static_argnames: tuple[str, ...] = ()
@@ -68,12 +68,12 @@ class Options(NamedTuple):
     in_shardings: Prefix | None = None
     out_shardings: Prefix | None = None
     compiler_options: Overrides = ()
-    #: of "static" and "donate", those of which numbers and names were given, and hold as they are
+    #: those of "static" and "donate" for which both numbers and names were given, so that neither is completed
     as_given: tuple[str, ...] = ()
 
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:
-    """Options of XLA in the form that caches can key on."""
+    """Options of XLA in hashable form."""
     for name, value in (options or {}).items():
         if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
             raise CompilerOptionError(
@@ -85,7 +85,7 @@ def as_overrides(options: CompilerOptions | None) -> Overrides:
 
 
 def check_jittable(fun: Any, options: Options) -> None:
-    """Raises for functions that cannot be jitted, and for arguments that are said to be two things at once."""
+    """Raises for functions that cannot be jitted, and for arguments that are both static and donated."""
     if isinstance(fun, staticmethod):
         raise ArgumentError("jit: staticmethod arguments are not supported", instead="@staticmethod above @jit")
     if inspect.isgeneratorfunction(fun):

@@ -1,7 +1,7 @@
-"""How a function takes its arguments, so that calls of what is made of it can be taken the same way.
+"""The parameters of a function, so that the jitted function can be given the same ones.
 
-A function of Python with names for its arguments cannot tell how they were given: `f(x, y=1)` and `f(x, 1)` are one
-call. Functions that take any arguments (``*args, **kwargs``), such as those that `grad` returns, can.
+A Python function with named parameters cannot tell how they were given: `f(x, y=1)` and `f(x, 1)` are one call, and
+share a cache key. Functions of ``*args, **kwargs``, such as those that `grad` returns, can tell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class _Missing:
-    """The only one stands for an argument that is not given, and is left to its default."""
+    """The class of `MISSING`, the default of generated parameters: the argument was not given."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -26,10 +26,10 @@ class Parameters(NamedTuple):
     """The parameters of a function.
 
     Attributes:
-      names: of all but ``*args`` and ``**kwargs``; those that are given by name alone are last.
-      unnamed: how many of them are given by position alone.
+      names: of all but ``*args`` and ``**kwargs``; keyword-only ones are last.
+      unnamed: how many of them are positional-only.
       positional: how many can be given by position.
-      optional: the numbers of those that have a default.
+      optional: the indices of those that have a default.
       rest, named: whether there are ``*args``, and ``**kwargs``.
     """
 
@@ -41,12 +41,12 @@ class Parameters(NamedTuple):
     named: bool
 
     def label(self, number: int) -> str | int:
-        """What to call the argument at this position: the name of its parameter, if it has one."""
+        """The name of the parameter at this position, or `number` if it has none."""
         name = self.names[number] if number < self.positional else ""
         return name if name.isidentifier() else number
 
     def in_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same call with as many arguments by position as can be."""
+        """The same call with as many arguments as possible given by position."""
         if not kwargs or len(args) < self.unnamed:
             return args, kwargs
         moved, kwargs = list(args), dict(kwargs)
@@ -57,7 +57,7 @@ class Parameters(NamedTuple):
         return tuple(moved), kwargs
 
     def given(self, values: Iterable[Any], rest: Iterable[Any], named: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The call that gives the parameters these values, as `in_position` leaves it."""
+        """(args, kwargs) that give the parameters these values, in the form that `in_position` returns."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for number, value in enumerate(values):
@@ -71,21 +71,24 @@ class Parameters(NamedTuple):
 
 
 def any_like(count: int, names: Iterable[str] = ()) -> Parameters:
-    """The parameters of a function that takes any arguments, and is mostly called with so many by position, and by
-    these names: Python fills them in sooner than it makes tuples and dicts of them.
+    """The parameters of a function of ``*args, **kwargs`` that is mostly called with `count` arguments by position
+    and these `names`: matching them to parameters of their own is faster than making a tuple and a dict.
     """
     every = (*map(str, range(count)), *names)
     return Parameters(every, count, count, frozenset(range(len(every))), rest=True, named=True)
 
 
 def parameters_of(fun: Callable[..., Any]) -> Parameters:
-    """What the code of a function or method says, whatever it is wrapped around; other things take any arguments."""
+    """The parameters of a function or method by its own code, not by that of ``__wrapped__``.
+
+    Other callables count as taking any arguments.
+    """
     function: Any = fun.__func__ if isinstance(fun, types.MethodType) else fun
     if type(function) is not types.FunctionType:
         return any_like(0)
     code, bound = function.__code__, int(function is not fun)
     positional, every = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    if positional < bound:  # the object is the first of *args
+    if positional < bound:  # a method of *args: `self` is the first of them
         return any_like(0)
     names, by_name = code.co_varnames[:every], function.__kwdefaults__ or {}
     optional = [*range(positional - len(function.__defaults__ or ()), positional)]

@@ -1,4 +1,4 @@
-"""Looking at programs without running them: make_jaxpr and eval_shape."""
+"""`make_jaxpr` and `eval_shape`, which trace functions without running them, and `ShapeDtypeStruct`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class ShapeDtypeStruct:
     Args:
       shape: lengths of the axes.
       dtype: a dtype or its name.
-      sharding: how the array is to lie; None where that is not said.
-      weak_type: whether the dtype gives way in promotions, as that of Python numbers does.
-      is_ref: whether a reference to such an array is meant.
+      sharding: the sharding of the array; None if unspecified.
+      weak_type: whether the dtype is weak in promotion, as that of Python numbers is.
+      is_ref: whether this describes a reference to such an array.
 
     Raises:
       ArgumentError: `dtype` is None.
@@ -61,7 +61,7 @@ class ShapeDtypeStruct:
             raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
         self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
         self.sharding = sharding
-        #: whether a reference to such an array is meant
+        #: whether this describes a reference to such an array
         self.is_ref = is_ref
 
     @property
@@ -86,7 +86,7 @@ class ShapeDtypeStruct:
 
     @property
     def weak_type(self) -> bool:
-        """True when the dtype gives way in promotions."""
+        """True when the dtype is weak in promotion."""
         return self.aval.weak_type
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
@@ -125,16 +125,16 @@ def key_of(x: Any, aval: ShapedArray) -> Key:
 
 
 def as_ref(x: Any) -> Any:
-    """`x`, or for a type that means a reference one that holds a type in place of an array."""
+    """`x`; or, for a `ShapeDtypeStruct` with `is_ref`, a reference that holds a `ShapeDtypeStruct` as its value."""
     if type(x) is ShapeDtypeStruct and x.is_ref:
         return Ref(AbstractRef(x.aval), x.update(is_ref=False))
     return x
 
 
 def as_struct(x: Any) -> Any:
-    """`x`, or its type if it is of a class that nobody here knows but has a shape and a dtype.
+    """`x`; or a `ShapeDtypeStruct` if `x` is no array but has a shape and a dtype.
 
-    Of types of 64 bits those of 32 remain where 64-bit types are off, as of arrays.
+    As for arrays, 64-bit dtypes become 32-bit ones unless `enable_x64` is set.
     """
     if type(x) is ShapedArray:
         return struct_of(x)
@@ -150,7 +150,7 @@ def as_struct(x: Any) -> Any:
 
 
 def described(leaves: Sequence[Any]) -> list[Any]:
-    """Arguments of a call in the running trace, where types stand for arrays if the program is only looked at."""
+    """The leaves as arguments of an equation: the running trace makes tracers for `ShapeDtypeStruct`s."""
     tracing = recorder()
     if tracing is None:
         return list(leaves)
@@ -158,7 +158,7 @@ def described(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _of_arrays(tree: Any) -> Any:
-    """A tree in which arrays stand for mere types."""
+    """The tree with an array of zeros for each `ShapeDtypeStruct`: functions that are only traced may return those."""
 
     def array(x: Any) -> Any:
         return own(zeros(x.aval)) if type(x) is ShapeDtypeStruct else x
@@ -238,7 +238,7 @@ def _env() -> tuple[tuple[AxisName, int], ...]:
 
 
 def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
-    """The type of an array as users write it."""
+    """The `ShapeDtypeStruct` of an abstract value."""
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
@@ -276,7 +276,7 @@ def with_static(fun: Callable[..., Any], rebuild: Callable[..., Any]) -> Callabl
 
 
 def laid_out(structs: Any, shardings: Prefix | None) -> Any:
-    """A tree of `ShapeDtypeStruct` with the shardings that were asked for."""
+    """A tree of `ShapeDtypeStruct` with the shardings that the user specified."""
     if shardings is None:
         return structs
     leaves, tree = flatten(structs)

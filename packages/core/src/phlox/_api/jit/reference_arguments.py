@@ -1,4 +1,4 @@
-"""References among the arguments of transformed functions: taken out of the trees, and put back inside."""
+"""References among the arguments of transformed functions: taken out of the pytrees, and put back in."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..._trace.refs import Ref
 
 
 def places(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Numbers of the leaves that are references."""
+    """Indices of the leaves that are references."""
     return tuple(i for i, x in enumerate(leaves) if isinstance(x, Ref))
 
 
 def check_distinct(function: str, refs: Sequence[Ref], captured: Sequence[Ref] = ()) -> None:
-    """Two names for one reference would be two arrays in the program: raises `RefError`."""
+    """Raises `RefError` if a reference occurs twice: the program would hold its value as two separate arrays."""
     for i, ref in enumerate(refs):
         if any(ref is other for other in refs[:i]):
             raise RefError(f"{function}: the same reference of type {ref.aval} is passed twice", instead="pass it once")
@@ -30,24 +30,24 @@ def check_distinct(function: str, refs: Sequence[Ref], captured: Sequence[Ref] =
 def closed_over(
     funs: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> tuple[list[Callable[..., Any]], tuple[Any, ...]]:
-    """Functions and operands without references: the functions close over those that the operands held."""
+    """`funs` changed to close over the references among the operands, and the operands without those."""
     leaves, tree = flatten(operands)
-    mine = places(leaves)
-    if not mine:
+    ref_places = places(leaves)
+    if not ref_places:
         return list(funs), operands
-    check_distinct("operands", [leaves[i] for i in mine])
+    check_distinct("operands", [leaves[i] for i in ref_places])
 
     def wrapped(fun: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fun)
         def filled(*rest: Any) -> Any:
-            return fun(*merged(tree, mine, [leaves[i] for i in mine], rest))
+            return fun(*merged(tree, ref_places, [leaves[i] for i in ref_places], rest))
 
         return filled
 
-    return [wrapped(f) for f in funs], tuple(x for i, x in enumerate(leaves) if i not in mine)
+    return [wrapped(f) for f in funs], tuple(x for i, x in enumerate(leaves) if i not in ref_places)
 
 
-def merged(tree: PyTreeDef, mine: Sequence[int], refs: Sequence[Any], rest: Sequence[Any]) -> Any:
-    """The tree whose leaves are `refs` at the places `mine`, and `rest` elsewhere."""
+def merged(tree: PyTreeDef, ref_places: Sequence[int], refs: Sequence[Any], rest: Sequence[Any]) -> Any:
+    """The tree whose leaves are `refs` at the indices `ref_places`, and `rest` elsewhere."""
     given, others = iter(refs), iter(rest)
-    return tree.unflatten([next(given) if i in mine else next(others) for i in range(tree.num_leaves)])
+    return tree.unflatten([next(given) if i in ref_places else next(others) for i in range(tree.num_leaves)])

@@ -1,4 +1,4 @@
-"""Calls of jitted functions that use references: a pure function takes the values of those and returns new ones."""
+"""Calls of jitted functions that use references, by a pure function that takes and returns the references' values."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .reference_arguments import check_distinct, merged
 
 
 class _Pure(NamedTuple):
-    """A pure function that is jitted, and the references closed over whose values it takes first."""
+    """A jitted pure function, and the closed-over references whose values it takes as its first argument."""
 
     captured: tuple[Ref, ...]
     function: Callable[..., Any]
 
 
 class ReferenceCall:
-    """A function for one structure of arguments; stands where a compiled call stands otherwise.
+    """A call of a function that uses references, for one treedef of arguments; cached in place of an `Entry`.
 
-    Threads may share it: what a call reads of it is read once, and replaced as a whole.
+    Threads may share it: each call reads a `_Pure` once, and a `_Pure` is replaced as a whole.
 
     Args:
-      fun: the function of the user.
-      compiled: makes a jitted function out of a pure one.
-      rebuild: the arguments of `fun`, from those that are not static.
-      in_tree: structure of those.
-      mine: the numbers of the leaves that are references. Those that `fun` closes over are found by tracing it.
+      fun: the user's function.
+      compiled: makes a jitted function from a pure one.
+      rebuild: returns the arguments of `fun` for the dynamic ones.
+      in_tree: treedef of the dynamic arguments.
+      ref_places: indices of the leaves that are references. Closed-over references are found by tracing.
     """
 
-    __slots__ = ("compiled", "found", "fun", "in_tree", "mine", "name", "pure", "rebuild")
+    __slots__ = ("compiled", "found", "fun", "in_tree", "name", "pure", "rebuild", "ref_places")
 
-    #: the arrays hidden in a program; here they lie within the pure functions
+    #: no hidden arrays: the entries of the pure functions have them
     hidden = Hidden(())
 
     def __init__(
@@ -45,19 +45,25 @@ class ReferenceCall:
         compiled: Callable[[Callable[..., Any]], Any],
         rebuild: Callable[..., Any],
         in_tree: PyTreeDef,
-        mine: tuple[int, ...],
+        ref_places: tuple[int, ...],
     ):
-        self.fun, self.compiled, self.rebuild, self.in_tree, self.mine = fun, compiled, rebuild, in_tree, mine
+        self.fun, self.compiled, self.rebuild, self.in_tree, self.ref_places = (
+            fun,
+            compiled,
+            rebuild,
+            in_tree,
+            ref_places,
+        )
         self.name = arguments.fun_name(fun)
-        #: the references closed over that were found last: other types of arguments are first tried with them
+        #: the closed-over references that were found last; the first try for arguments of other types
         self.found: tuple[Ref, ...] = ()
-        #: by the types of the references that are passed
+        #: pure functions, by the types of the references among the arguments
         self.pure: dict[tuple[AbstractRef, ...], _Pure] = {}
 
     def _made(self, types: tuple[AbstractRef, ...], captured: tuple[Ref, ...]) -> _Pure:
         def body(rest: list[Any], state: list[Any]) -> tuple[Any, list[Any]]:
             refs = [Ref(aval, value) for aval, value in zip(types, state, strict=True)]
-            positional, keywords = self.rebuild(*merged(self.in_tree, self.mine, refs, rest))
+            positional, keywords = self.rebuild(*merged(self.in_tree, self.ref_places, refs, rest))
             out = self.fun(*positional, **keywords)
             arguments.check_outputs(self.fun, out, flatten(out)[0])
             return out, values(refs)
@@ -71,34 +77,41 @@ class ReferenceCall:
         return made
 
     def run(self, leaves: Sequence[Any]) -> Any:
-        """The result for flat arguments; what the references hold is replaced."""
-        passed, rest = self._parted(leaves)
-        captured, result = self._asked(passed, lambda f, found: f(values(found), rest, values(passed)))
-        return _taken([*passed, *captured], result)
+        """The result for flat arguments; the references get their new values."""
+        passed, rest = self._split_refs(leaves)
+        captured, result = self._with_captured(passed, lambda f, found: f(values(found), rest, values(passed)))
+        return _write_back([*passed, *captured], result)
 
     def stage(self, stage: str, leaves: Sequence[Any]) -> Any:
-        """The function traced or lowered ("trace", "lower") for flat arguments, as users see it: they pass references
-        where the pure one takes and returns arrays.
+        """The function traced or lowered (`stage` is "trace" or "lower") for flat arguments, as a stage whose calls
+        take references where the pure function takes and returns arrays.
         """
-        from . import reference_stages as threaded_stages  # which calls alone do not wait for
+        from . import reference_stages as threaded_stages  # programs that only call functions do not import it
 
-        passed, rest = self._parted(leaves)
-        captured, made = self._asked(passed, lambda f, found: getattr(f, stage)(values(found), rest, values(passed)))
+        passed, rest = self._split_refs(leaves)
+        captured, made = self._with_captured(
+            passed, lambda f, found: getattr(f, stage)(values(found), rest, values(passed))
+        )
         in_avals = [x.aval if type(x) is Ref else typeof(x) for x in leaves]
         return threaded_stages.of_users(self, captured, made, in_avals)
 
     def call_with(self, captured: Sequence[Ref], run: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Any:
-        """The same as `run`, by a compiled program of the pure function that takes `captured`."""
-        passed, rest = self._parted(leaves)
+        """Like `run`, but calls `run`, a compiled program of the pure function that takes `captured`."""
+        passed, rest = self._split_refs(leaves)
         check_distinct(self.name, passed, captured)
-        return _taken([*passed, *captured], run([*values(captured), *rest, *values(passed)]))
+        return _write_back([*passed, *captured], run([*values(captured), *rest, *values(passed)]))
 
-    def _parted(self, leaves: Sequence[Any]) -> tuple[list[Ref], list[Any]]:
-        """The references among the arguments, and the others."""
-        return [leaves[i] for i in self.mine], [x for i, x in enumerate(leaves) if i not in self.mine]
+    def _split_refs(self, leaves: Sequence[Any]) -> tuple[list[Ref], list[Any]]:
+        """The references among the arguments, and the other arguments."""
+        return [leaves[i] for i in self.ref_places], [x for i, x in enumerate(leaves) if i not in self.ref_places]
 
-    def _asked(self, passed: list[Ref], ask: Callable[[Any, tuple[Ref, ...]], Any]) -> tuple[tuple[Ref, ...], Any]:
-        """The references that `fun` closes over, and what `ask` says of the pure function that takes all of them."""
+    def _with_captured(
+        self, passed: list[Ref], use: Callable[[Any, tuple[Ref, ...]], Any]
+    ) -> tuple[tuple[Ref, ...], Any]:
+        """The references that `fun` closes over, and the result of ``use(pure function, those references)``.
+
+        While tracing finds further closed-over references, makes a pure function that takes them and tries again.
+        """
         types = tuple(ref.aval for ref in passed)
         pure = self.pure.get(types)
         if pure is None:
@@ -107,17 +120,18 @@ class ReferenceCall:
             captured, function = pure
             check_distinct(self.name, passed, captured)
             try:
-                return captured, ask(function, captured)
+                return captured, use(function, captured)
             except CapturedRefsError as found:
                 fresh = [ref for ref in found.refs if ref not in captured]
                 if not fresh:
                     raise
-                # Another thread may have found others meanwhile: whichever function stays, later calls complete it.
+                # Another thread may have stored a function with other references meanwhile. Either may stay in the
+                # cache: later calls add what it lacks.
                 pure = self._made(types, (*captured, *fresh))
 
 
-def _taken(refs: Sequence[Ref], result: Any) -> Any:
-    """The result of the user's function, from that of the pure one, whose new values go into the references."""
+def _write_back(refs: Sequence[Ref], result: Any) -> Any:
+    """Writes the new values in the pure function's result to `refs`; returns the result of the user's function."""
     (out, new), kept = result
     write_all(refs, [*new, *kept])
     return out

@@ -1,4 +1,4 @@
-"""Stages of functions that use references, as users see them: made of those of the pure function."""
+"""Stages (traced, lowered) of functions that use references, made from the stages of the pure function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stages import Call, Lowered, Traced
 def of_users(
     reference_call: ReferenceCall, captured: tuple[Ref, ...], made: Traced | Lowered, in_avals: Sequence[Any]
 ) -> Traced | Lowered:
-    """`made`, a stage of the pure function, as one of the function of the user with arguments of these types."""
+    """The stage of the user's function with arguments of these types, from `made`, a stage of the pure function."""
     call = _call(reference_call, captured, made._call, in_avals)
     if isinstance(made, Traced):
         return _Traced(call, made, lambda: _lowered(reference_call, captured, made.lower(), in_avals))
@@ -32,7 +32,7 @@ def _lowered(
 
 
 class _Traced(Traced):
-    """Shows the program of the pure function, in which references are arrays that are taken and returned."""
+    """Its Jaxpr is that of the pure function, which takes and returns arrays for references."""
 
     def __init__(self, call: Call, pure: Traced, lower: Callable[[], Lowered]):
         super().__init__(call, pure.jaxpr, [], lower)
@@ -43,11 +43,12 @@ class _Traced(Traced):
 
 
 def _call(reference_call: ReferenceCall, captured: tuple[Ref, ...], pure: Call, in_avals: Sequence[Any]) -> Call:
-    # The pure function takes what is closed over, then the arguments that are no references, then those that are.
-    rest = [i for i in range(len(in_avals)) if i not in reference_call.mine]
-    numbers = [*[None] * len(captured), *rest, *reference_call.mine]
+    # The pure function takes closed-over references, then the other arguments, then the references among the arguments.
+    rest = [i for i in range(len(in_avals)) if i not in reference_call.ref_places]
+    numbers = [*[None] * len(captured), *rest, *reference_call.ref_places]
     kept = [numbers[i] for i in pure.kept]
-    results, _ = treedef_children(pure.out_tree)  # what the function returns and the arguments' new values; the others'
+    # The pure function returns ((user's result, new values of arguments), new values of closed-over references).
+    results, _ = treedef_children(pure.out_tree)
     out_tree, _ = treedef_children(results)
     return Call(
         reference_call.in_tree,

@@ -1,4 +1,4 @@
-"""The stages of a jitted call, for those who want to look or to compile ahead of time: traced, lowered, compiled."""
+"""The stages of a jitted call (traced, lowered, compiled), for inspection and ahead-of-time compilation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ArgInfo:
-    """One array among the arguments of a stage: its type, and whether its memory is given away.
+    """One array among the arguments of a stage: its type, and whether it is donated.
 
     >>> phlox.jit(lambda x: x).lower(1.0).args_info
     ((ArgInfo(_aval=ShapedArray(float32[], weak_type=True), donated=False),), {})
@@ -58,7 +58,7 @@ S = TypeVar("S")
 
 @runtime_checkable
 class Wrapped(Protocol[P, R]):
-    """What can be called as the function it was made of, traced and lowered: what `jit` and `pmap` return."""
+    """A function that can also be traced and lowered: the type of what `jit` and `pmap` return."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs the function, compiled for these arguments."""
@@ -72,9 +72,9 @@ class Wrapped(Protocol[P, R]):
 
 
 class Jitted(Wrapped[P, R], Protocol[P, R]):
-    """What `jit` returns, for those who read types: it is a plain function with these methods.
+    """The type of what `jit` returns: a plain function with these methods.
 
-    Those that only look at the function take a `ShapeDtypeStruct` where the function takes an array.
+    `trace`, `lower` and `eval_shape` take a `ShapeDtypeStruct` where the function takes an array.
     """
 
     __name__: str
@@ -92,7 +92,7 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
         ...
 
     def clear_cache(self) -> None:
-        """Forgets what was traced and compiled for this function."""
+        """Clears the caches of this function."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
@@ -101,10 +101,7 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
 
 
 class Call:
-    """What all stages of one call share: the arguments (without static ones) and the shape of the result.
-
-    `run` makes, from a compiled program, a function of the flat arguments.
-    """
+    """What all stages of one call share: types and treedefs of the dynamic arguments and of the result."""
 
     def __init__(
         self,
@@ -124,20 +121,20 @@ class Call:
         self.out_tree = out_tree
         self.out_avals = out_avals
         self.out_shardings = out_shardings
-        #: the user's names of the leaves
+        #: returns the path of each leaf in the user's terms
         self.names = names
-        #: numbers of the leaves that the program reads; before them come `hidden` closed-over arrays
+        #: indices of the leaves that the program reads, after its first `hidden` arguments, the closed-over arrays
         self.kept = kept
         self.hidden = hidden
 
     def spread(self, per_argument: Sequence[Any]) -> Any:
-        """A tree like the arguments, of what is known for each argument of the program; None for unused ones."""
+        """A tree like (args, kwargs), from one value for each argument of the program; None for unused leaves."""
         found = dict(zip(self.kept, per_argument[self.hidden :], strict=True))
         return self.in_tree.unflatten([found.get(i) for i in range(self.in_tree.num_leaves)])
 
 
 class Stage:
-    """What traced, lowered and compiled functions say about their arguments and results."""
+    """Base class of traced, lowered and compiled functions: properties of their arguments and results."""
 
     def __init__(self, call: Call):
         self._call = call
@@ -160,7 +157,7 @@ class Stage:
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """Numbers of the leaves of (args, kwargs) whose memory is given away."""
+        """Indices of the leaves of (args, kwargs) that are donated."""
         return tuple(sorted(self._call.donated))
 
     @property
@@ -170,7 +167,7 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """The result as a tree of `ShapeDtypeStruct`, with the shardings that were asked for."""
+        """The result as a tree of `ShapeDtypeStruct`, with the shardings of `out_shardings`."""
         structs = self._call.out_tree.unflatten([struct_of(aval) for aval in self._call.out_avals])
         return laid_out(structs, self._call.out_shardings)
 
@@ -205,7 +202,8 @@ class Traced(Stage):
         """The next stage.
 
         Args:
-          lowering_platforms: platforms that need not be there, such as ``("cuda",)``; None for that of the arguments.
+          lowering_platforms: platforms, such as ``("cuda",)``, which this process may lack; None for the platform of
+            the arguments.
 
         Returns:
           A `Lowered`.
@@ -220,9 +218,9 @@ class Traced(Stage):
 
 
 class Lowered(Stage):
-    """A function lowered to StableHLO: what the compiler gets.
+    """A function lowered to StableHLO, the input of the compiler.
 
-    Attribute `platforms`: where it may be compiled, or None for where its arguments lie.
+    Attribute `platforms`: the platforms it was lowered for, or None for that of its arguments.
     """
 
     def __init__(self, call: Call, lowering: Lowering, run: Callable[..., Any], overrides: Overrides = ()):
@@ -237,8 +235,7 @@ class Lowered(Stage):
 
         Args:
           dialect: ``"stablehlo"``, which is exactly what the compiler gets, or ``"hlo"``; None for the first.
-          debug_info: let each operation say where it comes from: the names it stands in (`named_scope`), and the user's
-            line.
+          debug_info: add to each operation its scopes (`named_scope`) and the user's source line.
 
         Returns:
           A string.
@@ -272,7 +269,7 @@ class Lowered(Stage):
         Args:
           compiler_options: options of XLA, such as ``{"xla_backend_optimization_level": 0}``; they are added to those
             of `jit`.
-          device_assignment: the devices that it was lowered for; None for them.
+          device_assignment: None, or the devices that the function was lowered for.
 
         Returns:
           A `Compiled`.
@@ -303,7 +300,7 @@ class Lowered(Stage):
 
 
 class Compiled(Stage):
-    """A program compiled for one kind of arguments. Calling it never traces; static arguments are left out."""
+    """A program compiled for one kind of arguments. Calling it never traces; calls leave out static arguments."""
 
     def __init__(self, call: Call, lowering: Lowering, program: Any, run: Callable[..., Any]):
         super().__init__(call)
@@ -332,11 +329,11 @@ class Compiled(Stage):
         return self._program.executable.get_hlo_text()
 
     def cost_analysis(self) -> dict[str, float] | None:
-        """The compiler's estimates for the optimised program: flops, bytes accessed … None where it makes none."""
+        """XLA's estimates for the optimised program: flops, bytes accessed … None where the backend has none."""
         return _if_implemented(lambda: dict(self._program.executable.cost_analysis()))
 
     def memory_analysis(self) -> Any:
-        """Sizes of arguments, results and temporary memory, in bytes. None where the compiler does not say."""
+        """Sizes of arguments, results and temporary memory, in bytes. None where the backend does not report them."""
         return _if_implemented(self._program.executable.get_compiled_memory_stats)
 
     def runtime_executable(self) -> Any:
@@ -345,19 +342,19 @@ class Compiled(Stage):
 
     @property
     def out_info(self) -> Any:
-        """The result as a tree of `ShapeDtypeStruct`, with the shardings that results have."""
+        """The result as a tree of `ShapeDtypeStruct`, with the shardings of the compiled program."""
         shardings = self._program.out_shardings
         structs = [struct_of(a, s) for a, s in zip(self._call.out_avals, shardings, strict=False)]
         return self.out_tree.unflatten(structs)
 
     @property
     def input_shardings(self) -> Any:
-        """Where each argument must lie, as a tree (args, kwargs); None for arguments that the program does not read."""
+        """The sharding of each argument, as a tree (args, kwargs); None for those that the program does not read."""
         return self._call.spread(self._lowering.where.shardings)
 
     @property
     def output_shardings(self) -> Any:
-        """Where each result lies, as a tree."""
+        """The sharding of each result, as a tree."""
         return self.out_tree.unflatten(self._program.out_shardings[: self.out_tree.num_leaves])
 
     @property
@@ -393,7 +390,7 @@ def _dialect(dialect: str | None) -> str:
 
 
 def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
-    """The arrays of a call, which must have the types that the function was traced for."""
+    """The leaves of a call; raises if their treedef or types differ from those the function was traced for."""
     leaves, tree = flatten((args, kwargs))
     pytree.check_same(
         call.in_tree,

@@ -1,4 +1,4 @@
-"""User functions as functions of flat lists of leaves, which is what the rooms below work with."""
+"""User functions as functions of flat lists of leaves, the form that the transformations work with."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from . import arguments
 
 
 class FlatFunction:
-    """`fun(*args)` on the leaves of args. After a call, `out_tree` is the structure of what it returned.
+    """`fun(*args)` as a function of the leaves of args. After a call, `out_tree` is the treedef of the result.
 
-    With `has_aux` the function returns (out, aux); arrays in aux travel behind those of out, other things stay aside.
+    With `has_aux` the function returns (out, aux). Arrays in aux are returned after those of out; other leaves of aux
+    are kept in `aux`, since they cannot pass through a transformation.
     """
 
     def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, has_aux: bool = False):
@@ -54,7 +55,7 @@ class FlatFunction:
 
 
 def user_call(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator for entry points that run user functions: our frames between theirs leave the traceback."""
+    """Decorator for entry points that run user functions: removes phlox's frames from tracebacks of errors."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -185,4 +185,5 @@ jit_p = Primitive(
     show=_jit_show,
     checked=_jit_checked,
     light=lambda params: all(map(is_light, params["jaxpr"].jaxpr.eqns)),
+    program="jaxpr",
 )

@@ -294,6 +294,7 @@ custom_jvp_call = Primitive(
     effects=effects_inside,
     show=_custom_jvp_show,
     checked=_custom_jvp_checked,
+    program="call_jaxpr",
 )
 
 # --- custom_vjp -----------------------------------------------------------------------------------------
@@ -442,6 +443,7 @@ custom_vjp_call = Primitive(
     effects=effects_inside,
     show=_custom_vjp_show,
     checked=_custom_vjp_checked,
+    program="call_jaxpr",
 )
 
 # --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------

@@ -197,4 +197,5 @@ custom_vmap_call = Primitive(
     axes=lambda params: axes_used(params["call"]),
     effects=effects_inside,
     nan_checked=True,
+    program="call",
 )

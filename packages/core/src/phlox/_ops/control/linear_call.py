@@ -122,4 +122,5 @@ linear_call = Primitive(
     axes=lambda params: axes_used(params["callee"]),
     effects=effects_inside,
     nan_checked=True,
+    program="callee",
 )

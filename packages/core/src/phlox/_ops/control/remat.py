@@ -244,6 +244,7 @@ checkpoint = Primitive(
     effects=effects_inside,
     narrow=_narrow,
     checked=_checked,
+    program="jaxpr",
 )
 
 name_p = Primitive(
@@ -254,4 +255,5 @@ name_p = Primitive(
     batch=lambda axis, args, dims, name: (name_p.bind(*args, name=name), dims[0]),
     extend=lambda params, trailing, *avals: params,
     nan_checked=False,
+    series="linear",
 )

@@ -45,6 +45,7 @@ neg = unary(
     transpose=lambda ct, x: neg(ct),
     nan_checked=False,
     light=True,
+    unfused="operation",
 )
 
 add = binary(
@@ -54,6 +55,8 @@ add = binary(
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
     light=True,
+    unfused="operation",
+    series="linear",
 )
 
 #: the sum of tangents or cotangents; `add` under another name, so that printed jaxprs show the sums of derivatives
@@ -64,6 +67,7 @@ add_any = binary(
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: t),
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
     light=True,
+    series="linear",
 )
 
 sub = binary(
@@ -73,6 +77,8 @@ sub = binary(
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: neg(t)),
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     light=True,
+    unfused="operation",
+    series="linear",
 )
 
 mul = binary(
@@ -82,6 +88,8 @@ mul = binary(
     tangents=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     light=True,
+    unfused="operation",
+    series="bilinear",
 )
 
 div = binary(
@@ -92,6 +100,8 @@ div = binary(
     transpose=(lambda ct, x, y: div(ct, y), None),
     requires=lambda checks, x, y: checks.nonzero(y),
     light=True,
+    unfused="operation",
+    series="quotient",
 )
 
 rem = binary(
@@ -99,6 +109,7 @@ rem = binary(
     "stablehlo.remainder",
     accepts=REAL,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
+    unfused="operation",
 )
 
 
@@ -133,6 +144,7 @@ max_ = binary(
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
     light=True,
+    unfused="operation",
 )
 
 min_ = binary(
@@ -142,9 +154,10 @@ min_ = binary(
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
     light=True,
+    unfused="operation",
 )
 
-nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False)
+nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False, unfused="operation")
 
 # --- rounding and sign ----------------------------------------------------------------------------------
 
@@ -169,10 +182,16 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     return real(mul(t, div(conj(x), safe)))
 
 
-sign = unary("sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True)
-floor = unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
-ceil = unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
-round_ = unary("round", _round_lower, accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True)
+sign = unary("sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True, unfused="operation")
+floor = unary(
+    "floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True, unfused="operation"
+)
+ceil = unary(
+    "ceil", "stablehlo.ceil", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True, unfused="operation"
+)
+round_ = unary(
+    "round", _round_lower, accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True, unfused="operation"
+)
 abs_ = unary(
     "abs",
     "stablehlo.abs",
@@ -181,9 +200,16 @@ abs_ = unary(
     result=lambda dtype: dtypes.real_part(dtype),
     nan_checked=False,
     light=True,
+    unfused="operation",
 )
 is_finite = unary(
-    "is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=ZERO, result=lambda _: dtypes.bool_, nan_checked=False
+    "is_finite",
+    "stablehlo.is_finite",
+    accepts=FLOAT,
+    derivative=ZERO,
+    result=lambda _: dtypes.bool_,
+    nan_checked=False,
+    unfused="operation",
 )
 
 
@@ -239,15 +265,30 @@ def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
     return mul(literal(x, y), x if y == 2 else integer_pow(x, y=y - 1))
 
 
-integer_pow = unary("integer_pow", _integer_pow_lower, accepts=NUMBER, derivative=_integer_pow_derivative, light=True)
+integer_pow = unary(
+    "integer_pow",
+    _integer_pow_lower,
+    accepts=NUMBER,
+    derivative=_integer_pow_derivative,
+    light=True,
+    unfused="operation",
+)
 square = unary(
     "square",
     lambda f, x: f.same("stablehlo.multiply", x, x),
     accepts=NUMBER,
     derivative=lambda x, out: mul(literal(x, 2), x),
     light=True,
+    unfused="operation",
 )
-sqrt = unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, out: div(literal(x, 0.5), out), light=True)
+sqrt = unary(
+    "sqrt",
+    "stablehlo.sqrt",
+    accepts=INEXACT,
+    derivative=lambda x, out: div(literal(x, 0.5), out),
+    light=True,
+    unfused="operation",
+)
 rsqrt = unary(
     "rsqrt",
     "stablehlo.rsqrt",
@@ -286,6 +327,7 @@ pow_ = binary(
     accepts=NUMBER,
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
     dtype_of=_pow_dtype,
+    unfused="operation",
 )
 
 # --- exponentials and logarithms ------------------------------------------------------------------------
@@ -296,23 +338,43 @@ def _exp2_lower(f: Function, x: Value) -> Value:
     return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
 
 
-exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out)
-exp2 = unary("exp2", _exp2_lower, accepts=INEXACT, tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)))
-expm1 = unary(
-    "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, out: add(out, literal(x, 1))
+exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out, unfused="operation")
+exp2 = unary(
+    "exp2",
+    _exp2_lower,
+    accepts=INEXACT,
+    tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)),
+    unfused="operation",
 )
-log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x))
+expm1 = unary(
+    "expm1",
+    "stablehlo.exponential_minus_one",
+    accepts=INEXACT,
+    derivative=lambda x, out: add(out, literal(x, 1)),
+    unfused="operation",
+)
+log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x), unfused="operation")
 log1p = unary(
-    "log1p", "stablehlo.log_plus_one", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(x, literal(x, 1)))
+    "log1p",
+    "stablehlo.log_plus_one",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: div(t, add(x, literal(x, 1))),
+    unfused="operation",
 )
 logistic = unary(
-    "logistic", "stablehlo.logistic", accepts=INEXACT, derivative=lambda x, out: mul(out, sub(literal(x, 1), out))
+    "logistic",
+    "stablehlo.logistic",
+    accepts=INEXACT,
+    derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
+    unfused="operation",
 )
 
 # --- trigonometric and hyperbolic functions -------------------------------------------------------------
 
-sin = unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, out: cos(x))
-cos = unary("cos", "stablehlo.cosine", accepts=INEXACT, tangent=lambda t, x, out: neg(mul(t, sin(x))))
+sin = unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, out: cos(x), unfused="operation")
+cos = unary(
+    "cos", "stablehlo.cosine", accepts=INEXACT, tangent=lambda t, x, out: neg(mul(t, sin(x))), unfused="operation"
+)
 tan = unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, out: add(literal(x, 1), square(out)))
 asin = unary("asin", "chlo.asin", accepts=INEXACT, derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))))
 acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))))
@@ -342,6 +404,7 @@ atan2 = binary(
         lambda t, x, y, out: mul(t, div(y, add(square(x), square(y)))),
         lambda t, x, y, out: mul(t, div(neg(x), add(square(x), square(y)))),
     ),
+    unfused="operation",
 )
 
 # --- error function and relatives -----------------------------------------------------------------------
@@ -353,7 +416,9 @@ def _gauss(factor: float, t: Any, x: Any) -> Any:
     return mul(literal(x, factor), mul(t, exp(neg(square(x)))))
 
 
-erf = unary("erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x))
+erf = unary(
+    "erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x), unfused="operation"
+)
 erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, tangent=lambda t, x, out: _gauss(-_TWO_OVER_ROOT_PI, t, x))
 erf_inv = unary(
     "erf_inv",
@@ -415,4 +480,5 @@ complex_ = binary(
     transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
     result=_complex_of,
     nan_checked=False,
+    series="linear",
 )

@@ -15,7 +15,7 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive, Series, Unfused, primitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
@@ -186,6 +186,7 @@ def unary(
     eager: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
+    unfused: Unfused | None = None,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -203,6 +204,7 @@ def unary(
       eager: the function that computes the result when no trace is current; None for the compiled operation.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
+      unfused: see `Primitive`.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -243,6 +245,8 @@ def unary(
         eager=eager,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
+        series="linear" if derivative is LINEAR else None,
+        unfused=unfused,
     )
     return made
 
@@ -259,6 +263,8 @@ def binary(
     requires: Callable[..., None] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
+    series: Series | None = None,
+    unfused: Unfused | None = None,
 ) -> Primitive:
     """An elementwise function of two operands, as a primitive with its rules.
 
@@ -278,6 +284,7 @@ def binary(
         divisor that is not zero; None for none.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
+      series, unfused: see `Primitive`.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -343,6 +350,8 @@ def binary(
         requires=requires,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
+        series=series,
+        unfused=unfused,
     )
     return made
 

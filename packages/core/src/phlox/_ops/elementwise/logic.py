@@ -8,7 +8,7 @@ from typing import Any
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
@@ -31,7 +31,9 @@ from .families import (
 )
 
 
-def _comparison(name: str, direction: str, accepts: str, total: bool = False) -> Primitive:
+def _comparison(
+    name: str, direction: str, accepts: str, total: bool = False, unfused: Unfused | None = None
+) -> Primitive:
     return binary(
         name,
         lambda f, x, y: f.compare(direction, x, y, total),
@@ -40,15 +42,16 @@ def _comparison(name: str, direction: str, accepts: str, total: bool = False) ->
         result=lambda _: dtypes.bool_,
         nan_checked=False,
         light=True,
+        unfused=unfused,
     )
 
 
-eq = _comparison("eq", "EQ", ANY)
-ne = _comparison("ne", "NE", ANY)
-lt = _comparison("lt", "LT", ORDERED)
-le = _comparison("le", "LE", ORDERED)
-gt = _comparison("gt", "GT", ORDERED)
-ge = _comparison("ge", "GE", ORDERED)
+eq = _comparison("eq", "EQ", ANY, unfused="operation")
+ne = _comparison("ne", "NE", ANY, unfused="operation")
+lt = _comparison("lt", "LT", ORDERED, unfused="operation")
+le = _comparison("le", "LE", ORDERED, unfused="operation")
+gt = _comparison("gt", "GT", ORDERED, unfused="operation")
+ge = _comparison("ge", "GE", ORDERED, unfused="operation")
 # Total order of floats: -0 is less than 0; nan is greater than everything else and equal to itself.
 eq_to = _comparison("eq_to", "EQ", ORDERED, total=True)
 lt_to = _comparison("lt_to", "LT", ORDERED, total=True)
@@ -60,14 +63,16 @@ def is_negative(x: Any) -> Any:
     return lt(x, literal(x, 0))
 
 
-and_ = binary("and", "stablehlo.and", accepts=BITS, tangents=ZERO, light=True)
-or_ = binary("or", "stablehlo.or", accepts=BITS, tangents=ZERO, light=True)
-xor = binary("xor", "stablehlo.xor", accepts=BITS, tangents=ZERO, light=True)
-not_ = unary("not", "stablehlo.not", accepts=BITS, derivative=ZERO, light=True)
-shift_left = binary("shift_left", "stablehlo.shift_left", accepts=INTEGER, tangents=ZERO)
-shift_right_logical = binary("shift_right_logical", "stablehlo.shift_right_logical", accepts=INTEGER, tangents=ZERO)
+and_ = binary("and", "stablehlo.and", accepts=BITS, tangents=ZERO, light=True, unfused="operation")
+or_ = binary("or", "stablehlo.or", accepts=BITS, tangents=ZERO, light=True, unfused="operation")
+xor = binary("xor", "stablehlo.xor", accepts=BITS, tangents=ZERO, light=True, unfused="operation")
+not_ = unary("not", "stablehlo.not", accepts=BITS, derivative=ZERO, light=True, unfused="operation")
+shift_left = binary("shift_left", "stablehlo.shift_left", accepts=INTEGER, tangents=ZERO, unfused="operation")
+shift_right_logical = binary(
+    "shift_right_logical", "stablehlo.shift_right_logical", accepts=INTEGER, tangents=ZERO, unfused="operation"
+)
 shift_right_arithmetic = binary(
-    "shift_right_arithmetic", "stablehlo.shift_right_arithmetic", accepts=INTEGER, tangents=ZERO
+    "shift_right_arithmetic", "stablehlo.shift_right_arithmetic", accepts=INTEGER, tangents=ZERO, unfused="operation"
 )
 #: the upper half of the bits of the product
 mulhi = binary("mulhi", "chlo.mulhi", accepts=INTEGER, tangents=ZERO)
@@ -167,6 +172,8 @@ select_n = Primitive(
     extend=lambda params, trailing, *avals: params,
     nan_checked=False,
     light=True,
+    unfused="operation",
+    series="linear",
 )
 
 
@@ -211,6 +218,7 @@ clamp = Primitive(
     jvp=_clamp_jvp,
     batch=_clamp_batch,
     nan_checked=False,
+    unfused="operation",
 )
 
 

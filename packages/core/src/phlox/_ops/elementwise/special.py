@@ -18,7 +18,7 @@ from .formula import Formula, sqrt
 # --- gamma ----------------------------------------------------------------------------------------------
 
 #: log(abs(gamma(x)))
-lgamma = unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, out: digamma(x))
+lgamma = unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, out: digamma(x), unfused="operation")
 #: the derivative of lgamma
 digamma = unary("digamma", "chlo.digamma", accepts=FLOAT, derivative=lambda x, out: polygamma(literal(x, 1), x))
 

@@ -279,4 +279,5 @@ dot_general = Primitive(
     batch=_dot_batch,
     show=_dot_show,
     nan_checked=True,
+    series="bilinear",
 )

@@ -12,7 +12,7 @@ from ..._base import config
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
@@ -74,6 +74,8 @@ def reducer(
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     nan_checked: bool = False,
+    series: Series | None = None,
+    unfused: Unfused | None = None,
 ) -> Primitive:
     """A reduction by `op` with the initial value ``start(dtype)``.
 
@@ -113,6 +115,8 @@ def reducer(
         transpose=transpose,
         batch=batch,
         nan_checked=nan_checked,
+        series=series,
+        unfused=unfused,
     )
     return made
 
@@ -161,6 +165,8 @@ reduce_sum = reducer(
     jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
     transpose=_sum_transpose,
     nan_checked=True,
+    unfused="operation",
+    series="linear",
 )
 
 
@@ -182,8 +188,8 @@ def smaller(g: Function, a: Value, b: Value) -> Value:
     return extremum_lower(g, "LT", a, b)
 
 
-reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
-reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp)
+reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
+reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
 
 
 def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:

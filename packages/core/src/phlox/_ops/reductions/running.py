@@ -111,7 +111,14 @@ def cumulative(
         return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
 
     made = Primitive(
-        name, types=types, lower=lower, jvp=differentiate, transpose=transpose, batch=batch, nan_checked=True
+        name,
+        types=types,
+        lower=lower,
+        jvp=differentiate,
+        transpose=transpose,
+        batch=batch,
+        nan_checked=True,
+        series=None if transpose is None else "linear",
     )
     return made
 

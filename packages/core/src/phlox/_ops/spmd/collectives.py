@@ -117,6 +117,7 @@ def _reduction(
         axes=lambda params: params["axes"],
         eager=lambda *args, axes, axis_index_groups: unbound(axes),
         nan_checked=count,
+        series="linear" if count else None,
     )
     return made
 

@@ -396,4 +396,5 @@ gather = Primitive(
     extend=_gather_extend,
     requires=_gather_requires,
     nan_checked=False,
+    series="linear",
 )

@@ -252,6 +252,7 @@ scatter_add = Primitive(
     batch=_scatter_batch(lambda: scatter_add),
     requires=_scatter_requires,
     nan_checked=True,
+    series="linear",
 )
 
 
@@ -292,6 +293,7 @@ scatter = Primitive(
     extend=_scatter_extend,
     requires=_scatter_requires,
     nan_checked=True,
+    series="linear",
 )
 
 

@@ -16,7 +16,7 @@ from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import Literal
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
@@ -41,6 +41,7 @@ def structural(
     extend: Callable[..., Params] | None = None,
     show: Callable[..., Params] | None = None,
     nan_checked: bool = False,
+    unfused: Unfused | None = None,
 ) -> Primitive:
     """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent."""
 
@@ -67,6 +68,8 @@ def structural(
         show=show,
         nan_checked=nan_checked,
         light=True,
+        series="linear",
+        unfused=unfused,
     )
     return made
 
@@ -122,6 +125,8 @@ convert_element_type = Primitive(
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
     nan_checked=False,
     light=True,
+    unfused="layout",
+    series="linear",
 )
 
 
@@ -238,6 +243,7 @@ reshape = structural(
         0,
     ),
     extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
+    unfused="layout",
 )
 
 
@@ -269,6 +275,7 @@ transpose = structural(
     extend=lambda params, trailing, x: {
         "permutation": (*params["permutation"], *range(x.ndim, x.ndim + len(trailing)))
     },
+    unfused="operation",
 )
 
 
@@ -331,6 +338,7 @@ broadcast_in_dim = structural(
         ),
     },
     show=_broadcast_show,
+    unfused="layout",
 )
 
 
@@ -359,6 +367,7 @@ squeeze = structural(
     transpose=lambda ct, aval, dimensions: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=_squeeze_batch,
     extend=lambda params, trailing, x: params,
+    unfused="layout",
 )
 
 
@@ -379,6 +388,7 @@ rev = structural(
     transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
     batch=_rev_batch,
     extend=lambda params, trailing, x: params,
+    unfused="operation",
 )
 
 copy = structural(
@@ -462,6 +472,7 @@ concatenate = Primitive(
     batch=_concatenate_batch,
     extend=lambda params, trailing, *xs: params,
     nan_checked=False,
+    series="linear",
 )
 
 # --- pad ------------------------------------------------------------------------------------------------
@@ -546,6 +557,7 @@ pad = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     nan_checked=True,
+    series="linear",
 )
 
 # --- iota -----------------------------------------------------------------------------------------------

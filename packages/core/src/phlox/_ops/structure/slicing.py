@@ -84,6 +84,7 @@ slice_ = structural(
     batch=_slice_batch,
     extend=_slice_extend,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
+    unfused="operation",
 )
 
 
@@ -155,6 +156,7 @@ split = Primitive(
     batch=_split_batch,
     extend=lambda params, trailing, *xs: params,
     nan_checked=False,
+    series="linear",
 )
 
 # --- dynamic_slice --------------------------------------------------------------------------------------
@@ -273,6 +275,7 @@ dynamic_slice = Primitive(
     extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
     requires=_dynamic_slice_requires,
     nan_checked=False,
+    series="linear",
 )
 
 # --- dynamic_update_slice -------------------------------------------------------------------------------
@@ -346,4 +349,5 @@ dynamic_update_slice = Primitive(
     extend=lambda params, trailing, *avals: params,
     requires=_update_requires,
     nan_checked=False,
+    series="linear",
 )

@@ -358,4 +358,5 @@ conv_general_dilated = Primitive(
     transpose=_conv_transpose,
     batch=_conv_batch,
     nan_checked=True,
+    series="bilinear",
 )

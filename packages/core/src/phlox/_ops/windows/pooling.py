@@ -111,7 +111,16 @@ def _reduction(
         assert dim is not None
         return made.bind(args[0], **with_axis(window, dim)), dim
 
-    made = Primitive(name, types=types, lower=lower, jvp=jvp, transpose=transpose, batch=batch, nan_checked=nan_checked)
+    made = Primitive(
+        name,
+        types=types,
+        lower=lower,
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        nan_checked=nan_checked,
+        series=None if transpose is None else "linear",
+    )
     return made
 
 

@@ -4,12 +4,12 @@
     output_shape, params = init(phlox.random.key(0), (-1, 64))
     scores = apply(params, inputs, rng=phlox.random.key(1))
 
-The same key gives the same parameters as there. A layer is any pair ``(init, apply)``:
+A key gives the same parameters as in JAX. A layer is any pair ``(init, apply)``:
 
-    init(rng, input_shape) -> (output_shape, params)      -1 stands for a length that is not known yet, the batch's
+    init(rng, input_shape) -> (output_shape, params)      -1 is a length that is not known yet, that of the batch
     apply(params, inputs, *, rng=None, **kwargs) -> outputs
 
-Programs that start today are better served by `phlox_nn`.
+New programs should use `phlox_nn`.
 """
 
 from ...nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize

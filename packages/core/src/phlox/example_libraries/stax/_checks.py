@@ -1,4 +1,4 @@
-"""What layers demand of shapes, sizes and parameters, with errors that name the layer."""
+"""Checks of shapes, sizes and parameters of layers, with errors that name the layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._layer import Shape
 
 
 def integer(n: Any) -> int | None:
-    """An integer of Python's, NumPy's or phlox's as one of Python's; None for all else, True and False included."""
+    """A Python int for an integer of Python, NumPy or phlox; None for other objects and for bools."""
     try:
         return None if isinstance(n, bool) else operator.index(n)
     except TypeError:
@@ -20,7 +20,7 @@ def integer(n: Any) -> int | None:
 
 
 def features(layer: str, out_dim: Any) -> int:
-    """The number of features of the outputs."""
+    """`out_dim`, the number of features of the outputs, as an int; raises unless it is positive."""
     width = integer(out_dim)
     if width is None or width < 1:
         raise ArgumentError(
@@ -43,7 +43,7 @@ def lengths(layer: str, option: str, values: Any, count: int | None = None) -> S
 
 
 def checked_shape(layer: str, shape: Any) -> Shape:
-    """`shape` as a tuple of lengths."""
+    """`shape` as a tuple of ints; raises `ShapeError` unless each is a length or -1."""
     found = [integer(n) for n in shape] if isinstance(shape, tuple | list) else [None]
     if not all(n is not None and n >= -1 for n in found):
         raise ShapeError(
@@ -55,13 +55,14 @@ def checked_shape(layer: str, shape: Any) -> Shape:
 
 
 def checked_shapes(layer: str, shapes: Any) -> Any:
-    """One shape as a tuple of lengths. Several, in a list or a dict, are for the layer that takes several inputs."""
+    """One shape as a tuple of lengths. Several shapes, in a list or a dict, are returned unchecked: layers that take
+    several inputs check them."""
     nested = isinstance(shapes, tuple | list) and shapes and all(isinstance(s, tuple | list | dict) for s in shapes)
     return shapes if nested or isinstance(shapes, dict) else checked_shape(layer, shapes)
 
 
 def shape_with_axes(layer: str, shape: Any, rank: int, batch: int) -> Shape:
-    """`shape` as a tuple of `rank` lengths, all known but that of the axis `batch`."""
+    """`shape` as a tuple of `rank` lengths, of which only that of the axis `batch` may be -1."""
     found = checked_shape(layer, shape)
     if len(found) != rank or -1 in (*found[:batch], *found[batch + 1 :]):
         raise ShapeError(
@@ -73,7 +74,10 @@ def shape_with_axes(layer: str, shape: Any, rank: int, batch: int) -> Shape:
 
 
 def output_shape(function: Callable[[Any], Any], input_shape: Shape, batch: int, out_batch: int) -> Shape:
-    """The shape of what `function` makes of an array. The length of its axis `batch`, later `out_batch`, may be -1."""
+    """The shape of the result of `function` for an array of shape `input_shape`.
+
+    If the length of the axis `batch` is -1, so is that of the axis `out_batch` of the result.
+    """
     known = tuple(1 if n == -1 else n for n in input_shape)
     shape = list(eval_shape(function, ShapeDtypeStruct(known, "float32")).shape)
     if input_shape[batch] == -1:
@@ -82,7 +86,7 @@ def output_shape(function: Callable[[Any], Any], input_shape: Shape, batch: int,
 
 
 def pair(layer: str, params: Any, names: str) -> tuple[Any, Any]:
-    """The two parameters of a layer."""
+    """The two parameters of a layer; raises `TreeError` unless `params` is a pair."""
     if not isinstance(params, tuple | list) or len(params) != 2:
         raise TreeError(
             f"{layer}: the parameters must be a pair {names}, got a {type(params).__name__}",
@@ -96,7 +100,7 @@ def pair(layer: str, params: Any, names: str) -> tuple[Any, Any]:
 
 
 def one_for_each(layer: str, what: str, values: Any, count: int, instead: str) -> list[Any]:
-    """`values` as a list with one value for each of the `count` layers that `layer` is made of."""
+    """`values` as a list; raises `TreeError` unless it has one for each of the `count` layers inside of `layer`."""
     iterable = isinstance(values, Iterable) and not isinstance(values, dict | str)
     found = list(values) if iterable else []
     if not iterable or len(found) != count:

@@ -1,4 +1,4 @@
-"""Layers made of layers: one after the other, side by side, and made when the shape is known."""
+"""Layers made of other layers: `serial`, `parallel`, `shape_dependent`, and layers that split and join inputs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def serial(*layers: Any) -> Layer:
     Args:
       layers: pairs ``(init, apply)``, see `Layer`; or functions of one array that keep its shape, such as `selu`.
 
-    Parameters are a list with those of each layer, ``()`` for functions. Each layer gets a key of its own, in `init`
-    and, when `rng` is given, in `apply`.
+    The parameters are a list of the parameters of each layer, ``()`` for functions. Each layer gets its own key in
+    `init` and, when `rng` is given, in `apply`.
 
     Raises:
-      ArgumentError: something is neither a pair nor a function.
+      ArgumentError: one of `layers` is neither a pair nor a function.
       TreeError: `apply` gets parameters of another number of layers.
       ShapeError: a function changes the shape.
 
@@ -39,7 +39,7 @@ def serial(*layers: Any) -> Layer:
     def init(rng: Any, input_shape: Any) -> tuple[Any, Params]:
         shape, params = checked_shapes("serial", input_shape), []
         for layer in made:
-            # Also for layers without parameters: stax's numbers depend on it.
+            # Layers without parameters get a key, too, so that the parameters are equal to those of JAX's stax.
             rng, key = random.split(rng)
             shape, part = layer.init(key, shape)
             params.append(part)
@@ -56,12 +56,12 @@ def serial(*layers: Any) -> Layer:
 
 
 def parallel(*layers: Any) -> Layer:
-    """The layer that applies each of `layers` to an input of its own: a list of inputs becomes a list of outputs.
+    """The layer that applies each of `layers` to its own input: a list of inputs becomes a list of outputs.
 
-    Goes with `FanOut` before it, and `FanInSum` or `FanInConcat` behind it. Layers and keys as for `serial`.
+    It is used with `FanOut` before it, and `FanInSum` or `FanInConcat` after it. Layers and keys are as for `serial`.
 
     Raises:
-      ArgumentError: something is neither a pair nor a function.
+      ArgumentError: one of `layers` is neither a pair nor a function.
       TreeError: there are not as many inputs, shapes or parameters as layers.
       ShapeError: `init` gets one shape, or a function changes the shape.
 
@@ -97,10 +97,10 @@ def parallel(*layers: Any) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Any]) -> Layer:
-    """The layer ``make_layer(input_shape)``, which is made each time when the shape of its inputs is known.
+    """The layer ``make_layer(input_shape)``, which is made in each call of `init` and `apply`.
 
     Raises:
-      ArgumentError: what `make_layer` returns is neither a pair nor a function.
+      ArgumentError: the result of `make_layer` is neither a pair nor a function.
 
     >>> import phlox
     >>> from phlox.example_libraries import stax
@@ -119,10 +119,10 @@ def shape_dependent(make_layer: Callable[[Any], Any]) -> Layer:
 
 
 def FanOut(num: int) -> Layer:
-    """The layer that gives its input `num` times, as a list.
+    """The layer that returns a list with its input `num` times.
 
     Raises:
-      ArgumentError: `num` is no integer, or negative.
+      ArgumentError: `num` is no integer, or is negative.
 
     >>> from phlox.example_libraries import stax
     >>> stax.FanOut(2).apply((), 3.0)
@@ -139,7 +139,7 @@ FanInSum = Layer(lambda rng, shapes: (shapes[0], ()), lambda params, inputs, **k
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The layer that joins a list of inputs along an axis.
+    """The layer that concatenates a list of inputs along an axis.
 
     >>> from phlox.example_libraries import stax
     >>> stax.FanInConcat().init(None, [(-1, 2), (-1, 3)])
@@ -156,7 +156,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def _layer(owner: str, label: str, layer: Any) -> Layer:
-    """`layer` as a pair; a function becomes one. `owner` and `label`, as 'layer 2', name it in errors."""
+    """`layer` as a pair of functions. `owner` and `label`, such as 'layer 2', name it in errors."""
     if isinstance(layer, tuple | list) and len(layer) == 2 and all(map(callable, layer)):
         return Layer(*layer)
     if (getattr(layer, "__module__", None) or "").startswith(__package__):

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions, for axes in any order."""
+"""Convolution and transposed convolution layers, for axes in any order."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ def GeneralConv(
 ) -> Layer:
     """A convolution (`phlox.lax.conv_general_dilated`) plus a bias for each feature.
 
-    Parameters are ``(W, b)``: a kernel with axes in the order that `dimension_numbers` says, and an array of the rank
-    of the outputs, of length 1 along all axes but that of the features.
+    Parameters are ``(W, b)``: a kernel with axes in the order of `dimension_numbers`, and a bias of the rank of the
+    outputs, whose axes have length 1 except that of the features.
 
     Args:
-      dimension_numbers: which axes of inputs, kernel and outputs mean what, as ``("NHWC", "HWIO", "NHWC")``.
-      out_chan: how many features the outputs have.
-      filter_shape: the lengths of the kernel along the axes of space, in the order in which the kernel has them.
-      strides: how far it moves, by default 1.
-      padding: 'VALID', 'SAME', 'SAME_LOWER', or a pair of numbers for each axis of space.
-      W_init, b_init: initializers, by default Glorot's for the kernel and tiny normal numbers for the bias.
+      dimension_numbers: the order of the axes of inputs, kernel and outputs, such as ``("NHWC", "HWIO", "NHWC")``.
+      out_chan: the number of features of the outputs.
+      filter_shape: the lengths of the kernel along its spatial axes, in their order in the kernel.
+      strides: the strides of the kernel, by default 1.
+      padding: 'VALID', 'SAME', 'SAME_LOWER', or a pair of numbers for each spatial axis.
+      W_init, b_init: initializers, by default Glorot's for the kernel and small normal numbers for the bias.
 
     Raises:
-      ArgumentError: sizes that are no positive integers or not as many as axes of space, words that name no axes.
+      ArgumentError: sizes are no positive integers or not one for each spatial axis, or `dimension_numbers` is not of
+        this form.
       ShapeError: lengths of `input_shape` other than the batch's are -1, or inputs do not fit the kernel.
       TreeError: the parameters are not a pair ``(W, b)``.
 
@@ -180,7 +181,7 @@ def _convolution(
 
 
 def _checked_specs(name: str, dimension_numbers: Any) -> Specs:
-    """`dimension_numbers` if they are three words that name the axes which a layer must know."""
+    """`dimension_numbers`; raises unless it has three words with the letters of batch and feature axes."""
     words = dimension_numbers if isinstance(dimension_numbers, tuple | list) else ()
     needed = ("NC", "IO", "NC")
     if (

@@ -15,16 +15,16 @@ from ._layer import Layer, Params, Shape
 def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializer = normal()) -> Layer:  # noqa: B008
     """A layer that multiplies by a matrix and adds a vector: ``inputs @ W + b``.
 
-    Maps inputs of shape (..., n), n known when parameters are made, to (..., out_dim). Parameters are ``(W, b)`` of
-    shapes (n, out_dim) and (out_dim,), float32 unless an initializer makes another dtype.
+    It maps inputs of shape (..., n) to (..., out_dim); `init` needs to know n. Parameters are ``(W, b)`` of shapes
+    (n, out_dim) and (out_dim,), float32 unless an initializer returns another dtype.
 
     Args:
-      out_dim: how many features the outputs have.
+      out_dim: the number of features of the outputs.
       W_init, b_init: functions ``init(key, shape)``, see `phlox.nn.initializers`.
 
     Raises:
       ArgumentError: `out_dim` is not a positive integer.
-      ShapeError: `init` is not told the number of features, or `apply` gets another one.
+      ShapeError: the number of features in `input_shape` is -1, or `apply` gets another number of features.
       TreeError: the parameters are not a pair ``(W, b)``.
 
     >>> import phlox
@@ -60,7 +60,7 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
                 shapes=[x.shape, weights.shape],
             )
         y = jnp.dot(inputs, W)
-        # Here and not by `+`: the flag numpy_rank_promotion is about what users add.
+        # Explicit, as `+` of different ranks would obey numpy_rank_promotion, which is for users' own expressions.
         return y + lax.broadcast_to_rank(b, y.ndim)
 
     return Layer(init, apply)

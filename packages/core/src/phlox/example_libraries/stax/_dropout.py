@@ -1,4 +1,4 @@
-"""Dropout, the one layer here that draws random numbers while it is applied."""
+"""The dropout layer, the only one here whose `apply` draws random numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ._layer import Layer, Params, Shape
 def Dropout(rate: Any, mode: str = "train") -> Layer:
     """A layer that keeps each element with probability `rate`, divided by `rate`, and replaces the others by zero.
 
-    `rate` is the part that is *kept*, as in ``jax.example_libraries.stax``: ``Dropout(0.9)`` drops a tenth. Shape and
-    dtype stay those of the inputs. Has no parameters. Source: Srivastava et al., 2014.
+    `rate` is the fraction that is *kept*, as in ``jax.example_libraries.stax``: ``Dropout(0.9)`` drops a tenth. Shape
+    and dtype are those of the inputs. The layer has no parameters. Source: Srivastava et al., 2014.
 
     Args:
-      rate: a number above 0, and at most 1; or an array, whose elements are not checked: they may be traced.
-      mode: 'train', or 'test', which passes inputs on as they are.
+      rate: a number greater than 0 and at most 1; or an array, which may be traced, so its elements are not checked.
+      mode: 'train'; or 'test', which returns the inputs unchanged.
 
     Raises:
-      ArgumentError: `rate` or `mode` is none of these, or `apply` gets no `rng` in mode 'train'.
+      ArgumentError: `rate` or `mode` has another value, or `apply` gets no `rng` in mode 'train'.
 
     >>> import phlox
     >>> from phlox.example_libraries import stax

@@ -1,4 +1,4 @@
-"""Functions of each element as layers without parameters."""
+"""Elementwise functions as layers without parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._layer import Layer
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """The layer that applies a function, with these keyword arguments, and keeps the shape.
+    """The layer that applies a function that keeps the shape, with these keyword arguments.
 
     Raises:
       ArgumentError: `fun` is no function.

@@ -1,4 +1,4 @@
-"""Flattening: the step from images to dense layers."""
+"""The layer that flattens images for dense layers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
 
 def _apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
     shape = _need_axes(jnp.shape(inputs))
-    # Not reshape(n, -1): an empty batch has no -1.
+    # Not reshape(n, -1): for an empty batch, -1 cannot be determined.
     return jnp.reshape(inputs, (shape[0], math.prod(shape[1:])))
 
 
-#: A layer that joins all axes but the first: (batch, a, b, ...) becomes (batch, a b ...). It takes no options, so it is
-#: used as it is, ``serial(Flatten, Dense(10))``. Raises `ShapeError` for scalars.
+#: A layer that merges all axes except the first: (batch, a, b, ...) becomes (batch, a b ...). It has no options and is
+#: not called: ``serial(Flatten, Dense(10))``. Raises `ShapeError` for scalars.
 Flatten = Layer(_init, _apply)

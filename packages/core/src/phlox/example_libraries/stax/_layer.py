@@ -1,4 +1,4 @@
-"""What a layer is: a pair of functions. Layers know nothing of each other; `serial` puts them together."""
+"""`Layer`, the pair of functions that is a layer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Params = Any
 
 
 class Layer(NamedTuple):
-    """A layer: `init` makes its parameters, `apply` uses them. A plain pair of such functions is as good.
+    """A layer: `init` makes its parameters, `apply` uses them. A plain tuple of such functions is also a layer.
 
     Fields:
       init: ``init(rng, input_shape) -> (output_shape, params)``. `rng` is a PRNG key; `input_shape` is a tuple of
-        lengths, where -1 stands for one that is not known yet; `params` is any tree of arrays.
+        lengths, of which -1 is one that is not known yet; `params` is any tree of arrays.
       apply: ``apply(params, inputs, *, rng=None, **kwargs) -> outputs``. `rng` is a key for layers that draw random
-        numbers. `serial` hands every keyword argument to all of its layers, so accept those you do not use.
+        numbers. `serial` passes all keyword arguments to all of its layers, so accept those you do not use.
 
     >>> from phlox.example_libraries import stax
     >>> double = stax.Layer(lambda rng, shape: (shape, ()), lambda params, inputs, **kwargs: 2 * inputs)

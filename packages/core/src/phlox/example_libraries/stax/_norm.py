@@ -1,4 +1,4 @@
-"""Normalization over the batch at hand; no running statistics are kept."""
+"""Batch normalization by the statistics of each batch, without running statistics."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ def BatchNorm(
     beta_init: Initializer = zeros,
     gamma_init: Initializer = ones,
 ) -> Layer:
-    """Mean 0 and deviation 1 over `axis`, always those of the batch at hand, then times gamma, plus beta.
+    """Normalizes to mean 0 and standard deviation 1 over `axis`, then multiplies by gamma and adds beta.
 
-    Parameters are ``(beta, gamma)``, with () for one that is not there. Source: Ioffe and Szegedy, 2015.
+    The statistics are always those of the given batch. Parameters are ``(beta, gamma)``, with () for one that is not
+    used. Source: Ioffe and Szegedy, 2015.
 
     Args:
-      axis: the axes over which statistics are taken, counted from the front.
+      axis: the axes over which statistics are computed, counted from 0.
       epsilon: added to the variance.
-      center, scale: whether there is a beta, a gamma.
+      center, scale: whether to use beta and gamma.
       beta_init, gamma_init: initializers.
 
     Raises:
-      ArgumentError: `axis` is neither an integer nor several.
+      ArgumentError: `axis` is neither an integer nor a tuple or list of integers.
       ShapeError: a length of `input_shape` along another axis is -1.
       TreeError: the parameters are not a pair ``(beta, gamma)``.
 

@@ -1,4 +1,4 @@
-"""Pooling: the largest element, the sum or the mean of each window over the axes of space."""
+"""Pooling layers: the largest element, the sum or the mean of each window over the spatial axes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def MaxPool(
     """The largest element of each window.
 
     Args:
-      window_shape: the lengths of the window along the axes of space.
-      strides: how far it moves, by default 1.
+      window_shape: the lengths of the window along the spatial axes.
+      strides: the strides of the window, by default 1.
       padding: 'VALID', 'SAME' or 'SAME_LOWER'.
-      spec: which axis holds examples (N) and which features (C), as ``"NCHW"``; by default the first and the last.
+      spec: the order of the axes, such as ``"NCHW"``: N is the batch axis, C that of the features; by default they are
+        the first and the last axis.
 
     Raises:
-      ArgumentError: sizes that are no positive integers, or a `spec` without N and C.
+      ArgumentError: sizes are no positive integers, or `spec` lacks N or C.
       ShapeError: lengths of `input_shape` other than the batch's are -1, or inputs have another number of axes.
 
     >>> import phlox
@@ -52,7 +53,7 @@ def SumPool(
 def AvgPool(
     window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID", spec: str | None = None
 ) -> Layer:
-    """The mean of each window, of those elements that lie in the array; arguments and errors as for `MaxPool`.
+    """The mean of each window, without padding elements; arguments and errors as for `MaxPool`.
 
     >>> import phlox
     >>> from phlox.example_libraries import stax
@@ -72,7 +73,7 @@ def _sum(x: Any, window: Shape, strides: Shape, padding: Any) -> Any:
 
 def _mean(x: Any, window: Shape, strides: Shape, padding: Any) -> Any:
     sums = _sum(x, window, strides, padding)
-    # How many elements a window has depends on its place along the axes of space alone: the others are left out.
+    # The number of elements of a window depends only on its position along the spatial axes; other axes get length 1.
     space = [1 if k == 1 else n for n, k in zip(jnp.shape(x), window, strict=True)]
     return sums / _sum(jnp.ones_like(x, shape=space), window, strides, padding)
 

@@ -1,4 +1,4 @@
-"""``phlox.extend.core``: programs as data under the names of ``jax.extend.core``, for code that was written for it."""
+"""``phlox.extend.core``: Jaxprs and helpers for them under the names of ``jax.extend.core``, for ported code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ array_types = {Array, np.ndarray, *(np.dtype(name).type for name in ("bool", "in
 
 
 class Primitive(_Primitive):
-    """A primitive whose rules are given one by one, as in JAX; `phlox.extend.Primitive` takes them in one statement.
+    """A primitive whose rules are set one by one, as in JAX; `phlox.extend.Primitive` takes them all at once.
 
     >>> from phlox.extend.core import Primitive
     >>> double_p = Primitive("documentation_double")
@@ -69,19 +69,19 @@ class Primitive(_Primitive):
         super().__init__(name)
 
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """The type of the result, from the types of the arguments."""
+        """Sets the rule that computes the type of the result from the types of the arguments; returns the rule."""
         self.types = abstract_eval
         return abstract_eval
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """A program as a function of flat arguments that returns a list.
+    """A Jaxpr as a function of flat arguments that returns a list.
 
     Args:
-      closed_jaxpr: the program, as `phlox.make_jaxpr` gives it.
+      closed_jaxpr: a Jaxpr with its constants, as `phlox.make_jaxpr` returns it.
 
     Returns:
-      A function of as many arrays as the program has inputs, which returns a list of arrays.
+      A function of one array for each input of the Jaxpr, which returns a list of arrays.
 
     >>> from phlox.extend.core import jaxpr_as_fun
     >>> jaxpr_as_fun(phlox.make_jaxpr(lambda x: x + 1)(1.0))(2.0)
@@ -91,7 +91,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among the parameters of an equation.
+    """The Jaxprs among the parameters of an equation.
 
     Args:
       params: the parameters, by name.
@@ -107,10 +107,10 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The programs that the equations of `jaxpr` hold, but not those that these hold in turn.
+    """The Jaxprs in the parameters of the equations of `jaxpr`, without those nested deeper.
 
     Args:
-      jaxpr: the program.
+      jaxpr: the outer Jaxpr.
 
     Returns:
       An iterator of `Jaxpr`.
@@ -132,15 +132,15 @@ def new_jaxpr_eqn(
     source_info: Any = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """An equation of a program. Its effects are those that the primitive states.
+    """An equation of a Jaxpr. Its effects are determined by the primitive.
 
     Args:
-      invars: its operands, variables (`Var`) and literals.
-      outvars: its results.
-      primitive: its operation.
-      params: the parameters of that, by name.
-      effects, ctx: accepted as in JAX; not read.
-      source_info: where it comes from, that of another equation; None if that is not known.
+      invars: the operands, variables (`Var`) and literals.
+      outvars: the results.
+      primitive: the primitive.
+      params: the parameters, by name.
+      effects, ctx: accepted as in JAX; not used.
+      source_info: the `source_info` of another equation; None if unknown.
 
     Returns:
       A `JaxprEqn`.
@@ -154,15 +154,15 @@ def new_jaxpr_eqn(
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of one example out of a batch.
+    """The type of one example of a batch.
 
     Args:
-      size: length of the mapped axis; not read.
-      axis: which axis of the batch it is, counted from 0; None for a batch that is one example for all.
+      size: length of the mapped axis; not used.
+      axis: the mapped axis, counted from 0; None for a value that is not mapped.
       aval: the type of the batch.
 
     Returns:
-      The type without this axis.
+      The type without the mapped axis.
 
     >>> mapped_aval(2, 0, phlox.typeof(jnp.ones((2, 3))))
     ShapedArray(float32[3])
@@ -175,11 +175,11 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
 
     Args:
       size: number of examples.
-      axis: where the batch gets its axis, counted from 0; None for an example that is the same for all.
+      axis: the position of the new axis, counted from 0; None for a value that is not mapped.
       aval: the type of one example.
 
     Returns:
-      The type with this axis.
+      The type with the new axis.
 
     >>> unmapped_aval(2, 0, phlox.typeof(jnp.ones(3)))
     ShapedArray(float32[2,3])
@@ -188,13 +188,13 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike | None) -> Any:
-    """The dtype of derivatives with respect to values of this dtype: float0 where there are none.
+    """The dtype of tangents of values of this dtype.
 
     Args:
       primal_dtype: a dtype or its name.
 
     Returns:
-      A dtype: that of floating and complex values itself, float0 for others.
+      A dtype: the same for floating and complex dtypes, float0 for others.
 
     >>> primal_dtype_to_tangent_dtype("float32")
     dtype('float32')
@@ -223,12 +223,12 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     """``force(val)``, for a value that must not be traced.
 
     Args:
-      force: function such as ``int``; None for none.
+      force: function such as ``int``; None returns `val` itself.
       val: any object.
-      context: what the message begins with.
+      context: the beginning of the error message.
 
     Returns:
-      What `force` returns, or `val`.
+      The result of `force`, or `val`.
 
     Raises:
       ConcretizationTypeError: `val` is traced.

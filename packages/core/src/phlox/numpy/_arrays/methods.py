@@ -149,7 +149,7 @@ def _no_flat(self: Any) -> NoReturn:
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     """The module `phlox.numpy`, for code that is written for the array API standard."""
-    namespace = sys.modules[__package__]
+    namespace = sys.modules["phlox.numpy"]
     version = namespace.__array_api_version__
     if api_version not in (None, version):
         raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(version))

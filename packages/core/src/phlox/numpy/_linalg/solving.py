@@ -17,7 +17,6 @@ from ..._operands.promotion import promote_inexact
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._ops.linalg.lu import lu, lu_solve
 from ..._ops.linalg.matrices import adjoint, hermitian_part, product, swapped
-from ...lax._solves import custom_linear_solve
 from .._creation.fill import eye, zeros
 from .._creation.from_data import array, asarray
 from .._elementwise.choose import where
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 def _solve_square(a: Any, b: Any) -> Any:
     """The solution of ``a x = b``, as `custom_linear_solve`, so that derivatives reuse the LU factors."""
+    from ...lax._solves import custom_linear_solve  # here, so that `import phlox.numpy.linalg` does not import lax
+
     factors, _, order = lu(stop_gradient(a))
     return custom_linear_solve(
         lambda x: product(a, x),

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 SOURCE = pathlib.Path(__file__).parents[2] / "packages" / "core" / "src"
-DOORS = [path for path in sorted(SOURCE.rglob("__init__.py")) if "on_demand(" in path.read_text()]
+PACKAGES = [path for path in sorted(SOURCE.rglob("__init__.py")) if "on_demand(" in path.read_text()]
 
 
 def calls(tree):
@@ -23,7 +23,7 @@ def blocks(tree):
             yield node
 
 
-@pytest.mark.parametrize("path", DOORS, ids=lambda path: str(path.parent.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: str(path.parent.relative_to(SOURCE)))
 def test_what_is_imported_on_demand_is_stated_for_readers_of_types(path):
     tree = ast.parse(path.read_text())
     (call,), (block,) = calls(tree), blocks(tree)

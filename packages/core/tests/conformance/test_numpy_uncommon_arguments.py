@@ -196,16 +196,6 @@ def test_discouraged(words):
     assert [w.filename for w in caught] == [__file__]
 
 
-@pytest.mark.parametrize(
-    ("in_axis", "out_axis", "shape"), [([0], [], (4,)), ([], [0], (4,)), ([], [], ()), (0, -1, (3,))]
-)
-def test_initializers_of_vectors(in_axis, out_axis, shape):
-    made = lambda m: m.nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=in_axis, out_axis=out_axis)(
-        m.random.key(0), shape
-    )
-    np.testing.assert_allclose(np.asarray(made(phlox)), np.asarray(made(jax)), rtol=1e-6)
-
-
 def test_the_function_is_named():
     for call, name in [
         (lambda: phlox.numpy.ravel_multi_index(None, -1), "ravel_multi_index"),
@@ -228,12 +218,6 @@ def test_arange_has_the_bits_of_jax(seed):
         for args in ((start, stop, step), (start, stop), (abs(stop),)):
             theirs, mine = both(lambda n, m, args=args, dtype=dtype: n.arange(*args, dtype=dtype))
             assert_same(mine, theirs)
-
-
-def test_flags_name_the_algorithms():
-    from phlox._base import config
-
-    assert {"DEFAULT", *config.ALGORITHMS} == set(phlox.lax.DotAlgorithmPreset.__members__)
 
 
 # Narrow arrays beside the wide numbers that are the default with 64-bit types.

@@ -15,7 +15,7 @@ import phlox
 from conformance.examples import elementwise, examples, functions
 from conformance.harness import outcome, same_kind
 from conformance.test_batched import EXEMPT
-from conformance.test_orders import double
+from conformance.test_first_and_second_derivatives import double
 
 #: How many functions share a program.
 GROUP = 16

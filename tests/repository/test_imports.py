@@ -1,4 +1,4 @@
-"""The arrows of the house: who may import whom. The rules stand in pyproject.toml, under [tool.importlinter]."""
+"""Which modules may import which. The rules stand in pyproject.toml, under [tool.importlinter]."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_imports_follow_the_arrows():
+def test_imports_follow_the_rules():
     # In a process of its own: the linter prints to the stream that was there when it was imported.
     run = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(sys.argv[1], no_cache=True))"
     done = subprocess.run(
@@ -17,4 +17,4 @@ def test_imports_follow_the_arrows():
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, f"an import points the wrong way\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"an import against the rules\n{done.stdout}{done.stderr}"

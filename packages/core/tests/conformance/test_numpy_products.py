@@ -58,7 +58,18 @@ PRODUCTS = [
     row("method.dot", call(A(2, 3), A(3)), call(A(2, 3), A(3, 2))),
 ]  # fmt: skip
 
-TABLE = PRODUCTS
+VECTORS = [
+    row("numpy.vecdot", call(A(2, 3), A(3)), call(A(2, 3), A(2, 1), axis=0), call(A(3), A(2)), call(A(), A(3)),
+        call(A(2), A(2, dtype="other")), call(A(2), A(2), preferred_element_type="float32")),
+    row("numpy.matvec", call(A(2, 3), A(3)), call(A(2, 2, 3), A(2, 3)), call(A(2, 3), A(2)), call(A(2), A(2))),
+    row("numpy.vecmat", call(A(3), A(3, 2)), call(A(2, 3), A(2, 3, 1)), call(A(2), A(3, 2)), call(A(2), A(2))),
+    row("numpy.cross", call(A(3), A(3)), call(A(2, 3), A(3)), call(A(2), A(2)), call(A(2), A(3)), call(A(4, 3), A(4, 2)),
+        call(A(3, 2), A(3, 2), axis=0), call(A(3, 2), A(2, 3), axisa=0, axisc=0), call(A(4), A(4)),
+        dtypes=[d for d in judge.ALL if d != "bool"]),
+    row("numpy.kron", call(A(2), A(3)), call(A(2, 2), A(1, 3)), call(A(2), A(2, 2)), call(A(), A(2, dtype="other"))),
+]  # fmt: skip
+
+TABLE = PRODUCTS + VECTORS
 
 test_value = values(TABLE)
 test_gradient = gradients(TABLE)

@@ -16,11 +16,11 @@ import phlox.image
 import phlox.ops
 from conformance import (
     test_drawn_elementwise,
-    test_drawn_linear,
+    test_drawn_lax_structural,
+    test_drawn_linalg,
     test_drawn_methods,
     test_drawn_reductions,
     test_drawn_shapes,
-    test_drawn_structure,
 )
 from conformance.drawn import AS_NUMPY, CASES, drawn
 from conformance.harness import function
@@ -30,14 +30,14 @@ TABLES = [
     table.TABLE
     for table in (
         test_drawn_elementwise,
-        test_drawn_linear,
+        test_drawn_linalg,
         test_drawn_methods,
         test_drawn_reductions,
         test_drawn_shapes,
-        test_drawn_structure,
+        test_drawn_lax_structural,
     )
 ]
-DOORS = [
+MODULES = [
     "numpy",
     "numpy.linalg",
     "numpy.fft",
@@ -51,44 +51,44 @@ DOORS = [
 
 #: What is not drawn, and where it is compared instead.
 NOT_DRAWN = {
-    "files and other processes' memory, in test_arrays and test_numpy_rest": "numpy.from_dlpack numpy.fromfile numpy.load "
+    "files and other processes' memory, in test_arrays and test_numpy_files": "numpy.from_dlpack numpy.fromfile numpy.load "
     "numpy.save numpy.savez",
-    "text and its settings, in test_numpy_rest": "numpy.array_repr numpy.array_str numpy.get_printoptions numpy.printoptions "
+    "text and its settings, in test_dtypes": "numpy.array_repr numpy.array_str numpy.get_printoptions numpy.printoptions "
     "numpy.set_printoptions",
-    "a list of pairs and text, in test_numpy_linear": "numpy.einsum_path",
+    "a list of pairs and text, in test_numpy_products": "numpy.einsum_path",
     "every field for every dtype, in test_dtypes": "numpy.finfo numpy.iinfo dtypes.finfo dtypes.iinfo",
     "functions that return functions, in test_transforms and test_ufuncs": "numpy.frompyfunc numpy.vectorize",
     "whole programs with them are drawn in test_random_programs": "lax.cond lax.fori_loop lax.map lax.scan lax.switch "
     "lax.while_loop",
-    "they take several functions that fit together, in test_solves and test_lax_more": "lax.composite "
+    "they take several functions that fit together, in test_lax_solves and test_lax_compiler": "lax.composite "
     "lax.custom_linear_solve lax.custom_root lax.platform_dependent",
-    "they take the names of axes of meshes, in test_collectives and test_meshes": "lax.all_gather lax.all_to_all "
+    "they take the names of axes of meshes, in test_lax_collectives and test_meshes": "lax.all_gather lax.all_to_all "
     "lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmean lax.pmin lax.ppermute lax.pshuffle lax.psum "
     "lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all lax.with_sharding_constraint lax.after_all lax.create_token "
     "lax.precv lax.psend",
-    "one layout and few dtypes each, in test_lax_more": "lax.ragged_dot_general lax.scaled_dot",
-    "which numbers it gives is open, in test_windows": "lax.rng_uniform",
-    "it has no result, in test_lax_more": "lax.dce_sink",
+    "one layout and few dtypes each, in test_lax_products": "lax.ragged_dot_general lax.scaled_dot",
+    "which numbers it gives is open, in test_lax_windows": "lax.rng_uniform",
+    "it has no result, in test_lax_compiler": "lax.dce_sink",
     "an annotation": "lax.DotDimensionNumbers",
 }  # fmt: skip
 
 
-def public(door):
+def public(module):
     """The functions that both libraries have in this module."""
-    mine, theirs = function(phlox, door), function(jax, door)
+    mine, theirs = function(phlox, module), function(jax, module)
     values = {name: getattr(mine, name) for name in dir(theirs) if hasattr(mine, name)}
     return {
-        f"{door}.{name}"
+        f"{module}.{name}"
         for name, value in values.items()
         if callable(value) and not inspect.isclass(value) and not name.startswith("_") and not name.endswith("_p")
     }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_function_is_drawn(door):
-    of_door = lambda paths: {path for path in paths if path.rpartition(".")[0] == door}
-    paths, tables = public(door), of_door(path for table in TABLES for path in table)
-    not_drawn = of_door(path for paths in NOT_DRAWN.values() for path in paths.split())
+@pytest.mark.parametrize("module", MODULES)
+def test_every_function_is_drawn(module):
+    of_module = lambda paths: {path for path in paths if path.rpartition(".")[0] == module}
+    paths, tables = public(module), of_module(path for table in TABLES for path in table)
+    not_drawn = of_module(path for paths in NOT_DRAWN.values() for path in paths.split())
     assert not paths - tables - not_drawn, "neither drawn nor in NOT_DRAWN"
     assert not tables - paths, "drawn, but no public function"
     assert not not_drawn - paths, "in NOT_DRAWN, but no public function"

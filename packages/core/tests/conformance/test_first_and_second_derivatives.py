@@ -207,7 +207,7 @@ def test_more(path):
 )
 @double
 def test_real(path):
-    """The real jax is asked about one example of what is not elementwise, which test_elements asks it about."""
+    """The real jax is asked about one example of what is not elementwise, as test_elementwise_transforms asks about the rest."""
     found = [e for e in examples(path, ("float32",), 1, wide=True) if e.floats and e.differentiable]
     assert found, "is differentiated nowhere"
     for position, example in enumerate(found):

@@ -12,23 +12,12 @@ import inspect
 import itertools
 import re
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import phlox
-
-REPOSITORY = Path(__file__).parents[2]
-
-
-def public_modules():
-    for source in sorted(REPOSITORY.glob("packages/*/src")):
-        for file in sorted(source.rglob("*.py")):
-            path = file.relative_to(source).with_suffix("")
-            parts = path.parts[:-1] if path.name == "__init__" else path.parts
-            if not any(part.startswith("_") for part in parts):
-                yield ".".join(parts)
+from public_modules import public_modules
 
 
 def lacks_docstring(value):

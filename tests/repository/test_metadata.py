@@ -9,7 +9,7 @@ import pytest
 import phlox
 
 REPOSITORY = Path(__file__).parents[2]
-PACKAGES = ("core", "nn", "optim", "data", "examples")
+PACKAGES = sorted(path.parent.name for path in REPOSITORY.glob("packages/*/pyproject.toml"))
 
 
 def project(name):

@@ -1,4 +1,4 @@
-"""Samplers that draw until they accept, or that use linear algebra: jax's numbers; and where results lie."""
+"""phlox.random, samplers that draw until they accept, or that use linear algebra: jax's numbers."""
 
 import functools
 
@@ -143,15 +143,6 @@ def test_in_double_precision():
             both(lambda m, name=name: ALL[name](m, m.random.key(1), (6,)), name, jit=False, near=row("random"))
 
 
-def test_keys_by_their_dtype():
-    both(lambda m: m.random.key_data(m.random.key(7, dtype=m.random.key_dtype())), jit=False)
-    both(lambda m: m.random.key_data(m.random.key(7, dtype="threefry2x32")), jit=False)
-    both(lambda m: str(m.random.key_dtype("threefry2x32")), jit=False)
-    wrap = lambda m, **o: m.random.key_data(m.random.wrap_key_data(m.random.key_data(m.random.key(7)), **o))
-    both(lambda m: wrap(m, dtype=m.random.key(0).dtype), jit=False)
-    both(lambda m: wrap(m, dtype="threefry2x32", impl="threefry2x32"), jit=False)
-
-
 WRONG = [
     lambda m, k: m.random.gamma(k, 2.0, (2,), "int32"),
     lambda m, k: m.random.gamma(k, np.ones(3, F), (2,)),
@@ -176,82 +167,6 @@ WRONG = [
 @pytest.mark.parametrize("position", range(len(WRONG)))
 def test_wrong_arguments(position):
     both(lambda m: WRONG[position](m, m.random.key(0)), jit=False)
-
-
-# --- out_sharding ---------------------------------------------------------------------------------------
-
-#: All get the option by one decorator.
-LAID_OUT = {
-    "gamma": SAMPLERS["gamma"],
-    "multivariate_normal": SAMPLERS["multivariate_normal"],
-    "normal": lambda m, k, s, **o: m.random.normal(k, s, **o),
-    "exponential": lambda m, k, s, **o: m.random.exponential(k, s, **o),
-    "randint": lambda m, k, s, **o: m.random.randint(k, s, 0, 9, **o),
-    "permutation": lambda m, k, s, **o: m.random.permutation(k, np.arange(*s), **o),
-    "categorical": lambda m, k, s, **o: m.random.categorical(k, np.zeros((*s, 5), F), **o),
-}
-
-
-def mesh(m, shape=(4, 2), kind="Explicit"):
-    return m.make_mesh(shape, ("x", "y"), axis_types=(getattr(m.sharding.AxisType, kind),) * 2)
-
-
-def placed(x):
-    """The elements, and which part of them lies on which device."""
-    where = x.sharding.devices_indices_map(x.shape)
-    return x, [(d.id, str(i)) for d, i in sorted(where.items(), key=lambda item: item[0].id)]
-
-
-@pytest.mark.parametrize("name", LAID_OUT)
-def test_result_lies_as_asked(name):
-    def case(m, jit):
-        with m.set_mesh(mesh(m)):
-            draw = lambda: LAID_OUT[name](m, m.random.key(1), (8,), out_sharding=m.P("x"))
-            return placed((m.jit(draw) if jit else draw)())
-
-    for jit in (False, True):
-        both(functools.partial(case, jit=jit), f"jit={jit}", jit=False, near=near(name))
-    assert case(phlox, False)[0].sharding.spec == phlox.P("x")
-
-
-MISPLACED = {
-    "no mesh": lambda m: m.random.normal(m.random.key(0), (8,), out_sharding=m.P("x")),
-    "no sharding": lambda m: m.random.normal(m.random.key(0), (8,), out_sharding="x"),
-    "a device": lambda m: m.random.normal(m.random.key(0), (8,), out_sharding=m.devices()[0]),
-    "automatic axes": lambda m: m.random.normal(
-        m.random.key(0), (8,), out_sharding=m.NamedSharding(mesh(m, kind="Auto"), m.P("x"))
-    ),
-}
-MISPLACED_IN = {
-    "unknown axis": lambda m: m.random.normal(m.random.key(0), (8,), out_sharding=m.P("z")),
-    "does not divide": lambda m: m.random.normal(m.random.key(0), (7,), out_sharding=m.P("x")),
-    "another mesh": lambda m: m.random.normal(
-        m.random.key(0), (8,), out_sharding=m.NamedSharding(mesh(m, (2, 2)), m.P("x"))
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISPLACED)
-def test_wrong_out_sharding(name):
-    both(MISPLACED[name], jit=False)
-
-
-@pytest.mark.parametrize("name", MISPLACED_IN)
-def test_wrong_out_sharding_in_a_mesh(name):
-    def case(m):
-        with m.set_mesh(mesh(m)):
-            return MISPLACED_IN[name](m)
-
-    both(case, jit=False)
-
-
-def test_under_vmap():
-    def case(m):
-        with m.set_mesh(mesh(m)):
-            draw = lambda k: m.random.normal(k, (8,), out_sharding=m.P("x"))
-            return m.vmap(draw)(m.random.split(m.random.key(0), 3))
-
-    both(case, jit=False)
 
 
 def test_t_with_many_degrees_of_freedom():

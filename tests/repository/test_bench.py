@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # the folder of the benchmarks is no package of the house
+sys.path.insert(0, str(REPOSITORY))  # the folder of the benchmarks is no package of the repository
 
 from benchmarks.case import PROGRAMS, load
 from benchmarks.report import GROSS, gross

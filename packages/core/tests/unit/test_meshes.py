@@ -1,0 +1,67 @@
+"""Meshes, shard_map, smap and reshard: what is compiled once, and which mesh is that of the context."""
+
+import numpy as np
+import pytest
+
+import phlox
+from phlox import P, errors, jit, lax, vmap
+
+
+def test_mapped_functions_are_compiled_once():
+    traced = []
+    mesh = phlox.make_mesh((4,), ("i",))
+
+    def f(x, n):
+        traced.append(n)
+        return x * n + lax.axis_index("i")
+
+    mapped = phlox.shard_map(f, mesh=mesh, in_specs=(P("i"), None), out_specs=P("i"))
+    x = np.arange(8.0, dtype=np.float32)
+    for n in (2, 3, 2, 3):
+        np.testing.assert_allclose(mapped(x, n), x * n + np.arange(8) // 2)
+    assert traced == [2, 3]
+    assert mapped(x.astype(np.int32), 2).dtype == np.int32
+    assert len(traced) == 3
+
+
+def test_smap_inside_of_smap():
+    with phlox.set_mesh(phlox.make_mesh((2, 4), ("x", "y"))):
+        inner = phlox.smap(lambda a: a + 10 * lax.axis_index("y"), in_axes=1, out_axes=1, axis_name="y")
+        outer = phlox.smap(lambda a: inner(a) + 100 * lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x")
+        out = jit(outer)(np.zeros((2, 4), np.int32))
+    np.testing.assert_array_equal(out, np.arange(4) * 10 + 100 * np.arange(2)[:, None])
+
+
+def test_the_mesh_of_the_context():
+    a, b = phlox.make_mesh((2,), ("i",)), phlox.make_mesh((4,), ("i",))
+    x = np.arange(8.0, dtype=np.float32)
+    first = jit(phlox.shard_map(lambda x: x - x[0], in_specs=P("i"), out_specs=P("i")))
+    with phlox.set_mesh(a):
+        np.testing.assert_array_equal(first(x), np.tile(np.arange(4), 2))
+        with b:
+            assert phlox.sharding.get_mesh() == b
+            np.testing.assert_array_equal(first(x), np.tile(np.arange(2), 4))
+        assert phlox.sharding.get_mesh() == a
+    assert phlox.sharding.get_mesh().empty
+    before = phlox.set_mesh(b)
+    try:
+        assert before.prev_mesh is None and before.prev_abstract_mesh.empty
+        np.testing.assert_array_equal(first(x), np.tile(np.arange(2), 4))
+    finally:
+        phlox.set_mesh(None)
+    assert phlox.sharding.get_mesh().empty
+    with pytest.raises(errors.DeviceError, match="not the mesh of the context"), phlox.set_mesh(a):
+        phlox.shard_map(lambda x: x, mesh=b.abstract_mesh, in_specs=P("i"), out_specs=P("i"))(x)
+
+
+def test_reshard_in_a_program_places_its_result():
+    mesh = phlox.make_mesh((4,), ("i",))
+    where = phlox.NamedSharding(mesh, P("i"))
+    x = phlox.device_put(np.arange(8.0, dtype=np.float32), phlox.NamedSharding(mesh, P()))
+    assert jit(lambda x: phlox.reshard(x * 2, where))(x).sharding == where
+    assert jit(lambda x: phlox.device_put(x, where))(x).sharding == where
+    assert vmap(lambda x: phlox.reshard(x, where))(np.ones((2, 8), np.float32)).shape == (2, 8)
+    with pytest.raises(errors.ShapeError, match="more entries"):
+        phlox.reshard(1.0, where)
+    with pytest.raises(errors.OptionError):
+        phlox.reshard(x, phlox.devices()[0])
