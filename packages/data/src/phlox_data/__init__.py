@@ -1,4 +1,4 @@
-"""phlox_data: batches of examples, on the devices before the program asks for them.
+"""phlox_data: batches of examples, prefetched to devices.
 
     import phlox_data as data
 
@@ -7,7 +7,7 @@
         for x, y in train.epoch(epoch):
             ...
 
-Four doors, one for each kind of source, give the same `Batches`: `batches`, `from_torch`, `from_tf`, `from_tfds`.
+Four functions, one for each kind of source, return `Batches`: `batches`, `from_torch`, `from_tf`, `from_tfds`.
 """
 
 from phlox.extend import hide_frames

@@ -1,7 +1,7 @@
-"""Work done ahead of time: a thread takes items from an iterator while the consumer is busy with earlier ones.
+"""Prefetching: a thread takes items from an iterator while the consumer processes earlier ones.
 
-The thread holds no reference to the iterator that the consumer has. So that one is freed when the consumer leaves its
-loop, and freeing it stops the thread; the same happens when the interpreter exits. Knows nothing about batches.
+The thread holds no reference to the consumer's iterator. When the consumer leaves its loop, that iterator is therefore
+freed, which stops the thread; the exit of the interpreter stops it too. This module does not depend on batches.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from phlox.errors import PhloxError
 from phlox.extend import Location, user_location
 
-_PATIENCE = 5.0  # seconds to wait for a thread that was told to stop; one stuck in a read must not hold up the program
+_PATIENCE = 5.0  # seconds to wait for a thread to stop; a thread blocked in a read must not block the program
 
 
 class _Exchange:
-    """Where the two sides meet: the thread puts items on `ready`, the consumer a permit on `room` for each it takes.
+    """Two queues between the threads: items in `ready`; in `room` a permit for each item that may be prepared.
 
-    These queues may be used by a finalizer that runs in the midst of their own methods, and in forked processes.
+    SimpleQueue, because a finalizer may use these queues while one of their own methods runs, and after a fork.
     """
 
     def __init__(self, size: int):
@@ -38,36 +38,36 @@ class _Exchange:
 
 
 def _fill(items: Iterator[Any], exchange: _Exchange, where: Location | None) -> None:
-    """The thread's life."""
+    """The function of the thread."""
     try:
         while True:
             exchange.room.get()  # before the work, so that no more than `size` items exist
             if exchange.closed:
                 break
-            # Not bound to a name: the next item may take long, and the consumer be done with this one.
+            # Not bound to a name, which would keep this item alive while the next one is prepared.
             exchange.ready.put(("item", next(items)))
     except StopIteration:
         exchange.ready.put(("end", None))
     except BaseException as error:
         if isinstance(error, PhloxError) and error.where is None:
-            error.where = where  # the thread has no line of the user's; the loop has
+            error.where = where  # the user's line of the loop, because the thread's stack has no user code
         exchange.ready.put(("error", error))
 
 
 def _stop(exchange: _Exchange, thread: threading.Thread) -> None:
     exchange.close()
-    if thread is not threading.current_thread():  # the collector may run, and free us, in any thread
+    if thread is not threading.current_thread():  # the garbage collector may run this finalizer in any thread
         thread.join(_PATIENCE)
 
 
 class Ahead(Iterator[Any]):
-    """The items of an iterator, up to `size` of them prepared by a thread before they are asked for.
+    """The items of an iterator, up to `size` of them prepared in advance by a thread.
 
     Args:
       items: runs in the thread, with the context variables of the caller.
-      size: at most so many items are ready or in preparation, besides the one in use.
+      size: the maximum number of items that are ready or in preparation, besides the one in use.
 
-    An exception of `items` is raised here, after the items that came before it, with its own traceback.
+    An exception in `items` is raised here with its own traceback, after the items before it.
     """
 
     def __init__(self, items: Iterator[Any], size: int):
@@ -91,10 +91,10 @@ class Ahead(Iterator[Any]):
         try:
             raise value
         finally:
-            del value  # or the error would hold its traceback, that this frame, and this frame the error
+            del value  # breaks the reference cycle of error, traceback and this frame
 
     def close(self) -> None:
-        """Stops the thread and forgets what it has prepared. Leaving the loop does the same."""
+        """Stops the thread and discards the items that it has prepared. Leaving the loop does the same."""
         self._stop()
         while not self._exchange.ready.empty():
             self._exchange.ready.get()

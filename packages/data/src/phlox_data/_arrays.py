@@ -1,4 +1,4 @@
-"""Batches of arrays that are in memory, or mapped into it."""
+"""Batches of arrays in memory, or memory-mapped."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def batches(
     Args:
       source: a tree of arrays with first axes of one length, which counts the examples: ``(images, labels)``,
         ``{"x": x, "y": y}``. NumPy arrays (also memory-mapped ones), phlox arrays, CPU tensors.
-      batch_size: how many examples make a batch, on all devices together.
-      seed: shuffles each epoch, in an order that depends on `seed` and the epoch's number alone. Without one, epochs
-        have the order of `source`.
-      last: what happens to the batch at the end of an epoch if it is short. ``"keep"``: it comes as it is; a jitted
-        function is compiled once more for it. ``"drop"``: its examples are left out of this epoch. ``"pad"``: all
-        batches come as `Padded`, a pair of batch and mask.
-      device: a device or a sharding to put batches on; without one they go where new arrays go.
-      devices: several devices for `pmap`: arrays have shape ``(devices, per_device, ...)``, and each part lies on its
+      batch_size: the number of examples of a batch, on all devices together.
+      seed: shuffles each epoch, in an order that depends only on `seed` and the epoch's number. Without it, epochs have
+        the order of `source`.
+      last: the treatment of a short batch at the end of an epoch. ``"keep"``: it is not changed; a jitted function is
+        compiled once more for it. ``"drop"``: its examples are omitted in this epoch. ``"pad"``: all batches are
+        `Padded`, a pair of batch and mask.
+      device: a device or a sharding to put batches on; by default the placement of new arrays.
+      devices: several devices for `pmap`: arrays have shape ``(devices, per_device, ...)``, and each part is on its
         device. Then batches must divide evenly, a kept last one too.
-      prefetch: how many batches are made ready ahead of time by a thread; with 0 there is no thread.
+      prefetch: the number of batches that a thread prepares in advance; with 0 there is no thread.
 
     Returns `Batches` of trees with the structure of `source`. Dtypes are those of `phlox.numpy.asarray`: 64-bit types
     become 32-bit unless x64 mode is on. Batches never share memory with `source`.

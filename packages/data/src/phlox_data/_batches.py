@@ -1,6 +1,6 @@
-"""`Batches`: a source, and what becomes of its examples on the way to the devices.
+"""`Batches`: the pipeline from a source to the devices.
 
-The parts stand in the other files, one for each; this one puts them in a row: read, finish, put, ahead.
+Its stages are in files of their own: read (the source), finish (`_last`), put (`_placement`), ahead (`_ahead`).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ._placement import Placement
 
 
 class Source(Protocol):
-    """Where examples come from."""
+    """The interface of sources of examples."""
 
     @property
     def batch_size(self) -> int | None:
-        """Length of a full batch, if it is known beforehand."""
+        """The length of a full batch, if it is known in advance."""
 
     @property
     def rest(self) -> int | None:
-        """Length of the short batch at the end of an epoch, if that is known beforehand; 0 if there is none."""
+        """The length of the short batch at the end of an epoch, if it is known in advance; 0 if there is none."""
 
     def count(self, last: Last) -> int | None:
-        """How many batches an epoch has, if that is known beforehand."""
+        """The number of batches of an epoch, if it is known in advance."""
 
     def read(self, epoch: int, start: int) -> Reading:
         """Begins to read an epoch at batch `start`.
 
-        It is called where the user is. The iterator that it returns runs in a thread.
+        This method runs in the user's thread; the iterator that it returns runs in another thread.
         """
 
 
@@ -42,7 +42,7 @@ class Batches:
 
     ``for batch in train.epoch(3)`` runs epoch 3, ``train.epoch(3, start=10)`` the same without its first ten batches.
     ``for batch in train`` runs the next epoch: the first such loop epoch 0, the second one epoch 1. `len` is the number
-    of batches in an epoch; it raises `ArgumentError`, a `TypeError`, when the source does not say.
+    of batches in an epoch; it raises `ArgumentError`, a `TypeError`, if the source does not provide it.
 
     >>> import numpy as np
     >>> import phlox_data as data
@@ -76,11 +76,11 @@ class Batches:
     def epoch(self, number: int, start: int = 0) -> Iterator[Any]:
         """An iterator over the batches of one epoch, from batch `start` on.
 
-        The order is that of the source. Where the source shuffles by a seed it is a function of seed and `number`
-        alone: a program that was stopped in epoch 3 after 10 batches goes on with ``epoch(3, start=10)``.
+        The order is that of the source. If the source shuffles by a seed, it depends only on the seed and `number`: a
+        program that was stopped in epoch 3 after 10 batches continues with ``epoch(3, start=10)``.
 
-        The iterator's `close()` ends it early, which leaving the loop does as well. Raises `ArgumentError` for numbers
-        below zero and for a `start` beyond the end of the epoch.
+        The iterator's `close()` ends it early, as does leaving the loop. Raises `ArgumentError` for negative numbers
+        and for a `start` after the end of the epoch.
         """
         number, start = whole_number(number, "epoch"), whole_number(start, "start")
         count = self._source.count(self._last)

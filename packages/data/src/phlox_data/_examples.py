@@ -1,7 +1,7 @@
-"""Examples on the host: NumPy arrays side by side, whose first axis counts the examples.
+"""Examples on the host: a tree of NumPy arrays, whose first axis counts the examples.
 
-Everything that comes from outside passes here once: tensors become NumPy arrays, and what no device can hold is refused
-by the path at which it stands. Knows torch only when somebody else has imported it.
+All data from outside is converted here: tensors become NumPy arrays, and for arrays that devices cannot hold there is
+an error with their path. torch is used only if it was imported by other code.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from phlox.tree_util import PyTreeDef, keystr, tree_flatten, tree_flatten_with_p
 _DROP = "leave it out, or turn it into numbers that devices know, where the examples are made"
 _TREES = "dicts, tuples and lists of arrays; other containers through phlox.tree_util.register_pytree_node"
 
-#: what NumPy makes arrays of by itself
+#: types that NumPy converts to arrays
 _NUMPY = (np.ndarray, np.generic, bool, int, float, complex)
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Arrays with equal first axis, and the structure of the tree that they are the leaves of."""
+    """Arrays with first axes of equal length, and the structure of the tree of which they are the leaves."""
 
     leaves: list[np.ndarray]
     structure: PyTreeDef
@@ -39,17 +39,17 @@ class Examples:
         return Examples([leaf[rows] for leaf in self.leaves], self.structure)
 
     def filled_up(self, length: int) -> Examples:
-        """As many examples as `length` says: the last one is repeated."""
-        # Not zeros: what is computed of rows that do not count should be as harmless as of those that do, and a loss
-        # that is nan for an empty picture stays nan when it is multiplied with a mask.
+        """The examples padded to `length` by repeating the last one."""
+        # Not padded by zeros, which may be invalid inputs: a loss that is nan for a blank image stays nan when it is
+        # multiplied with a mask.
         return self[np.minimum(np.arange(length), len(self) - 1)]
 
 
 def examples(tree: Any, name: str) -> Examples:
-    """The arrays of `tree` as NumPy arrays, not copied where they are that already.
+    """The leaves of `tree` as NumPy arrays; NumPy arrays are not copied.
 
-    `name` says in errors what `tree` is. Raises `ArgumentError` and `DtypeError` for leaves that are no arrays, and
-    `AxisSizeError` when first axes differ.
+    `name` is the name of `tree` in errors. Raises `ArgumentError` and `DtypeError` for leaves that are not arrays, and
+    `AxisSizeError` if the lengths of first axes differ.
     """
     pairs, structure = tree_flatten_with_path(tree)
     if not pairs:
@@ -75,7 +75,7 @@ def examples(tree: Any, name: str) -> Examples:
 
 
 def as_numpy(leaf: Any, name: str) -> np.ndarray:
-    """`leaf`, called `name` in errors, as a NumPy array of a dtype that devices know."""
+    """`leaf` as a NumPy array of a dtype that devices support; `name` is its name in errors."""
     torch = sys.modules.get("torch")
     if isinstance(leaf, getattr(torch, "Tensor", ())):
         array = _from_tensor(leaf, name)
@@ -90,7 +90,7 @@ def as_numpy(leaf: Any, name: str) -> np.ndarray:
             path=name,
             value=leaf,
         )
-    if not array.dtype.isnative:  # as in many files of old data sets
+    if not array.dtype.isnative:  # big-endian, as in files of some old data sets
         array = array.astype(array.dtype.newbyteorder("="))
     try:
         phlox.dtypes.canonicalize_dtype(array.dtype)
@@ -102,14 +102,14 @@ def as_numpy(leaf: Any, name: str) -> np.ndarray:
 
 
 def _from_tensor(tensor: Any, name: str) -> np.ndarray:
-    """A torch tensor as NumPy array that shares its memory where it can."""
+    """A torch tensor as a NumPy array, which shares its memory if possible."""
     if str(tensor.layout) != "torch.strided":
         raise ArgumentError(
             f"{name} is a tensor of layout {tensor.layout}", instead="tensor.to_dense()", path=name, value=tensor
         )
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     kind = str(tensor.dtype).removeprefix("torch.")
-    if kind.startswith(("bfloat16", "float8")):  # which tensor.numpy() does not know, and ml_dtypes calls the same
+    if kind.startswith(("bfloat16", "float8")):  # tensor.numpy() does not support these; ml_dtypes has the same names
         bits = tensor.view(getattr(sys.modules["torch"], f"uint{8 * tensor.element_size()}"))
         return bits.numpy().view(getattr(ml_dtypes, kind))
     try:
@@ -121,7 +121,7 @@ def _from_tensor(tensor: Any, name: str) -> np.ndarray:
 
 
 def collate(records: Sequence[Any]) -> Any:
-    """Single examples as one batch: each array gets a new first axis, in which the examples follow one another.
+    """Stacks single examples to a batch: each array gets a new first axis, along which the examples are stacked.
 
     Args:
       records: trees of one structure with arrays, tensors or numbers as leaves.
@@ -139,14 +139,14 @@ def collate(records: Sequence[Any]) -> Any:
     if not len(records):
         raise ArgumentError("collate: no examples", instead="a list of at least one", value=records)
     _, structure = tree_flatten(records[0])
-    # tree.map over all records at once: it compares the structures, and says where they part
+    # tree.map over all records at once raises for different structures, with the path of the difference
     rows = phlox.tree.map(lambda *leaves: _Column(leaves), *records)
     columns = tree_leaves_with_path(rows)
     return structure.unflatten([_stacked(column.values, f"an example{keystr(path)}") for path, column in columns])
 
 
 class _Column:
-    """The leaves that stand at one place of all records; a leaf itself, unlike a tuple."""
+    """The leaves at one path of all records. Not a tuple, because this class is a leaf of pytrees."""
 
     __slots__ = ("values",)
 

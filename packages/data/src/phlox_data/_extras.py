@@ -1,7 +1,7 @@
-"""Optional libraries. They are imported here and nowhere else, when somebody asks, and by name.
+"""Optional libraries, which are imported only here, at their first use, and by name.
 
-Imports stand in no other file so that `import phlox_data` costs nothing and works without them, and so that build tools
-which read import statements do not take the extras for needs of every program.
+So `import phlox_data` is fast and works without them, and build tools that read import statements do not make them
+requirements of every program.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from .errors import MissingExtraError
 
 _COMMANDS = {
-    "torch": "pip install torch==2.13.0",  # of other versions pip may find builds that bring gigabytes of CUDA
+    "torch": "pip install torch==2.13.0",  # for other versions pip may choose builds with gigabytes of CUDA libraries
     "tensorflow": "pip install tensorflow-cpu",
     "tensorflow_datasets": "pip install tensorflow-datasets array_record",
 }
@@ -22,8 +22,8 @@ _COMMANDS = {
 def require(library: str) -> Any:
     """The optional library of this name: ``"torch"``, ``"tensorflow"`` or ``"tensorflow_datasets"``.
 
-    Raises `MissingExtraError`, whose text holds the command that installs it. When this is what first imports
-    TensorFlow, the GPUs are hidden from it: it would reserve all of their memory, and here it only reads data.
+    Raises `MissingExtraError`, whose message has the command that installs it. If this call imports TensorFlow for the
+    first time, it hides the GPUs from TensorFlow, which would reserve all their memory although it only reads data.
 
     >>> require("no_such_library")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -34,9 +34,9 @@ def require(library: str) -> Any:
     try:
         module = importlib.import_module(library)
     except ModuleNotFoundError as error:
-        if error.name != library:  # the library is there and broken, which its own words explain best
+        if error.name != library:  # the library is installed but broken: keep its own error
             raise
-    if getattr(module, "__file__", None) is None:  # also a folder of that name on the path, which Python takes for one
+    if getattr(module, "__file__", None) is None:  # a folder of that name, which Python imports as namespace package
         command = _COMMANDS.get(library, f"pip install {library}")
         raise MissingExtraError(
             f"{library} is not installed", instead=command, name=library, library=library, command=command

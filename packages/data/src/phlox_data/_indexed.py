@@ -1,4 +1,4 @@
-"""Sources whose examples can be read in any order: the order of an epoch is a function of a seed and its number."""
+"""Sources with random access: the order of an epoch is a function of a seed and the epoch's number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Indexed:
     Args:
       take: the examples with these numbers, a slice or an array.
       seed: None for the order in which they are stored.
-      last: asked for here only to say early that nothing would be left.
+      last: used here only to raise early if an epoch would have no batch.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ def permutation(length: int, seed: int, epoch: int) -> np.ndarray:
     >>> permutation(5, seed=0, epoch=1)
     array([1, 0, 3, 4, 2])
     """
-    # RandomState, because NumPy promises that its streams stay as they are: those of default_rng may change with a
-    # version, and a program that goes on after an update would see some examples twice and others never.
+    # RandomState, because NumPy guarantees its streams. Those of default_rng may change with a version, and a program
+    # that continues after an update would see some examples twice and others never.
     bits = np.random.MT19937(np.random.SeedSequence((seed, epoch)))
     return np.random.RandomState(bits).permutation(length)

@@ -1,4 +1,4 @@
-"""The last batch of an epoch, which is short when the examples do not divide evenly: dropped, padded or kept."""
+"""The last batch of an epoch, which is short if the examples do not divide evenly: dropped, padded or kept."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MODES = ("drop", "pad", "keep")
 
 
 class Padded(NamedTuple):
-    """A batch as ``last="pad"`` gives it: always of full size, with a mask that says which examples are real.
+    """A batch with ``last="pad"``: always of full size, with a mask that is true for real examples.
 
-    All batches of such an epoch come in this form, the full ones with a mask that is true everywhere. Rows that are
-    none of the source's repeat its last example, so that nothing computed of them is nan where real ones are not.
+    All batches of such an epoch have this form, full ones with a mask that is true everywhere. Padding repeats the last
+    example, so that results for it are nan only if those for the real example are.
 
     Attributes:
       batch: the tree of arrays of shape ``(batch_size, ...)``, or ``(devices, per_device, ...)``.
@@ -36,18 +36,18 @@ class Padded(NamedTuple):
 
 
 def check_mode(last: str) -> None:
-    """Raises `ArgumentError` for a way to treat the last batch that there is not."""
+    """Raises `ArgumentError` if `last` is not one of the modes."""
     if last not in MODES:
         raise ArgumentError(f"last={last!r} says nothing", instead="last='drop', 'pad' or 'keep'", argument="last")
 
 
 class Reading(NamedTuple):
-    """An epoch as a source begins to read it.
+    """An epoch that a source has begun to read.
 
     Attributes:
       batches: the batches.
-      size: the length of a full one; if it is None, that of the first.
-      skip: how many of those that `finish` yields come before the one asked for.
+      size: the length of a full batch; None: that of the first batch.
+      skip: the number of batches that `finish` must skip.
     """
 
     batches: Iterator[Examples]
@@ -56,7 +56,7 @@ class Reading(NamedTuple):
 
 
 def finish(reading: Reading, last: Last) -> Iterator[tuple[Examples, np.ndarray | None]]:
-    """Treats short batches as `last` says; yields pairs of batch and mask, which is None unless they are padded."""
+    """Drops, pads or keeps the short batch; yields pairs of batch and mask, which is None unless `last` is "pad"."""
     _, size, skip = reading
     for batch in reading.batches:
         if not len(batch):

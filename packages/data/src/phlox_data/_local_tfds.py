@@ -1,4 +1,4 @@
-"""Arrays written as a dataset of TensorFlow Datasets, in the array_record format, without TensorFlow and offline."""
+"""`local_tfds`: writes arrays as a dataset of TensorFlow Datasets (array_record), without TensorFlow and offline."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ._extras import require
 
 _VERSION = "1.0.0"
 _EXAMPLES_IN_A_FILE = 10_000
-# The files have int64 and float32 numbers inside: float64 would come back rounded, without a word.
+# The files store int64 and float32 numbers: float64 would be rounded silently.
 _STORED = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32")
 
 
 def local_tfds(folder: str | os.PathLike[str], name: str, splits: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays as a local dataset of TensorFlow Datasets: written the first time, read from then on.
+    """Arrays as a local dataset of TensorFlow Datasets: written at the first call, read at later ones.
 
     Args:
       folder: where datasets are kept; this one goes to ``folder/name/1.0.0``. Made if it is not there.
@@ -62,7 +62,7 @@ def local_tfds(folder: str | os.PathLike[str], name: str, splits: Mapping[str, A
 
 
 def _common_features(tfds: Any, held: Mapping[str, Examples]) -> Any:
-    """TFDS's description of an example. Raises when splits differ in it, or have what it cannot describe."""
+    """TFDS's description of an example. Raises if splits differ in it, or have arrays that it cannot describe."""
     found: dict[str, Any] = {}
     for split, rows in held.items():
         if not len(rows):
@@ -104,7 +104,7 @@ def _features(tfds: Any, tree: Any, path: str) -> Any:
 
 
 def _fingerprint(held: Mapping[str, Examples]) -> str:
-    """What tells these arrays from any others."""
+    """A hash of the arrays."""
     digest = hashlib.sha256()
     for split, rows in sorted(held.items()):
         digest.update(f"{split} {rows.structure}".encode())
@@ -115,7 +115,7 @@ def _fingerprint(held: Mapping[str, Examples]) -> str:
 
 
 def _write(tfds: Any, final: str, name: str, features: Any, held: Mapping[str, Examples], mark: str) -> None:
-    """Writes the dataset beside `final` and renames it, so that nobody sees half of one."""
+    """Writes the dataset next to `final` and renames it, so that nobody reads an incomplete one."""
     made = os.path.join(os.path.dirname(final), f".incomplete-{secrets.token_hex(8)}")
     os.makedirs(made)
     try:
@@ -125,10 +125,10 @@ def _write(tfds: Any, final: str, name: str, features: Any, held: Mapping[str, E
             ),
             description="Arrays stored by phlox_data.local_tfds.",
             features=features,
-            disable_shuffling=True,  # tells readers that the order is meant
+            disable_shuffling=True,  # informs readers that the order matters
             metadata=tfds.core.MetadataDict(fingerprint=mark),
         )
-        # TFDS's builders would print, show progress bars and look on the network for the dataset; the writer does not.
+        # TFDS's builders print, show progress bars and search the network for the dataset; the writer does not.
         writer = tfds.core.SequentialWriter(info, _EXAMPLES_IN_A_FILE, file_format="array_record")
         writer.initialize_splits(list(held))
         for split, rows in held.items():
@@ -136,7 +136,7 @@ def _write(tfds: Any, final: str, name: str, features: Any, held: Mapping[str, E
         writer.close_all()
         os.rename(made, final)
     except OSError:
-        if not os.path.exists(final):  # else another process was first
+        if not os.path.exists(final):  # otherwise another process has written it
             raise
     finally:
         shutil.rmtree(made, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where batches go: to one device, over a sharding, or cut into equal parts for the devices of a pmap."""
+"""The placement of batches: on one device, by a sharding, or split into equal parts for the devices of a pmap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._last import Padded
 class Placement:
     """Copies batches to devices.
 
-    `parts` is the number of devices that batches are cut up for, or None for batches that keep their shape.
+    `parts` is the number of devices for which batches are split, or None if batches keep their shape.
     """
 
     __slots__ = ("parts", "target")
@@ -38,12 +38,12 @@ class Placement:
                 raise ArgumentError(
                     f"devices={devices!r} is no list of devices", instead="phlox.local_devices()", argument="devices"
                 )
-            # What pmap wants of its arguments, so that it finds them in place.
+            # The sharding that pmap needs for its arguments, so that it copies nothing.
             self.target = NamedSharding(Mesh(np.array(row), ("pmap",)), PartitionSpec("pmap"))
             self.parts = len(row)
 
     def check(self, length: int, what: str) -> None:
-        """Raises `AxisSizeError` if a batch of this length, which is `what`, cannot be cut into equal parts."""
+        """Raises `AxisSizeError` if a batch of this length cannot be split into equal parts; `what` describes it."""
         if self.parts is not None and length % self.parts:
             raise AxisSizeError(
                 f"{what} of {length} examples cannot be split evenly over {self.parts} devices",
@@ -53,14 +53,14 @@ class Placement:
             )
 
     def put(self, pairs: Iterator[tuple[Examples, np.ndarray | None]]) -> Iterator[Any]:
-        """The batches on their devices, as trees; with a mask as `Padded`."""
+        """Yields the batches on their devices, as trees, or as `Padded` if there is a mask."""
         for batch, mask in pairs:
             self.check(len(batch), "a batch")
             tree = batch.structure.unflatten(self._put(batch.leaves))
             yield tree if mask is None else Padded(tree, self._put([mask])[0])
 
     def _put(self, leaves: list[np.ndarray]) -> Any:
-        # device_put copies, always: loaders may write the next batch over this one.
+        # device_put must copy, because loaders may overwrite this batch with the next one.
         if self.parts is not None:
             leaves = [leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:]) for leaf in leaves]
         return phlox.device_put(leaves, self.target)

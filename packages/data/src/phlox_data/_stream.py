@@ -1,4 +1,4 @@
-"""Sources that other libraries batch and shuffle: we take what comes, from its beginning, in its order."""
+"""Sources that other libraries batch and shuffle: their batches are read from the beginning, in their order."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Stream:
     """A `Source` made of an iterable of batches, or of a function that makes one for each epoch.
 
     Args:
-      name: what the user called, for errors.
+      name: the public function's name, for errors.
       given: the iterable, or the function of the epoch's number.
       open: the iterator to read an iterable with.
-      batch_size: length of full batches, as the user says.
-      size: the same, as an iterable says, or None.
-      count: how many batches an iterable has for a way to treat the last one, or None.
-      unsteady: why an iterable may have another order each time it is read, or None. The second argument is what the
-        function makes when it is asked for the same epoch again; None for iterables that no function made.
-      ordered: code that makes an iterable whose order depends on the epoch's number alone, for errors.
+      batch_size: the length of full batches, given by the user.
+      size: returns the length of full batches of an iterable, or None.
+      count: returns the number of batches of an iterable for a mode of the last batch, or None.
+      unsteady: returns why an iterable may have another order each time it is read, or None. Its second argument is the
+        result of a second call of the function for the same epoch; None for iterables that no function made.
+      ordered: code for an iterable whose order depends only on the epoch's number, for errors.
     """
 
     batch_size: int | None
@@ -75,6 +75,6 @@ class Stream:
                     instead=f"{self._name}({self._ordered})",
                     start=start,
                 )
-        # Opened here, before there is a thread: loaders that fork processes do it now.
+        # Opened here, before the thread starts, because loaders may fork processes, which is unsafe with threads.
         opened = self._open(batches)
         return Reading((examples(batch, "the batch") for batch in opened), self._full(batches), skip=start)

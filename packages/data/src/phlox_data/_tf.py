@@ -26,19 +26,19 @@ def from_tf(
 
     Args:
       dataset: a batched dataset, or a function that gets the epoch's number and returns one. Order and shuffling are
-        its own; a dataset itself is simply read from its beginning, whatever the number of the epoch. So that a stopped
-        program can go on exactly, use a function that seeds the order of each epoch:
+        its own; a dataset itself is read from its beginning, whatever the number of the epoch. To continue a stopped
+        program exactly, use a function that seeds the order of each epoch:
         ``lambda epoch: dataset.shuffle(10_000, seed=epoch).batch(128)``.
-      batch_size: how many examples a full batch has, if the dataset does not say (it does with
-        ``drop_remainder=True``): otherwise the first batch of an epoch counts as full.
+      batch_size: the length of a full batch, if the dataset does not provide it (it does with
+        ``drop_remainder=True``); without it the first batch of an epoch counts as full.
       last, device, devices, prefetch: as for `batches`.
 
-    Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads n
-    batches and passes over them. It is refused where another order may come: for shuffles without a seed, for seeded
-    ones that go on with their numbers because no function makes them for each epoch, and for ``deterministic=False``.
+    Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads and
+    skips n batches. It raises if the order may differ: for shuffles without a seed, for seeded ones that are not made
+    by a function for each epoch, because their state advances, and for ``deterministic=False``.
 
     TensorFlow reserves all memory of all GPUs when it first uses one. If it is not imported yet, it is imported here
-    with the GPUs hidden from it; a program that imports it itself does well to begin with
+    with the GPUs hidden from it; a program that imports it itself should first call
     ``tf.config.set_visible_devices([], "GPU")``.
 
     Raises `MissingExtraError` without TensorFlow, and in the loop what the dataset raises, and what `batches` raises
@@ -83,28 +83,28 @@ def _unsteady(dataset: Any, again: Any) -> str | None:
         goes_on = getattr(step, "_reshuffle_each_iteration", False) or getattr(step, "_rerandomize", False)
         if seeds and goes_on and (again is None or any(step is other for other in others)):
             return f"a {kind} in it is not made for this epoch, and goes on with its numbers"
-    # Under tf.random.set_seed, seeds that are not given depend on all that was made before.
+    # With tf.random.set_seed, implicit seeds depend on all operations that were created before.
     if again is not None and [*map(_seeds, steps)] != [*map(_seeds, others)]:
         return "its seeds are others each time it is made"
     return None
 
 
 def _steps(dataset: Any) -> Iterator[Any]:
-    """The dataset and all that it is made from."""
+    """The dataset, and all datasets from which it is derived."""
     yield dataset
     for before in dataset._inputs():
         yield from _steps(before)
 
 
 def _seeds(step: Any) -> tuple[int, int] | None:
-    """The two numbers of a step that draws, zeros if nothing was said of them; None for other steps."""
+    """The two seeds of a random step, zeros if none were given; None for other steps."""
     if not hasattr(step, "_seed2"):
         return None
     return int(step._seed), int(step._seed2)
 
 
 def _inner_seeds(step: Any) -> Iterator[tuple[Any, Any]]:
-    """The same of datasets that a step's function makes, as that of `interleave` does; None for computed numbers."""
+    """The seeds of datasets that a step's function creates, as in `interleave`; None for seeds that are computed."""
     value = require("tensorflow").get_static_value
     for function in step._functions():
         for operation in function.function.graph.get_operations():
@@ -114,7 +114,7 @@ def _inner_seeds(step: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _size(dataset: Any) -> int | None:
-    """The length that all batches have, where the dataset's types say it."""
+    """The length of all batches, if it is static in the dataset's types."""
     specs = require("tensorflow").nest.flatten(_checked(dataset).element_spec)
     shapes = [getattr(spec, "shape", None) for spec in specs]
     lengths = {shape[0] if shape is not None and shape.rank else None for shape in shapes}
@@ -123,7 +123,7 @@ def _size(dataset: Any) -> int | None:
 
 def _count(dataset: Any, last: Last) -> int | None:
     count = int(_checked(dataset).cardinality())
-    if count < 0:  # infinite, or not known
+    if count < 0:  # infinite or unknown
         return None
-    # The dataset counts a short batch as well, if there is one; it has none where its types give the length.
+    # The dataset's count includes a short batch. There is none if the batch length is static.
     return count if last != "drop" or _size(dataset) is not None else None

@@ -1,4 +1,4 @@
-"""Batches of data sources of TensorFlow Datasets: examples in files, read by their numbers, without TensorFlow."""
+"""Batches of data sources of TensorFlow Datasets: random access to examples in files, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def from_tfds(
     """Batches of a data source of TensorFlow Datasets, put on devices while the program computes with earlier ones.
 
     Args:
-      source: what ``tfds.data_source(...)``, ``builder.as_data_source(...)`` and `local_tfds` give; or anything else
-        with a length and numbered examples that are trees of numbers and arrays.
+      source: the result of ``tfds.data_source(...)``, ``builder.as_data_source(...)``, or one of `local_tfds`; or any
+        sequence of examples that are trees of numbers and arrays.
       batch_size, seed, last, device, devices, prefetch: as for `batches`. The order is that of `batches` with the same
         seed.
 
     Returns `Batches` of trees with the structure of the examples, usually dicts.
 
-    Raises what `batches` raises; what is wrong with single examples only in the loop, when they are read.
+    Raises the errors of `batches`; errors of single examples only in the loop, when they are read.
 
     >>> source = [{"x": np.float32(i), "y": i} for i in range(4)]
     >>> next(from_tfds(source, batch_size=2).epoch(0))
@@ -64,6 +64,6 @@ def from_tfds(
 
 
 def _dtypes(source: Any) -> list[np.dtype]:
-    """The dtypes of an example's leaves, if the source says them: its numbers come as Python's, which have none."""
+    """The dtypes of an example's leaves, if the source provides them: it returns scalars as Python numbers."""
     features = getattr(getattr(source, "dataset_info", None), "features", None)
     return [] if features is None else [info.np_dtype for info in tree_leaves(features.get_tensor_info())]

@@ -29,22 +29,22 @@ def from_torch(
 
     Args:
       loader: a `DataLoader`, or a function that gets the epoch's number and returns one. Order and shuffling are its
-        own; a loader itself is simply read from its beginning, whatever the number of the epoch. So that a stopped
-        program can go on exactly, use a function that seeds the order of each epoch:
+        own; a loader itself is read from its beginning, whatever the number of the epoch. To continue a stopped program
+        exactly, use a function that seeds the order of each epoch:
         ``lambda epoch: DataLoader(dataset, 128, shuffle=True, generator=torch.Generator().manual_seed(epoch))``.
-        ``lambda epoch: loader`` says of a loader with a sampler or an iterable dataset of your own that its order is
-        the same each time.
-      batch_size: how many examples a full batch has, if the loader does not say (as one made with a `batch_sampler`):
-        otherwise the first batch of an epoch counts as full.
+        ``lambda epoch: loader`` declares that the order of a loader with your own sampler or iterable dataset is the
+        same each time.
+      batch_size: the length of a full batch, if the loader does not provide it (with a `batch_sampler`, for example);
+        without it the first batch of an epoch counts as full.
       last, device, devices, prefetch: as for `batches`.
 
     Returns `Batches` of trees as the loader makes them (lists, for datasets of tuples), with arrays for tensors.
     Tensors are copied, detached from their gradients, bfloat16 and float8 included. `start=n` of `Batches.epoch` reads
-    n batches and passes over them. It is refused where another order may come: for samplers that draw at random, unless
-    a function makes them with a seeded generator, and for loaders of whose order nothing is known.
+    and skips n batches. It raises if the order may differ: for random samplers, unless a function makes them with a
+    seeded generator, and for loaders whose order is unknown.
 
-    The loader runs in one thread of its own, `prefetch` batches ahead. If its workers are forked, a `RuntimeWarning`
-    says so: phlox has threads, and forked processes lose them in the middle of what they do.
+    The loader runs in its own thread, `prefetch` batches ahead. If its workers are forked, there is a `RuntimeWarning`:
+    phlox has threads, and in forked processes these do not exist although they may hold locks.
 
     Raises `MissingExtraError` without torch, and in the loop what the loader raises, and what `batches` raises for
     arrays that no device can hold.
@@ -88,7 +88,7 @@ def _unsteady(loader: Any, again: Any) -> str | None:
         return "its sampler draws another order each time"
     if any(sampler.generator is None for sampler in drawn):
         return "its sampler draws another order each time, without a generator that says which"
-    # Each epoch takes the next numbers of a generator: it fixes the order of one alone.
+    # Each epoch advances a generator, so its seed does not determine the order of a later epoch alone.
     others = [getattr(sampler, "generator", None) for sampler in _samplers(again)]
     if any(sampler.generator is other for sampler in drawn for other in others):
         return "its generator is not made for this epoch, and goes on with its numbers"
@@ -96,7 +96,7 @@ def _unsteady(loader: Any, again: Any) -> str | None:
 
 
 def _samplers(loader: Any) -> list[Any]:
-    """Everything that has a part in the order: samplers, and those that they take their numbers from."""
+    """All objects that influence the order: samplers, and the samplers inside of them."""
     found: list[Any] = []
     waiting = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
     while waiting:
@@ -108,10 +108,10 @@ def _samplers(loader: Any) -> list[Any]:
 
 
 def _unknown(loader: Any) -> str | None:
-    """What of a loader leaves its order open, if anything does."""
+    """The part of a loader because of which its order is not reproducible, or None."""
     torch = require("torch")
     data = torch.utils.data
-    steady = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler)  # exactly: heirs may draw
+    steady = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler)  # subclasses may be random
     if isinstance(getattr(loader, "dataset", None), data.IterableDataset):
         return f"nothing is known of the order of a dataset of class {type(loader.dataset).__name__}"
     parts = [loader] if getattr(loader, "sampler", None) is None else _samplers(loader)
@@ -130,7 +130,7 @@ def _count(loader: Any, last: Last) -> int | None:
         batches = len(loader)
         if last != "drop" or loader.drop_last:
             return batches
-        # Without drop_last the loader counts the short batch as well, if there is one.
+        # Without drop_last the loader's length includes the short batch, if there is one.
         return None if loader.batch_size is None else len(loader.sampler) // loader.batch_size
-    except (TypeError, AttributeError):  # a dataset without length, a loader of another kind
+    except (TypeError, AttributeError):  # a dataset without length, or another class of loader
         return None

@@ -1,4 +1,4 @@
-"""The one error class that this package adds to those of `phlox.errors`."""
+"""The only error class of this package beside those of `phlox.errors`."""
 
 from phlox.errors import PhloxError
 
@@ -6,9 +6,9 @@ __all__ = ["MissingExtraError"]
 
 
 class MissingExtraError(PhloxError, ImportError):
-    """A library that phlox_data can read from, but does not need otherwise, is not installed.
+    """An optional library, from which phlox_data can read data, is not installed.
 
-    Attributes `library` (its import name) and `command` (a line that installs it).
+    Attributes `library` (its import name) and `command` (a command that installs it).
     """
 
     library: str

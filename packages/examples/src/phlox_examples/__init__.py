@@ -1,5 +1,5 @@
-"""phlox_examples: the programs to run first. ``./train`` starts them, and so does ``python -m phlox_examples``.
+"""phlox_examples: example programs. Run them with ``./train`` or ``python -m phlox_examples``.
 
-Read `selu_mlp` first, then `data_parallel`, and for what both of them train `network`. The other modules are what is
-around a training: data, checkpoints, the screen and the files written.
+Read `selu_mlp` first, then `data_parallel`, then `network`, which both of them train. The other modules are for data,
+checkpoints, terminal output and result files.
 """

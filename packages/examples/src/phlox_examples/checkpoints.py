@@ -1,7 +1,7 @@
-"""Each epoch of a training kept in a folder, so that a program that was stopped goes on where it was.
+"""Checkpoints after each epoch, so that a program that was stopped can be continued.
 
-DIR/settings.json    what the training depends on: a checkpoint of another one is refused
-DIR/epochs/12        everything that epoch 13 needs, as `phlox_optim.checkpoint` stores it
+DIR/settings.json    the settings of the training: checkpoints with other settings are refused
+DIR/epochs/12        the state after epoch 12, written by `phlox_optim.checkpoint`
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .results import make_folder, write_json
 
 
 class Checkpoints:
-    """The checkpoints of one training. Use it in a ``with`` block: the last epoch may still be on its way to the disk.
+    """The checkpoints of one training. Use it in a ``with`` block, which waits until the last epoch is written.
 
     Args:
-      folder: where they are; made if it is not there.
-      settings: what the numbers of the training depend on, as JSON has it.
+      folder: the folder of the checkpoints; created if it does not exist.
+      settings: the settings of the training, as JSON values.
 
-    Raises `ProgramError` when the folder cannot be written or belongs to another training.
+    Raises `ProgramError` if the folder cannot be written or belongs to another training.
     """
 
     def __init__(self, folder: str, settings: dict[str, Any]):
         self._folder = folder
         make_folder(folder, "--checkpoint")
         self._agree(json.loads(json.dumps(settings)))
-        # Orbax warns when it clears away a save that was killed halfway, which is nothing to worry about.
+        # Suppresses orbax's warning when it removes an incomplete save, which is expected.
         logging.getLogger("absl").setLevel(logging.ERROR)
         self._manager = CheckpointManager(os.path.join(folder, "epochs"), max_to_keep=2)
 
@@ -57,9 +57,9 @@ class Checkpoints:
             )
 
     def resume(self, state: Any, columns: int) -> tuple[Any, list[list[float]]]:
-        """State and history, a row of `columns` figures for each epoch, as the last epoch saved left them.
+        """The saved state and history (a row of `columns` metrics for each epoch) of the last saved epoch.
 
-        Where nothing is saved yet: `state`, and no rows.
+        If nothing is saved yet, returns `state` and no rows.
         """
         done = self._manager.latest_step()
         if done is None:
@@ -68,7 +68,7 @@ class Checkpoints:
         return saved["state"], saved["history"].tolist()
 
     def save(self, state: Any, history: list[list[float]]) -> None:
-        """Saves what the last epoch of `history` left, in the background."""
+        """Saves state and history after the last epoch of `history`, in the background."""
         self._manager.save(len(history), {"state": state, "history": np.array(history)})
 
     def __enter__(self) -> Checkpoints:

@@ -1,6 +1,6 @@
-"""From the words of a command line to a program and its exit status.
+"""Runs the program that a command line names.
 
-A program is imported when it is known that it will run: help and errors do not wait for numerical libraries.
+A program is imported only when it runs, so help and errors do not wait for the import of numerical libraries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .options import parse
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the program that `words` (default: the command line) name; returns the exit status."""
+    """Runs the program that `words` (by default the command line) name. Returns the exit status."""
     try:
         options = parse(sys.argv[1:] if words is None else words)
         if options.program == "selu-mlp":
@@ -25,7 +25,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except ProgramError as error:
         return error.report()
     except ImportError as error:
-        command = getattr(error, "command", None)  # phlox's packages say how to install an optional library
+        command = getattr(error, "command", None)  # errors about optional libraries have the command that installs them
         if command is None:
             raise
         return ProgramError(f"{getattr(error, 'what', error)}. To install it: {_here(command)}").report()
@@ -35,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _here(command: str) -> str:
-    """A command that begins with pip, made to install into the environment that this program runs in."""
+    """A pip command, changed to install into the environment of this program."""
     inside = os.path.relpath(sys.executable)
     python = sys.executable if inside.startswith(os.pardir) else inside
     return command.replace("pip ", f"{python} -m pip ", 1)

@@ -1,8 +1,8 @@
-"""``./train data-parallel``: batches split over several devices give the training that one device gives.
+"""``./train data-parallel``: shows that training with batches split over several devices equals training on one device.
 
-It computes with 64-bit numbers. Several devices add up gradients in another order than one, so that results differ by
-rounding; SELU's slope jumps at 0, and sooner or later an activation lies on one side of it here and on the other there.
-With 32 bits that happens within a few epochs, and from then on these are two trainings, both of them right.
+It computes in 64 bits. Several devices sum gradients in another order than one, so results differ by rounding errors.
+SELU's derivative is discontinuous at 0, and at some point an activation is positive on one side and negative on the
+other. In 32 bits that happens within a few epochs, and then the two trainings diverge, although both are correct.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERANCE = 1e-5
 
 
 def run(options: argparse.Namespace) -> None:
-    """Trains both ways side by side, prints the losses of each epoch, and writes the results."""
+    """Trains on one device and on several in parallel, prints the losses of each epoch, and writes the results."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
     phlox.config.update("enable_x64", True)
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     batches = functools.partial(phlox_data.batches, data.train, settings.batch_size, seed=settings.seed, last="drop")
     one, many = batches(), batches(devices=devices)
     state_on_one = state_on_all = phlox.jit(init)(phlox.random.key(settings.seed))
-    losses = []  # of each epoch: on one device and on all of them, for each step
+    losses = []  # for each epoch the losses of its steps, on one device and on all of them
 
     with report.progress("Training", 2 * steps * settings.epochs) as shown:
         shown.row("epoch", "loss on 1 device", f"on {len(devices)}", "largest difference")
@@ -76,11 +76,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def find_devices(count: int) -> list[phlox.Device]:
-    """The first `count` devices, which are virtual ones on a machine that computes on its CPU.
+    """The first `count` devices; on a CPU they are virtual devices.
 
-    Raises `ProgramError` when there are fewer.
+    Raises `ProgramError` if there are fewer.
     """
-    with contextlib.suppress(phlox.errors.PhloxError):  # too late when something has used a device already
+    with contextlib.suppress(phlox.errors.PhloxError):  # raises if devices were used already
         phlox.config.update("num_cpu_devices", count)
     devices = phlox.local_devices()
     if len(devices) < count:

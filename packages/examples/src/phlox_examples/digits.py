@@ -1,4 +1,4 @@
-"""The data: pictures of handwritten digits that scikit-learn carries, split into a part to learn from and a test."""
+"""The data: scikit-learn's images of handwritten digits, split into a training set and a test set."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TESTS = 360
 
 
 class Digits(NamedTuple):
-    """Both parts as dicts: ``image``, float32 of shape (n, 64), and ``label``, int32 of shape (n,)."""
+    """Both sets as dicts: ``image``, float32 of shape (n, 64), and ``label``, int32 of shape (n,)."""
 
     train: dict[str, Any]
     test: dict[str, Any]
 
 
 def load(seed: int) -> Digits:
-    """The digits, split by `seed` with as many of each digit in both parts, mean 0 and deviation 1 over all pixels."""
+    """The digits, split by `seed` and stratified by label, standardized to mean 0 and deviation 1 over all pixels."""
     images, labels = load_digits(return_X_y=True)
     parts = train_test_split(images, labels.astype("int32"), test_size=TESTS, stratify=labels, random_state=seed)
     train_images, test_images, train_labels, test_labels = parts
@@ -34,7 +34,7 @@ def load(seed: int) -> Digits:
 
 
 def steps(digits: Digits, batch_size: int) -> int:
-    """How many full batches an epoch has. Raises `ProgramError` if there is none."""
+    """The number of full batches of an epoch. Raises `ProgramError` if there are none."""
     count = len(digits.train["label"])
     if batch_size > count:
         raise ProgramError(f"--batch-size {batch_size}: there are only {count} pictures to learn from")

@@ -1,12 +1,12 @@
-"""The one error that the programs raise on purpose. Knows the standard library alone."""
+"""The only error that the programs raise themselves. Imports only the standard library."""
 
 import sys
 
 
 class ProgramError(Exception):
-    """Something that the person who typed the command can set right; its text is the one line that they see.
+    """An error that the user of the command can fix; only its message is printed, as one line.
 
-    Attribute `status` is the exit status: 2 for a command that cannot be carried out, 1 for a run that went wrong.
+    Attribute `status` is the exit status: 2 for an invalid command, 1 for a run that failed.
     """
 
     def __init__(self, text: str, status: int = 2):

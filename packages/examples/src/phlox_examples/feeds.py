@@ -1,7 +1,7 @@
-"""Where batches come from: the same digits, shuffled and cut up by one library or another.
+"""The input pipeline: the digits, shuffled and batched by one of several libraries.
 
-Whatever the library, an epoch's order is a function of the seed and the epoch's number, so that a training that was
-stopped can go on exactly.
+With each library the order of an epoch is a function of the seed and the epoch's number, so that a training that was
+stopped can be continued exactly.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import phlox_data as data
 
 
 def feed(loader: str, train: dict[str, Any], batch_size: int, seed: int, folder: str) -> data.Batches:
-    """Batches of `train`, as dicts like it, made by the library that `loader` names; `folder` is for files of TFDS.
+    """Batches of `train`, as dicts like it, made by the library `loader`; `folder` is for files of TFDS.
 
-    Raises `phlox_data.MissingExtraError` when the library is not installed.
+    Raises `phlox_data.MissingExtraError` if the library is not installed.
     """
     if loader == "torch":
         return _from_torch(train, batch_size, seed)
     if loader == "tf":
         return _from_tf(train, batch_size, seed)
     if loader == "tfds":
-        # Written to files once for each seed, which decides what is in the training part.
+        # Written to files once for each seed, which determines the training set.
         splits = data.local_tfds(os.path.join(folder, "tfds"), f"digits_{seed}", {"train": train})
         return data.from_tfds(splits["train"], batch_size, seed=seed, last="drop")
     return data.batches(train, batch_size, seed=seed, last="drop")
@@ -42,7 +42,7 @@ def _from_torch(train: dict[str, Any], batch_size: int, seed: int) -> data.Batch
 
 
 def _from_tf(train: dict[str, Any], batch_size: int, seed: int) -> data.Batches:
-    # TensorFlow would begin with several lines about this machine's CPU, which nothing here depends on.
+    # Suppresses TensorFlow's messages about the CPU at import.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     tf = data.require("tensorflow")

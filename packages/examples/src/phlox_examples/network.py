@@ -1,6 +1,6 @@
 """The network of both programs, and one step of its training.
 
-Knows phlox, its layers and its optimizers; nothing of files, options or the screen.
+Uses phlox, its layers and its optimizers; independent of files, options and terminal output.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .errors import ProgramError
 from .options import Settings
 
 PIXELS, DIGITS = 64, 10
-NOISE = 0.3  # deviation of the noise on training pictures, whose own is 1
+NOISE = 0.3  # standard deviation of the noise added to training images, whose own is 1
 
 
 class State(NamedTuple):
-    """All that changes while training: with it, and the same batches, a training goes on exactly."""
+    """The state of training: with it and the same batches, a training can be continued exactly."""
 
     params: Any
     optimizer: Any
@@ -32,12 +32,12 @@ class State(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What there is to do with the network. Functions without side effects, for `jit` and `pmap`.
+    """The functions that train and evaluate the network; pure, for `jit` and `pmap`.
 
     Fields:
       init: ``init(key) -> state``.
-      step: ``step(state, batch, axis=None) -> (state, loss)``. Inside a `pmap`, `axis` is the name of its axis: then
-        each device has its part of the batch, and the step is the one that the whole batch would make.
+      step: ``step(state, batch, axis=None) -> (state, loss)``. Inside a `pmap`, `axis` is the name of its axis: each
+        device has its part of the batch, and the result is that of a step with the whole batch.
       evaluate: ``evaluate(params, batch) -> (loss, accuracy)``, without noise.
     """
 
@@ -47,8 +47,8 @@ class Training(NamedTuple):
 
 
 def training(settings: Settings, steps: int) -> Training:
-    """The training of a network with hidden layers of `settings.widths`, by Adam, in so many steps."""
-    # SELU keeps mean and deviation of activations near 0 and 1, layer after layer, with the first weights of `Linear`.
+    """The training of a network with hidden layers of `settings.widths`, by Adam, in `steps` steps."""
+    # With the initial weights of `Linear`, SELU keeps mean and deviation of activations near 0 and 1 in every layer.
     model = nn.Sequential(nn.MLP((PIXELS, *settings.widths, DIGITS), activation=nn.selu), nn.log_softmax)
     adam = optim.adam(optim.cosine_decay_schedule(settings.learning_rate, steps))
 
@@ -57,7 +57,7 @@ def training(settings: Settings, steps: int) -> Training:
         params = model.init(params_key)
         return State(params, adam.init(params), key)
 
-    # The loss of one picture, noisy so that the network cannot learn the pictures by heart. `vmap` makes it a batch.
+    # The loss of one image, with noise against overfitting. `vmap` makes it a loss of a batch.
     def noisy_loss(params: Any, key: Any, image: Any, label: Any) -> Any:
         noise = NOISE * random.normal(key, image.shape)
         return -model.apply(params, image + noise)[label]
@@ -68,7 +68,7 @@ def training(settings: Settings, steps: int) -> Training:
     def step(state: State, batch: Any, axis: str | None = None) -> tuple[State, Any]:
         key, noise_key = random.split(state.key)
         count = len(batch["label"])
-        # A picture's noise depends on its place in the whole batch, not on the device that it came to.
+        # The noise of an image depends on its position in the whole batch, not on its device.
         first = 0 if axis is None else lax.axis_index(axis) * count
         keys = phlox.vmap(random.fold_in, in_axes=(None, 0))(noise_key, first + jnp.arange(count))
 
@@ -87,14 +87,14 @@ def training(settings: Settings, steps: int) -> Training:
 
 
 def train_epoch(step: Callable[..., Any], state: State, batches: Iterable[Any]) -> tuple[State, np.ndarray]:
-    """Takes a step with each batch. Returns the last state, and the loss of each step.
+    """Runs a step with each batch. Returns the last state, and the loss of each step.
 
-    Raises `ProgramError` when losses are no numbers any more.
+    Raises `ProgramError` if losses are not finite.
     """
     losses = []
     for batch in batches:
         state, loss = step(state, batch)
-        losses.append(loss)  # stays on the device: looking at it here would wait for it
+        losses.append(loss)  # not converted to a number, which would wait for the step
     result = np.array(losses)
     if not np.isfinite(result).all():
         raise ProgramError("the loss has become infinite: choose a smaller --learning-rate", status=1)

@@ -1,7 +1,7 @@
-"""The command line: the programs, their options, and what each option may be.
+"""The command line: the programs, their options, and the valid values of each option.
 
-Knows the standard library alone, so that ./train can show help and refuse a misspelt option before it installs
-anything: it runs this module by itself, which prints help when that is asked for, and nothing otherwise.
+Imports only the standard library, so that ./train can show help and reject invalid options before it installs anything:
+it runs this module as a script, which prints help for --help, and nothing otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROGRAMS = {
 
 
 class Settings(NamedTuple):
-    """What the numbers of a training depend on, and what a checkpoint must agree with."""
+    """The options that determine the results of a training; those of a checkpoint must be equal."""
 
     seed: int
     widths: tuple[int, ...]
@@ -37,9 +37,9 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The options on a command line; `program` is the name of the program.
+    """The parsed options of a command line; `program` is the name of the program.
 
-    Raises `ProgramError` for words that mean nothing. For ``--help`` it prints the help and exits.
+    Raises `ProgramError` for invalid words. For ``--help`` it prints the help and exits.
     """
     if words and words[0] in ("-h", "--help"):
         _overview().parse_args(words[:1])
@@ -63,7 +63,7 @@ def _meant(word: str, known: Iterable[str]) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse puts its usage, several lines, above every error; here an error is one line."""
+    """An ArgumentParser that reports errors as one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise ProgramError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")

@@ -1,4 +1,4 @@
-"""The plots. Curves carry their names at their ends, so that nobody looks for colours in a legend."""
+"""The plots. Curves are labelled at their ends instead of in a legend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLUE, ORANGE, GREY = "#2368a2", "#d1651a", "#6b6b6b"
 
 
 def learning_curves(history: Sequence[Sequence[float]], title: str) -> Figure:
-    """Loss and accuracy over epochs; a row of `history` has loss, test loss and test accuracy."""
+    """Loss and accuracy over epochs; each row of `history` has loss, test loss and test accuracy."""
     loss, test_loss, accuracy = np.transpose(history)
     epochs = np.arange(1, len(history) + 1)
     figure = _figure(title)
@@ -33,7 +33,7 @@ def learning_curves(history: Sequence[Sequence[float]], title: str) -> Figure:
 
 
 def compared_curves(curves: np.ndarray, devices: int, tolerance: float, title: str) -> Figure:
-    """The losses of each step on one device and on several (the rows of `curves`), and how far they are apart."""
+    """The losses of each step on one device and on several (the rows of `curves`), and their difference."""
     steps = np.arange(1, curves.shape[1] + 1)
     figure = _figure(title)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))

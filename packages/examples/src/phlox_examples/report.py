@@ -1,4 +1,4 @@
-"""The screen: a table that grows by a line an epoch, and below it a bar that says how far the program is."""
+"""Terminal output: a table with a line for each epoch, and a progress bar below it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ console = Console()
 
 
 def show(text: str) -> None:
-    """Prints a line as it stands: rich would colour numbers, look for markup, and break lines."""
+    """Prints a line unchanged; without these options rich would colour numbers, parse markup, and wrap lines."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class Report:
-    """What `progress` gives: a table and a bar."""
+    """The table and the progress bar that `progress` yields."""
 
     def __init__(self, bar: Progress):
         self._bar = bar
         self._widths: list[int] = []
 
     def row(self, *cells: str) -> None:
-        """Prints a line of the table, whose columns are as wide as the first line asks."""
+        """Prints a line of the table; the first line determines the widths of the columns."""
         self._widths = self._widths or [len(cell) for cell in cells]
         show("   ".join(cell.rjust(width) for cell, width in zip(cells, self._widths, strict=True)))
 
     def counted(self, steps: Iterable[Any]) -> Iterator[Any]:
-        """`steps`, one by one; the bar moves on after each."""
+        """Yields `steps`, and advances the bar after each."""
         for step in steps:
             yield step
             self._bar.advance(self._bar.task_ids[0])
@@ -38,9 +38,9 @@ class Report:
 
 @contextmanager
 def progress(what: str, total: int, done: int = 0) -> Iterator[Report]:
-    """A table, and while the block runs a bar of `total` steps with `done` behind it.
+    """A context manager for a table and a progress bar of `total` steps, of which `done` are finished.
 
-    Where output goes to a file, the table is all there is.
+    If output goes to a file, there is only the table.
     """
     with Progress(
         TextColumn(what),

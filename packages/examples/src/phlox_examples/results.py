@@ -1,4 +1,4 @@
-"""What a program leaves behind: a folder with its numbers and its plot."""
+"""The result files of a program: a folder with its numbers and its plot."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def make_folder(folder: str, option: str) -> None:
-    """Makes sure that `folder` is there and can be written, before a program works for it.
+    """Creates `folder` and checks that it is writable, before a long computation.
 
-    Raises `ProgramError`, which says that `option` named the folder.
+    Raises `ProgramError`, which names the `option` that set the folder.
     """
     try:
         os.makedirs(folder, exist_ok=True)
-        # Permissions, read-only disks, full ones: trying is the only way to know.
+        # A write is the only reliable check for permissions, and for read-only or full disks.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -28,7 +28,7 @@ def make_folder(folder: str, option: str) -> None:
 
 
 def write_json(path: str, contents: Any) -> None:
-    """Writes `contents` to a file that is there as a whole or not at all."""
+    """Writes `contents` to a file atomically."""
     partial = f"{path}.part"
     with open(partial, "w", encoding="utf-8") as file:
         json.dump(contents, file, indent=2)

@@ -1,4 +1,4 @@
-"""``./train selu-mlp``: a SELU network learns to read handwritten digits."""
+"""``./train selu-mlp``: trains a SELU network to classify handwritten digits."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .feeds import feed
 from .network import train_epoch, training
 from .options import settings_of
 
-FIGURES = ("loss", "test_loss", "test_accuracy")  # of an epoch; `loss` is the mean over its steps
+FIGURES = ("loss", "test_loss", "test_accuracy")  # metrics of an epoch; `loss` is the mean over its steps
 
 
 def run(options: argparse.Namespace) -> None:
-    """Trains, prints the figures of each epoch, and writes the results."""
+    """Trains, prints the metrics of each epoch, and writes the results."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
     data = digits.load(settings.seed)

@@ -1,4 +1,4 @@
-"""phlox_nn: layers of neural networks. A layer is configuration; bound to parameters it is a function.
+"""phlox_nn: layers of neural networks. A layer is a configuration; bound to parameters it is a function.
 
     import phlox_nn as nn
 
@@ -7,7 +7,7 @@
     scores = model.apply(params, images)  # a pure function, for jit, grad, vmap, scan and pmap
 
 Layers with state or random numbers get what they need as arguments: ``scores, state = model.apply(params, images,
-state=state, key=key, train=True)``. `Layer` tells how to write one's own.
+state=state, key=key, train=True)``. `Layer` documents how to write a layer.
 """
 
 import os as _os
@@ -84,5 +84,5 @@ from ._weights import (
     to_torch as to_torch,
 )
 
-# Errors point at the line of the user who called a layer, not at the layer.
+# Errors point at the user's line that calls a layer, not into this package.
 _hide_frames(_os.path.dirname(__file__))

@@ -1,4 +1,4 @@
-"""Layers that change the weights of a layer inside of them: normalized weights, and low-rank changes (LoRA)."""
+"""Layers that modify the weights of an inner layer: weight normalization, and low-rank adaptation (LoRA)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._stack import Stack
 
 
 def _weight_shape(layer: Any, name: str) -> tuple[int, ...]:
-    """The shape of the weight of the layer inside. Raises `ArgumentError` when it has none of this name."""
+    """The shape of the inner layer's weight. Raises `ArgumentError` if it has no parameter of this name."""
     inner = layer.layer
     own = inner.parameters() if isinstance(inner, Layer) else {}
     if name not in own:
@@ -67,13 +67,13 @@ class WeightNorm(Layer):
 class SpectralNorm(Layer):
     """A layer whose weight is divided by its largest singular value. Source: Miyato et al., 2018.
 
-    The value is estimated by a step of power iteration in each step of training, which goes on from the last one.
+    The value is estimated by power iteration: each step of training continues from the vectors of the last one.
 
     Args:
       layer: the layer, for example `Linear` or `Conv`, whose weight counts as a matrix with a column for each feature
         of the output.
-      name: which of its parameters.
-      steps: how many steps of the iteration are made at once.
+      name: the name of the parameter.
+      steps: the number of steps of power iteration in each step of training.
       epsilon: added to norms.
 
     Variables: u (features of the output,) and sigma (), the estimate, beside those of the part `layer`.
@@ -119,7 +119,7 @@ class SpectralNorm(Layer):
 
 
 class _LowRank(Layer):
-    """The two thin matrices of a change."""
+    """The layer with the two thin matrices of a low-rank change."""
 
     in_features: int
     out_features: int
@@ -133,7 +133,7 @@ class _LowRank(Layer):
 
 
 class _Adapted(Linear):
-    """A bound `Linear` that also has the matrices `a` and `b` of a change, and its `factor`."""
+    """A bound `Linear` with the matrices `a` and `b` of a low-rank change, and its `factor`."""
 
     def __call__(self, x: Any) -> Any:
         y = super().__call__(x)
@@ -142,19 +142,19 @@ class _Adapted(Linear):
 
 
 class LoRA(Layer):
-    """A model in which linear maps are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
+    """A model whose linear layers are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
 
-    In the beginning `b` is zero, and the model computes what it did before. Source: Hu et al., 2021.
+    Initially `b` is zero, so the model computes the same as without changes. Source: Hu et al., 2021.
 
     Args:
       layer: a `Linear`, or any model with some inside.
       rank: the number of columns of `a` and rows of `b`.
       alpha: the changes are multiplied by ``alpha / rank``; by default by 1.
-      pattern: which maps are changed, by their dotted path inside of the model: a glob, several, or a function.
+      pattern: selects linear layers by their dotted path in the model: a glob, several, or a function.
 
-    Its part is `layer`, whose parameters are those of the model alone. The matrices lie beside them under
-    ``adapters``, by the path of the map, so that ``partition(params, "adapters")`` takes what is learnt apart from the
-    rest. `merged` gives the model's parameters with the changes in them.
+    Its part is `layer`, with the parameters of the unchanged model. The matrices are in ``adapters``, by the path of
+    the linear layer, so that ``partition(params, "adapters")`` separates them from the others. `merged` returns the
+    model's parameters with the changes added.
 
     >>> import phlox
     >>> import phlox_nn as nn
@@ -193,11 +193,11 @@ class LoRA(Layer):
         return self.layer(*args, **kwargs)
 
     def decode(self, x: Any) -> Any:
-        """The method `decode` of the layer inside."""
+        """Calls the method `decode` of the inner model."""
         return self.layer.decode(x)
 
     def merged(self, params: Tree) -> Tree:
-        """The parameters of the model inside, with the changes added to its weights.
+        """The parameters of the inner model, with the changes added to its weights.
 
         >>> import phlox
         >>> import phlox_nn as nn
@@ -234,7 +234,7 @@ class LoRA(Layer):
 
 
 def _linears(layer: Layer, path: Path) -> Iterator[tuple[Path, Linear]]:
-    """(path, layer) of each `Linear` in a model, but not of those that are bound within a loop."""
+    """(path, layer) of each `Linear` in a model, except those in a `Stack`, which are bound inside of its loop."""
     if isinstance(layer, Linear):
         yield path, layer
     elif not isinstance(layer, Stack):
@@ -243,7 +243,7 @@ def _linears(layer: Layer, path: Path) -> Iterator[tuple[Path, Linear]]:
 
 
 def _pairs(adapters: Tree) -> dict[Path, Tree]:
-    """The matrices ``{"a": …, "b": …}`` by the path of the linear map that they change."""
+    """The matrices ``{"a": …, "b": …}`` by the path of the linear layer that they change."""
     pairs: dict[Path, Tree] = {}
     for path, value in _paths.leaves(adapters):
         pairs.setdefault(path[:-1], {})[path[-1]] = value

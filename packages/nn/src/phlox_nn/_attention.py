@@ -1,4 +1,4 @@
-"""Attention with several heads: of a sequence to itself or to another one, and token by token with a cache."""
+"""Multi-head attention: self-attention, cross-attention, and decoding with a cache; rotary embeddings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._torch_layout import TRANSPOSED, Tensor, inside, tensor
 
 
 def rotary(x: Any, positions: Any, base: float = 10000.0) -> Any:
-    """Turns pairs of features by angles that grow with the position, so that products tell relative positions.
+    """Rotates pairs of features by angles proportional to the position, so that products depend on relative positions.
 
     Feature i goes with feature i + n/2, by the angle ``position * base ** (-2 i / n)``. Source: Su et al., 2021.
 
@@ -55,17 +55,17 @@ class MultiHeadAttention(Layer):
 
     Args:
       features: the length of the last axis, a multiple of `num_heads`.
-      num_heads: how many heads there are.
+      num_heads: the number of heads.
       kv_heads: heads of keys and values, a divisor of `num_heads`; each serves a group of heads (Ainslie et al., 2023).
       context_features: the length of the context's last axis, by default `features`.
-      causal: whether each place looks only at places up to its own.
-      rotary_base: with it, queries and keys are turned by their positions, see `rotary`; 10000.0 is common.
-      use_bias: whether the four linear maps add something.
-      dropout: the part of the weights that is dropped in training.
-      cache_length: how many keys and values `decode` remembers.
+      causal: whether each position attends only to positions up to its own.
+      rotary_base: if given, queries and keys are rotated by their positions, see `rotary`; 10000.0 is common.
+      use_bias: whether the four linear layers have a bias.
+      dropout: the fraction of the weights that is dropped in training.
+      cache_length: the number of keys and values that `decode` can cache.
 
-    Its parts are the linear maps `query`, `key`, `value` and `out`. Variables, with `cache_length`: keys and values
-    (examples, cache_length, kv_heads, features / num_heads), and index, the number of those that are there.
+    Its parts are the linear layers `query`, `key`, `value` and `out`. Variables, with `cache_length`: keys and values
+    (examples, cache_length, kv_heads, features / num_heads), and index, the number of cached positions.
 
     >>> import phlox
     >>> layer = MultiHeadAttention(64, 8, causal=True)
@@ -105,7 +105,7 @@ class MultiHeadAttention(Layer):
 
     @property
     def _size(self) -> int:
-        """Features of one head."""
+        """The number of features of one head."""
         return self.features // self.num_heads
 
     def parts(self) -> Mapping[str, Any]:
@@ -125,8 +125,8 @@ class MultiHeadAttention(Layer):
         return {"keys": cache, "values": cache, "index": (initializers.zeros, (), jnp.int32)}
 
     def torch_layout(self) -> Sequence[Tensor]:
-        """Torch keeps the weights of queries, keys and values in one tensor, or in three where the context has other
-        features; files of other models have them as linear maps of their own, with a bias each.
+        """PyTorch stores the weights of queries, keys and values in one tensor, or in three if the context has other
+        features; files of other models have a linear layer with its own bias for each.
         """
         names = ("query", "key", "value")
 
@@ -137,7 +137,7 @@ class MultiHeadAttention(Layer):
             paths = [f"{n}.{kind}" for n in names]
             return tensor(f"in_proj_{kind}", *paths, layout=TRANSPOSED, instead=instead)
 
-        if self.kv_heads is not None and self.kv_heads != self.num_heads:  # torch has no such layer
+        if self.kv_heads is not None and self.kv_heads != self.num_heads:  # PyTorch has no such layer
             found = single("weight", "{}.weight") + (single("bias", "{}.bias") if self.use_bias else [])
         else:
             if self.context_features is None or self.context_features == self.features:
@@ -150,13 +150,13 @@ class MultiHeadAttention(Layer):
         return [*found, *(inside(part, ("out",), "out_proj") for part in out)]
 
     def __call__(self, x: Any, context: Any = None, *, mask: Any = None) -> Any:
-        """Attends from each place of `x` to the places of `context`, by default to those of `x`.
+        """Attends from each position of `x` to the positions of `context`, by default to those of `x`.
 
         Args:
           x: of shape (..., length, features).
           context: of shape (..., other length, context_features).
-          mask: bools: where false, a place is not looked at; of shape (length, other length), (examples, length, other
-            length) or (examples, heads, length, other length), where lengths may be 1.
+          mask: bools, false where a position is not attended to; of shape (length, other length), (examples, length,
+            other length) or (examples, heads, length, other length), where lengths may be 1.
         """
         _checks.rank(self, x, (..., "length", self.features))
         source = x if context is None else context
@@ -178,13 +178,13 @@ class MultiHeadAttention(Layer):
 
     @lenient_promotion()
     def decode(self, x: Any) -> Any:
-        """As the call of a causal layer, for the next places of a sequence: earlier keys and values are remembered.
+        """Like the call of a causal layer, for the next positions of a sequence: earlier keys and values are cached.
 
         Args:
-          x: of shape (..., length, features): one token or several, which follow those of the calls before. The
-            number of examples is the one that `init_state` was told.
+          x: of shape (..., length, features): one token or several, which follow those of earlier calls. The number of
+            examples is the argument `batch` of `init_state`.
 
-        When more than `cache_length` places were given, the results are nan.
+        After more than `cache_length` positions the results are nan.
         """
         if self.cache_length is None:
             raise ArgumentError(
@@ -206,7 +206,7 @@ class MultiHeadAttention(Layer):
         return x.reshape((*x.shape[:-1], -1, self._size))
 
     def _remember(self, name: str, new: Any) -> Any:
-        """The cache of this name with new keys or values in their place."""
+        """The cache of this name, updated with new keys or values."""
         cache = getattr(self, name)
         examples = math.prod(new.shape[:-3])
         if examples != cache.shape[0]:

@@ -1,4 +1,4 @@
-"""Checks of what layers are configured with and are given. Errors name the layer, with its path where it is bound."""
+"""Checks of the configuration and the inputs of layers. Errors name the layer, and its path if it is bound."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> Non
 
 
 def rank(layer: Any, x: Any, axes: tuple[Any, ...]) -> None:
-    """Raises `ShapeError` unless `x` has at least these axes: names, lengths, an ellipsis for any number."""
+    """Raises `ShapeError` unless `x` has at least these axes: names, lengths, or an ellipsis for any number of axes."""
     aval = typeof(x)
     if len(aval.shape) < len(axes) - 1:
         text = ", ".join("..." if axis is ... else str(axis) for axis in axes)
@@ -58,7 +58,7 @@ def rank(layer: Any, x: Any, axes: tuple[Any, ...]) -> None:
 
 
 def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
-    """A number for each of `count` axes, from one for all or a sequence. Raises `ArgumentError` for all else."""
+    """One number for each of `count` axes, from one number or a sequence. Raises `ArgumentError` for anything else."""
     try:
         found = (operator.index(value),) * count
     except TypeError:
@@ -82,5 +82,5 @@ def one_dtype(*arrays: Any) -> tuple[Any, ...]:
 
 
 def wide(x: Any) -> Any:
-    """`x` in 32 bits at least: sums of statistics lose too much in 16."""
+    """`x` in at least 32 bits: statistics summed in 16 bits lose too much precision."""
     return jnp.asarray(x, jnp.promote_types(jnp.result_type(x), jnp.float32))

@@ -1,4 +1,7 @@
-"""The `repr` of layers: the code that makes them, over several lines where it is long. Knows dataclasses alone."""
+"""The `repr` of layers: the Python expression that makes them, on several lines if it is long.
+
+Works with any dataclass, and imports no layer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ WIDTH = 100
 
 
 def call(name: str, arguments: Sequence[str]) -> str:
-    """``name(arguments)``, with a line for each argument when it does not fit on one."""
+    """``name(arguments)``, with a line for each argument if it does not fit on one line."""
     short = f"{name}({', '.join(arguments)})"
     if len(short) <= WIDTH and "\n" not in short:
         return short
@@ -19,7 +22,7 @@ def call(name: str, arguments: Sequence[str]) -> str:
 
 
 def value(x: Any) -> str:
-    """A value as code: functions by their names, types by theirs, sequences with what they hold."""
+    """A value as code: functions and types by their names, sequences with their elements."""
     if isinstance(x, tuple | list) and type(x) in (tuple, list):
         inside = [value(item) for item in x]
         if all("\n" not in item for item in inside) and len(", ".join(inside)) < WIDTH:
@@ -35,7 +38,7 @@ def value(x: Any) -> str:
 
 
 def given(layer: Any) -> Iterator[tuple[str, Any]]:
-    """(name, value) of the fields of a dataclass that are not left at their defaults."""
+    """(name, value) of the fields of a dataclass that differ from their defaults."""
     for field in dataclasses.fields(layer):
         x = getattr(layer, field.name)
         if field.default is dataclasses.MISSING or (x is not field.default and x != field.default):
@@ -43,7 +46,7 @@ def given(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def of_fields(layer: Any) -> str:
-    """The call that makes a dataclass: fields without default by place, others by name where they differ from it."""
+    """The call that makes a dataclass: fields without default by position, others by name if they differ from it."""
     fields = {field.name: field for field in dataclasses.fields(layer)}
     arguments = []
     for name, x in given(layer):

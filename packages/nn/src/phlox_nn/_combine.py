@@ -1,4 +1,4 @@
-"""Layers made of layers: one after the other, side by side, around a sum, and as a function of one's own."""
+"""Layers composed of layers: Sequential, Parallel, Residual."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._layer import INLINE, Layer
 
 
 class _Several(Layer, init=False):
-    """Layers that are named by their place."""
+    """The base of layers whose parts are named by their position."""
 
     layers: tuple[Any, ...] = dataclasses.field(metadata={INLINE: True})
 
@@ -44,12 +44,12 @@ class _Several(Layer, init=False):
 
 
 class Sequential(_Several, init=False):
-    """Layers one after the other; each gets what the one before it returns.
+    """Layers applied in sequence; each gets the result of the one before it.
 
     Args:
       layers: layers, and functions of an array.
 
-    Parameters are named by place: ``0.weight``. The first layer gets all arguments of the call. Its method `decode`
+    Parameters are named by position: ``0.weight``. The first layer gets all arguments of the call. The method `decode`
     calls that of the layers that have one.
 
     >>> import phlox
@@ -68,14 +68,14 @@ class Sequential(_Several, init=False):
         return x
 
     def decode(self, x: Any) -> Any:
-        """As the call, for layers that see one token after the other and remember: `MultiHeadAttention.decode`."""
+        """Like the call, but for layers that process tokens step by step with a cache: `MultiHeadAttention.decode`."""
         for layer in self.layers:
             x = getattr(layer, "decode", layer)(x)
         return x
 
 
 class Parallel(_Several, init=False):
-    """Layers side by side: each gets the same arguments, and the results are a list.
+    """Layers applied in parallel: each gets the same arguments, and the results are a list.
 
     Args:
       layers: layers, and functions of arrays.
@@ -92,7 +92,7 @@ class Parallel(_Several, init=False):
 
 
 class Residual(Layer):
-    """The sum of the input and what a layer makes of it: ``x + layer(x)``. Source: He et al., 2015.
+    """The sum of the input and the output of a layer: ``x + layer(x)``. Source: He et al., 2015.
 
     Args:
       layer: a layer, or a function, that keeps the shape.
@@ -110,5 +110,5 @@ class Residual(Layer):
         return x + self.layer(x, *args, **kwargs)
 
     def decode(self, x: Any) -> Any:
-        """As the call, where the layer sees one token after the other: `Sequential.decode`."""
+        """Like the call, but the layer processes tokens step by step: `Sequential.decode`."""
         return x + getattr(self.layer, "decode", self.layer)(x)

@@ -14,12 +14,12 @@ from ._layer import Layer
 from ._torch_layout import KERNEL, SAME, Layout, Tensor, tensor, transposed_kernel
 
 Lengths = int | tuple[int, ...]
-#: "SAME" and "VALID" as in `phlox.lax`; a number for both ends of all axes, or one for each axis, or pairs of numbers
+#: "SAME" or "VALID" as in `phlox.lax`; one number for both ends of all axes, or one number or pair for each axis
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 
 
 def padding_pairs(layer: Any, padding: Padding, count: int) -> str | list[tuple[int, int]]:
-    """Padding as `phlox.lax` takes it. Raises `ArgumentError` for what is none."""
+    """Padding in the form of `phlox.lax`. Raises `ArgumentError` for anything else."""
     if isinstance(padding, str):
         if padding.upper() in ("SAME", "VALID", "SAME_LOWER"):
             return padding.upper()
@@ -37,7 +37,7 @@ def padding_pairs(layer: Any, padding: Padding, count: int) -> str | list[tuple[
 
 
 class _Convolution(Layer):
-    """What convolutions have in common: the checks, and examples with or without an axis for the batch."""
+    """The base of convolution layers: checks, and inputs with any number of batch axes."""
 
     in_features: int
     out_features: int
@@ -76,7 +76,7 @@ class _Convolution(Layer):
 
     @property
     def _layout(self) -> Layout:
-        """How the kernel lies in PyTorch."""
+        """The layout of the kernel in PyTorch."""
         return KERNEL
 
     def torch_layout(self) -> Sequence[Tensor]:
@@ -84,12 +84,12 @@ class _Convolution(Layer):
         return [tensor(name, name, layout=layouts[name]) for name in self.parameters()]
 
     def _each(self, name: str) -> tuple[int, ...]:
-        """A field as a number for each axis."""
+        """The value of a field as one number for each axis."""
         count = 1 if isinstance(self.kernel_size, int) else len(self.kernel_size)
         return _checks.lengths(self, name, getattr(self, name), count)
 
     def _convolve(self, x: Any, weight: Any) -> Any:
-        """The convolution of examples on one axis, (n, *space, features), without the bias."""
+        """The convolution of inputs with one batch axis, (n, *space, features), without the bias."""
         raise NotImplementedError
 
     def __call__(self, x: Any) -> Any:
@@ -145,7 +145,7 @@ class Conv(_Convolution):
 
 
 class ConvTranspose(_Convolution):
-    """A transposed convolution, which makes the axes of space `strides` times longer.
+    """A transposed convolution, which makes the spatial axes `strides` times longer.
 
     Maps (..., *space, in_features) to (..., *space, out_features). The kernel is not reversed, as in flax.
 
@@ -169,7 +169,7 @@ class ConvTranspose(_Convolution):
         given = padding_pairs(self, self.padding, len(kernel))
         pads = []
         for axis, (k, s, d) in enumerate(zip(kernel, strides, dilation, strict=True)):
-            reach = d * (k - 1)  # how far the kernel extends beyond its first element
+            reach = d * (k - 1)  # the extent of the dilated kernel, minus 1
             if given == "VALID":
                 pads.append((reach, s - 1 + max(reach + 1 - s, 0)))
             elif isinstance(given, str):

@@ -1,4 +1,4 @@
-"""Dropout: parts of the activations are zero in training."""
+"""Dropout: random elements are zero in training."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class Dropout(Layer):
         for axis in self.broadcast if isinstance(self.broadcast, Sequence) else [self.broadcast]:
             shape[axis] = 1
         kept = random.bernoulli(self.random_key(), 1 - self.rate, tuple(shape))
-        # With rate 1 the quotient is infinite and unused; its derivative must be neither.
+        # With rate 1 the divisor would be 0; the quotient is unused, but its derivative must not be nan.
         return jnp.where(kept, x / (1 - self.rate or 1), jnp.zeros((), x.dtype))

@@ -1,4 +1,4 @@
-"""Gated linear units: one linear map, times a function of another one."""
+"""Gated linear units: a linear map multiplied by an activation of another one."""
 
 from __future__ import annotations
 

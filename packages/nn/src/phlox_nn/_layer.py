@@ -1,4 +1,4 @@
-"""What a layer is: configuration, a frozen dataclass, that becomes a function when it is bound to parameters.
+"""The class `Layer`: a configuration (frozen dataclass) that becomes a function when it is bound to parameters.
 
     class Scale(nn.Layer):
         size: int
@@ -9,10 +9,9 @@
         def __call__(self, x):
             return x * self.scale
 
-`Layer.bind` makes a copy of a layer that has its own arrays as attributes, and bound copies of its parts. The copies
-share one `Binding`, which carries what a call needs besides parameters: the key, whether it trains, the changes of the
-state. All of it lives as long as the call, so `Layer.apply` is a pure function. Nothing is global, and no layer knows
-another one.
+`Layer.bind` makes a copy of a layer with its own arrays as attributes, and with bound copies of its parts. The copies
+share one `Binding`, which holds what a call needs besides parameters: the key, whether it trains, changes of the state.
+It exists only during the call, so `Layer.apply` is a pure function, and there is no global state.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from . import _code, _paths, _torch_layout
 from ._paths import BATCH, Path, Tree
 
 _PACKAGE = __name__.split(".")[0] + "."
-#: metadata of a field whose layers are named by their place alone, without the field's name
+#: metadata of a field whose layers are named by their position only, without the field's name
 INLINE = "phlox_nn.inline"
 
 _Self = TypeVar("_Self", bound="Layer")
@@ -42,7 +41,7 @@ _Self = TypeVar("_Self", bound="Layer")
 
 @dataclasses.dataclass(eq=False)
 class Binding:
-    """What the bound copies of one call have in common."""
+    """The data that all bound copies of one call share."""
 
     key: Any = None
     train: bool = False
@@ -53,9 +52,9 @@ class Binding:
     changes: dict[Path, Any] = dataclasses.field(default_factory=dict)
     #: how many keys were drawn at each path
     draws: dict[Path, int] = dataclasses.field(default_factory=dict)
-    #: told of each call with (path, layer, arguments, result), for `summary`
+    #: called with (path, layer, arguments, result) after each call of a layer, for `summary`
     watch: Callable[[Path, Layer, Any, Any], None] | None = None
-    #: what stands for the bound layer at a path, for layers that change others inside of them
+    #: returns the replacement of the bound layer at a path, for layers that modify inner layers
     adapt: Callable[[Path, Any], Any] | None = None
     #: the bound layers whose calls are running, innermost last
     running: list[Layer] = dataclasses.field(default_factory=list)
@@ -63,23 +62,23 @@ class Binding:
 
 @dataclasses.dataclass(frozen=True)
 class _Plan:
-    """What is known of a layer before it is bound: its own arrays, and where its parts are."""
+    """The structure of a layer before it is bound: its own arrays, and the paths of its parts."""
 
     parameters: dict[str, Any]
     variables: dict[str, Any]
     #: (path below this layer, layer) of each part
     parts: tuple[tuple[Path, Layer], ...]
-    #: attributes that hold parts: (name, path below this layer, what it holds)
+    #: attributes that hold parts: (name, path below this layer, value)
     holders: tuple[tuple[str, Path, Any], ...]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, dataclasses.Field))
 class Layer:
-    """A piece of a network. Subclasses are frozen dataclasses: annotated names are their configuration.
+    """The base class of layers. Subclasses are frozen dataclasses: annotated names are their configuration.
 
-    Fields that are layers, or tuples, lists or dicts of layers, are the parts. A subclass says what it computes in
-    ``__call__``, which runs on a bound copy: there, own arrays are attributes, and parts are functions. What else it
-    may say: `parameters`, `variables`, `parts`.
+    Fields that are layers, or tuples, lists or dicts of layers, are the parts. A subclass defines its computation in
+    ``__call__``, which runs on a bound copy: there, its own arrays are attributes, and its parts are functions. It may
+    also define `parameters`, `variables` and `parts`.
 
     >>> import phlox
     >>> import phlox_nn as nn
@@ -110,27 +109,27 @@ class Layer:
                 instead="another name",
                 field=taken[0],
             )
-        # A class that writes its own __init__, as Sequential(*layers) does, sets the fields there, and so do subclasses
-        # of it that add no field. (`init=False` says the same to type checkers.)
+        # A class with its own __init__, such as Sequential, sets the fields there, and its subclasses without new
+        # fields inherit it. (`init=False` informs type checkers.)
         generated = init and "__init__" not in cls.__dict__ and (bool(own) or cls.__init__ is object.__init__)
         dataclasses.dataclass(frozen=True, repr=False, init=generated)(cls)
         if "__call__" in cls.__dict__:
             cls.__call__ = _watched(cls.__dict__["__call__"])  # type: ignore[method-assign]
 
-    # --- what a subclass may say --------------------------------------------------------------------------------
+    # --- methods for subclasses to override ---------------------------------------------------------------------
 
     def parameters(self) -> Mapping[str, Any]:
         """The layer's own parameters: name → (initializer, shape), or (initializer, shape, dtype) for a fixed dtype."""
         return {}
 
     def variables(self) -> Mapping[str, Any]:
-        """The layer's own state, which is not learnt, in the form of `parameters`. `BATCH` in a shape stands for the
-        number of examples.
+        """The layer's own state, which is not trained, in the form of `parameters`. `BATCH` in a shape is a placeholder
+        for the number of examples.
         """
         return {}
 
     def parts(self) -> Mapping[str, Any]:
-        """Parts that are made from the configuration, beside those that are fields: name → layer, or several of them.
+        """Parts that are made from the configuration, besides those that are fields: name → layer, or several layers.
 
         >>> import phlox_nn as nn
         >>> class Pair(nn.Layer):
@@ -149,13 +148,13 @@ class Layer:
         return {}
 
     def torch_layout(self) -> Sequence[_torch_layout.Tensor]:
-        """How the arrays of this layer and its parts are called, and lie, in PyTorch; by default as here. For
-        `phlox_nn.load_torch` and its like.
+        """The names and layouts in PyTorch of the arrays of this layer and its parts, by default the same as here. For
+        `phlox_nn.load_torch` and similar functions.
         """
         return _torch_layout.default(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes. Runs on a layer that is bound to parameters."""
+        """The computation of the layer. Runs on a copy that is bound to parameters."""
         raise ArgumentError(
             f"{type(self).__name__} does not say what it computes", instead="def __call__(self, x): ..."
         )
@@ -163,18 +162,18 @@ class Layer:
     # --- from configuration to arrays ---------------------------------------------------------------------------
 
     def init(self, key: Any, *, dtype: Any = jnp.float32) -> Tree:
-        """First values of all parameters.
+        """Initial values of all parameters.
 
-        The values of a parameter depend on the key and its path alone: parts may come and go beside it.
+        The values of a parameter depend only on the key and its path, not on other parts of the model.
 
         Args:
           key: a PRNG key.
           dtype: of all parameters that do not fix theirs.
 
         Returns:
-          Nested dicts, named by field; layers in tuples are named by their place, "0", "1", … Layers without
-          parameters do not occur. ``phlox.eval_shape(model.init, key)`` has shapes and dtypes alone, and computes
-          nothing.
+          Nested dicts, named by field; layers in tuples are named by their position, "0", "1", … Layers without
+          parameters are omitted. ``phlox.eval_shape(model.init, key)`` returns shapes and dtypes without computing
+          values.
 
         >>> import phlox
         >>> import phlox_nn as nn
@@ -184,7 +183,7 @@ class Layer:
         return self._make("parameters", key, (), dtype, None)
 
     def init_state(self, *, batch: int = 1, dtype: Any = jnp.float32) -> Tree:
-        """First values of all variables: what is not learnt, as statistics of batches and caches of attention.
+        """Initial values of all variables: state that is not trained, such as batch statistics and attention caches.
 
         Args:
           batch: the number of examples, for variables that are kept for each of them.
@@ -214,12 +213,12 @@ class Layer:
 
         Args:
           params: as `init` makes them.
-          args, kwargs: what the layer's ``__call__`` takes, or the method that is named.
+          args, kwargs: the arguments of the layer's ``__call__``, or of `method`.
           state: as `init_state` makes it; needed by layers that have variables.
           key: a PRNG key; needed by layers that draw random numbers.
           train: whether this is a step of training: `Dropout` drops, `BatchNorm` uses the batch.
-          dtype: what to compute in. Parameters and inputs of floating point are converted to it, statistics are kept
-            in 32 bits. By default everything is computed in the dtypes that are given.
+          dtype: the compute dtype. Floating-point parameters and inputs are converted to it, statistics are kept in 32
+            bits. By default dtypes are not converted.
           method: the name of the method to call.
 
         Returns:
@@ -257,9 +256,9 @@ class Layer:
         train: bool = False,
         dtype: Any = None,
     ) -> _Self:
-        """A copy of this layer that can be called: its arrays are attributes, its parts are bound too.
+        """A copy of this layer that can be called: its arrays are attributes, and its parts are bound too.
 
-        For looking inside, and for calls that `apply` has no form for. Arguments as for `apply`.
+        For inspection, and for calls that `apply` does not support. Arguments as for `apply`.
 
         >>> import phlox
         >>> import phlox_nn as nn
@@ -280,13 +279,13 @@ class Layer:
 
     @property
     def path(self) -> str:
-        """Where this bound layer stands in the model, as ``blocks.0.attention``; empty for the model itself."""
+        """The path of this bound layer in the model, such as ``blocks.0.attention``; empty for the model itself."""
         return _paths.text(self.__dict__.get("_path", ()))
 
     def random_key(self) -> Any:
-        """A PRNG key for this layer, another one each time.
+        """A new PRNG key for this layer at each call.
 
-        Raises `ArgumentError` when the call was not given a key.
+        Raises `ArgumentError` if the call was not given a key.
         """
         binding = self._bound_by
         if binding.key is None:
@@ -298,13 +297,13 @@ class Layer:
         return _fold(binding.key, (*path, str(drawn)))
 
     def update(self, **variables: Any) -> None:
-        """Changes own variables; `apply` returns them as part of the new state.
+        """Changes variables of this layer; `apply` returns them as part of the new state.
 
-        Raises `ArgumentError` when the call was not given a state, `ShapeError` when a shape changes.
+        Raises `ArgumentError` if the call was not given a state, `ShapeError` if a shape changes.
         """
         binding = self._bound_by
         for name, new in variables.items():
-            old = getattr(self, name)  # tells what is wrong when there is none
+            old = getattr(self, name)  # raises a helpful error if there is no such variable
             if jnp.shape(new) != jnp.shape(old):
                 raise ShapeError(
                     f"{self._name()}: the variable {name!r} has shape {jnp.shape(old)} and cannot become "
@@ -316,7 +315,7 @@ class Layer:
             self.__dict__[name] = new
 
     def updated_state(self) -> Tree:
-        """The state that this bound model was given, with what its calls have changed."""
+        """The state that this bound model was given, with the changes of its calls."""
         items = dict(_paths.leaves(self.__dict__["_state"]))
         here: Path = self._path
         changes = self._bound_by.changes.items()
@@ -324,28 +323,28 @@ class Layer:
         return _paths.nested(items)
 
     def cast(self, *values: Any) -> tuple[Any, ...]:
-        """Arrays of floating point in `values` (trees) converted to the dtype that is computed in, if one was given."""
+        """`values` (pytrees) with floating-point arrays converted to the compute dtype of the call, if there is one."""
         dtype = self._bound_by.dtype
         return values if dtype is None else phlox.tree.map(lambda x: _converted(x, dtype), values)
 
     def with_arrays(self: _Self, **arrays: Any) -> _Self:
-        """A copy of this bound layer that has other arrays of its own."""
+        """A copy of this bound layer with some of its own arrays replaced."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **arrays)
         return copy
 
-    # --- how it is done -----------------------------------------------------------------------------------------
+    # --- implementation -----------------------------------------------------------------------------------------
 
     @property
     def _copies(self) -> tuple[int, ...]:
-        """The first axes that arrays of the parts have beyond those that the parts declare."""
+        """The leading axes that this layer adds to the arrays of its parts, as `Stack` adds one for its blocks."""
         return ()
 
     def _plan(self) -> _Plan:
-        # No cached_property: an AttributeError inside of it would be taken for its absence.
+        # Not a cached_property: an AttributeError raised inside would call __getattr__, as if it did not exist.
         found: _Plan | None = self.__dict__.get("_planned")
         if found is None:
-            self.__dict__["_planned"] = None  # for __getattr__, when what is asked below asks for too much
+            self.__dict__["_planned"] = None  # while it is computed, __getattr__ must not ask for the plan again
             found = self.__dict__["_planned"] = self._make_plan()
         return found
 
@@ -372,7 +371,7 @@ class Layer:
         return _Plan(parameters, variables, tuple(parts), tuple(holders))
 
     def _make(self, kind: str, key: Any, path: Path, dtype: Any, batch: int | None) -> Tree:
-        """First values of the arrays of one kind, 'parameters' or 'variables'."""
+        """Initial values of the arrays of one kind, 'parameters' or 'variables'."""
         plan = self._plan()
         made: Tree = {}
         for name, (initializer, shape, *fixed) in getattr(plan, kind).items():
@@ -385,7 +384,7 @@ class Layer:
         return made
 
     def _bound(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
-        """The copy of this layer that has these arrays."""
+        """The bound copy of this layer, with these arrays."""
         plan = self._plan()
         bound = self._copied(params, state, binding, path)
         for name, (_, shape, *_dtype) in plan.parameters.items():
@@ -409,7 +408,7 @@ class Layer:
         return bound if binding.adapt is None else binding.adapt(path, bound)
 
     def _copied(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
-        """The copy of this layer that is going to be bound, when names are what they should be."""
+        """A copy of this layer without arrays. Raises unless the names of parameters and variables are right."""
         _same_names(self, params, path, "parameters")
         if binding.stateful:
             _same_names(self, state, path, "variables")
@@ -428,11 +427,11 @@ class Layer:
         return binding
 
     def _name(self) -> str:
-        """The bound layer as errors call it: path and code."""
+        """The bound layer in error messages: path and code."""
         return f"{self.path} ({_short(self)})" if self.path else _short(self)
 
     def __getattr__(self, name: str) -> Any:
-        # Only for attributes that are not there: arrays of a layer that has none.
+        # Called only for missing attributes: raises a helpful error for arrays of a layer that is not bound.
         if not name.startswith("_") and self.__dict__.get("_planned", self) is not None:
             plan = self._plan()
             if name in plan.variables and "_binding" in self.__dict__:
@@ -442,14 +441,14 @@ class Layer:
                     layer=self.path,
                 )
             if name in plan.parameters or name in plan.variables:
-                _ = self._bound_by  # raises, as the layer is not bound
+                _ = self._bound_by  # raises, because the layer is not bound
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
         return _code.of_fields(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Defaults are not pickled: initializers among them are functions without a name.
+        # Defaults are not pickled, because initializers are closures, which pickle does not support.
         return dict(_code.given(self))
 
     def __setstate__(self, given: dict[str, Any]) -> None:
@@ -469,7 +468,7 @@ def _replaced(value: Any, path: Path, replace: Callable[[Path, Layer], Any]) -> 
 
 
 def _inside(tree: Any, path: Path) -> Any:
-    """What lies at `path` of nested dicts; an empty dict where there is nothing."""
+    """The value at `path` of nested dicts, or an empty dict if there is none."""
     for name in path:
         if not isinstance(tree, Mapping):
             return {}
@@ -506,37 +505,37 @@ def _same_names(layer: Layer, tree: Any, path: Path, kind: str) -> None:
 
 
 def _short(layer: Layer) -> str:
-    """The code of a layer, cut where it is long."""
+    """The code of a layer, truncated if it is long."""
     lines = repr(layer).splitlines()
     return lines[0] if len(lines) == 1 else f"{type(layer).__name__}(...)"
 
 
 def _converted(x: Any, dtype: Any) -> Any:
-    """An array of floating point in this dtype; all else as it is."""
+    """A floating-point array converted to this dtype; everything else unchanged."""
     return jnp.asarray(x, dtype) if hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating) else x
 
 
 def _fold(key: Any, path: Path) -> Any:
-    """The key for what stands at `path`."""
+    """The key for the array or layer at `path`."""
     return phlox.random.fold_in(key, zlib.crc32("/".join(path).encode()))
 
 
 def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A ``__call__`` whose operations bear the layer's name in profiles, and whose errors tell its path."""
+    """Wraps ``__call__`` so that operations have the layer's name in profiles, and errors have its path."""
 
     ours = (method.__module__ or "").startswith(_PACKAGE)
 
     @functools.wraps(method)
     def __call__(self: Layer, *args: Any, **kwargs: Any) -> Any:
         binding = self._bound_by
-        if binding.running and binding.running[-1] is self:  # a subclass calls what it has overridden
+        if binding.running and binding.running[-1] is self:  # super().__call__() of a subclass
             return method(self, *args, **kwargs)
         with _running(self, binding), lenient_promotion(ours):
             try:
                 out = method(self, *args, **kwargs)
             except TypeError as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                    raise  # from inside of the method
+                    raise  # raised inside of the method, not by the call
                 raise _misfit(self, "__call__", error) from None
         if binding.watch is not None:
             binding.watch(self._path, self, (args, kwargs), out)
@@ -546,7 +545,7 @@ def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _misfit(layer: Layer, method: str, error: TypeError) -> ArgumentError:
-    """What to raise for arguments that a method does not take."""
+    """The error for arguments that a method does not take."""
     return ArgumentError(
         f"{layer._name()}: {error}",
         instead=f"{method}{inspect.signature(getattr(layer, method))}; apply itself takes state, key, train, dtype",

@@ -1,4 +1,4 @@
-"""Layers that multiply by a matrix: Linear, Embedding, and the multilayer perceptron made of the first."""
+"""Linear, Embedding, and the multilayer perceptron MLP."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Embedding(Layer):
 
     @lenient_promotion()
     def attend(self, x: Any) -> Any:
-        """Products of `x` (..., features) with each vector, (..., num_embeddings): scores of tokens that share the
-        table with the inputs.
+        """Products of `x` (..., features) with each vector, (..., num_embeddings): logits of tokens, if input and
+        output embeddings are tied.
         """
         _checks.features(self, x, self.features)
         (x,) = self.cast(x)

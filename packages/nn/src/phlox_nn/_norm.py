@@ -1,6 +1,6 @@
 """Normalization: of each feature over the batch, or of each example over its features.
 
-Statistics are computed in 32 bits at least, whatever is computed in; results have the dtype of the inputs.
+Statistics are computed in at least 32 bits, whatever the compute dtype is; results have the dtype of the inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._torch_layout import Tensor, tensor
 
 
 class _Norm(Layer):
-    """What normalizations have in common: parameters of one length, and how they are applied."""
+    """The base of normalization layers: their parameters, statistics, and scaling."""
 
     features: int
     epsilon: float = 1e-5
@@ -42,7 +42,7 @@ class _Norm(Layer):
         return jnp.asarray(y + self.bias if self.use_bias else y, jnp.result_type(x))
 
     def _statistics(self, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-        """Mean and variance over axes, which stay with length 1."""
+        """Mean and variance over axes, which are kept with length 1."""
         x = _checks.wide(x)
         mean = jnp.mean(x, axis=axes, keepdims=True)
         return mean, jnp.mean(jnp.square(x - mean), axis=axes, keepdims=True)
@@ -85,7 +85,7 @@ class BatchNorm(_Norm):
 
     def torch_layout(self) -> Sequence[Tensor]:
         statistics = [tensor("running_mean", "mean"), tensor("running_var", "var")]
-        # Torch counts steps for a mean over all of them, which is not used here.
+        # num_batches_tracked is a step counter of PyTorch, which is not used here.
         return [*(tensor(name, name) for name in self.parameters()), *statistics, tensor("num_batches_tracked")]
 
     def __call__(self, x: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Paths in nested dicts of arrays: how parameters and state are named, matched and put together.
+"""Paths in nested dicts of arrays: naming, matching, partition and merge of parameters and state.
 
-A path is a tuple of strings; written out, its parts are joined by dots, as PyTorch does: ``blocks.0.attention.query``.
-Knows nothing of layers.
+A path is a tuple of strings; as text its parts are joined by dots, as in PyTorch: ``blocks.0.attention.query``. This
+module does not import layers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from phlox.errors import ArgumentError, TreeError
 
-#: stands in the shape of a variable for the number of examples, which `init_state` is told
+#: a placeholder in the shape of a variable for the number of examples, the argument `batch` of `init_state`
 BATCH = -1
 
 Path = tuple[str, ...]
 Tree = dict[str, Any]
-#: Which paths are meant: a glob such as ``"*.bias"``, several of them, or a function of the dotted path.
+#: Selects paths: a glob such as ``"*.bias"``, several globs, or a function of the dotted path.
 Pattern = str | tuple[str, ...] | list[str] | Callable[[str], bool]
 
 
@@ -27,7 +27,7 @@ def text(path: Path) -> str:
 
 
 def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """(path, leaf) of everything in nested dicts that is no dict, in order."""
+    """(path, leaf) of each value in nested dicts that is not a dict, in order."""
     if isinstance(tree, Mapping):
         for name, part in tree.items():
             yield from leaves(part, (*path, str(name)))
@@ -36,7 +36,7 @@ def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def put(tree: Tree, path: Path, value: Any) -> None:
-    """Puts `value` at `path` of nested dicts, which are made where they are missing."""
+    """Sets `value` at `path` of nested dicts; missing dicts are created."""
     *head, last = path
     for name in head:
         tree = tree.setdefault(name, {})
@@ -44,7 +44,7 @@ def put(tree: Tree, path: Path, value: Any) -> None:
 
 
 def nested(items: Mapping[Path, Any]) -> Tree:
-    """Nested dicts of values that are named by path."""
+    """Nested dicts from a mapping of paths to values."""
     tree: Tree = {}
     for path, value in items.items():
         put(tree, path, value)
@@ -52,9 +52,9 @@ def nested(items: Mapping[Path, Any]) -> Tree:
 
 
 def matcher(pattern: Pattern) -> Callable[[str], bool]:
-    """The function that says whether a dotted path is meant by `pattern`.
+    """A function that returns whether `pattern` matches a dotted path.
 
-    A glob means a leaf by its whole path, or all leaves below a part: ``encoder`` and ``encoder.*`` are the same.
+    A glob matches a leaf by its whole path, or all leaves below a part: ``encoder`` and ``encoder.*`` are equivalent.
     """
     if callable(pattern):
         return pattern
@@ -69,7 +69,7 @@ def matcher(pattern: Pattern) -> Callable[[str], bool]:
 
 
 def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
-    """Takes the parameters that `pattern` means apart from the others.
+    """Separates the parameters that `pattern` matches from the others.
 
     Args:
       params: nested dicts of arrays, as `Layer.init` makes them.
@@ -77,11 +77,11 @@ def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
         a function that is given the dotted path of a leaf.
 
     Returns:
-      Two trees of nested dicts: what was meant, and the rest. `merge` puts them together. A function of the first one
-      can be differentiated while the second one stays as it is.
+      Two trees of nested dicts: the matching parameters, and the rest. `merge` joins them again. A function can be
+      differentiated with respect to the first tree only.
 
     Raises:
-      ArgumentError: the pattern means nothing, so that it is likely misspelt.
+      ArgumentError: the pattern matches nothing, so it is probably misspelt.
 
     >>> trained, frozen = partition({"body": {"weight": 1.0}, "head": {"weight": 2.0, "bias": 3.0}}, "head")
     >>> trained, frozen
@@ -105,9 +105,9 @@ def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
 
 
 def merge(*trees: Any) -> Tree:
-    """Puts together what `partition` took apart.
+    """Merges nested dicts, such as those that `partition` returns.
 
-    Raises `TreeError` when two trees have a value at the same path.
+    Raises `TreeError` if two trees have a value at the same path.
 
     >>> merge({"a": {"x": 1}}, {"a": {"y": 2}}, {"b": 3})
     {'a': {'x': 1, 'y': 2}, 'b': 3}
@@ -126,7 +126,7 @@ def merge(*trees: Any) -> Tree:
 
 
 def mask(params: Any, pattern: Pattern) -> Tree:
-    """Nested dicts of True where `pattern` means a parameter and False elsewhere, as ``optax.masked`` takes them.
+    """Nested dicts of bools, True where `pattern` matches a parameter, as ``optax.masked`` takes them.
 
     >>> mask({"weight": 1.0, "bias": 2.0}, "bias")
     {'weight': False, 'bias': True}
@@ -150,5 +150,5 @@ def labels(params: Any, rules: Mapping[str, str], default: str) -> Tree:
 
 
 def first(rules: Mapping[str, Any], path: str, default: Any) -> Any:
-    """What the first rule says whose pattern means this dotted path."""
+    """The value of the first rule whose pattern matches this dotted path, else `default`."""
     return next((value for pattern, value in rules.items() if matcher(pattern)(path)), default)

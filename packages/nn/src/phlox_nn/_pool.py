@@ -1,4 +1,4 @@
-"""Pooling: the largest, or the mean, of each window, and of all of space."""
+"""Pooling: the maximum or the mean of each window, or over all spatial axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._layer import Layer
 
 
 class _Pool(Layer):
-    """One value for each window over the axes of space, features apart."""
+    """The base of pooling layers: one value for each window over the spatial axes, for each feature."""
 
     window: Lengths
     strides: Lengths | None = None
@@ -69,9 +69,8 @@ class AvgPool(_Pool):
 
     def __call__(self, x: Any) -> Any:
         (x,) = self.cast(x)
-        zero = np.zeros(
-            (), x.dtype
-        )  # NumPy's: under jit an array would be traced, and sums of unknown starts have no vjp
+        # A NumPy array stays concrete under jit; a sum with a traced initial value has no vjp.
+        zero = np.zeros((), x.dtype)
         sums = self._reduce(x, zero, lax.add)
         if self.count_padding:
             window = _checks.lengths(self, "window", self.window, self._count())
@@ -147,7 +146,7 @@ def flatten(x: Any) -> Any:
     (5, 6)
     """
     shape = jnp.shape(x)
-    size = 1  # not reshape(n, -1): an empty batch has no -1
+    size = 1  # computed here, because reshape(n, -1) fails for an empty batch
     for n in shape[1:]:
         size *= n
     return jnp.reshape(x, (*shape[:1], size))

@@ -1,7 +1,7 @@
-"""Recurrent layers: a cell that is applied place by place, by `phlox.lax.scan`.
+"""Recurrent layers: a cell applied to each position of a sequence by `phlox.lax.scan`.
 
-What a cell does with its inputs is one matrix product for all places; only the rest is done in the loop. Gates and
-names of parameters are PyTorch's; matrices are transposed.
+The products with the inputs are one matrix product for all positions; only the rest is computed in the loop. Order of
+gates and names of parameters are PyTorch's; matrices are transposed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._torch_layout import TRANSPOSED, Tensor, tensor
 
 
 def _gates(count: int) -> initializers.Initializer:
-    """An initializer: an orthogonal matrix for each of so many gates, side by side."""
+    """An initializer of `count` orthogonal matrices, one for each gate, side by side."""
     one = initializers.orthogonal()
 
     def init(key: Any, shape: Any, dtype: Any = jnp.float32) -> Any:
@@ -56,23 +56,23 @@ class _Cell(Layer):
         return [tensor(name, name, layout=TRANSPOSED) for name in self.parameters()]
 
     def initial_carry(self, lead: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
-        """What is carried into the first step: zeros, (*lead, hidden_features)."""
+        """The carry of the first step: zeros of shape (*lead, hidden_features)."""
         return jnp.zeros((*lead, self.hidden_features), dtype)
 
     def project(self, x: Any) -> Any:
-        """What the inputs (..., in_features) give the gates; for all places at once."""
+        """The part of the gates that depends on the inputs (..., in_features), for all positions at once."""
         _checks.features(self, x, self.in_features)
         (x,) = self.cast(x)
         y = jnp.matmul(x, self.weight_ih)
         return y + self.bias_ih if self.use_bias else y
 
     def recur(self, h: Any) -> Any:
-        """What the last hidden values give the gates."""
+        """The part of the gates that depends on the previous hidden values."""
         y = jnp.matmul(h, self.weight_hh)
         return y + self.bias_hh if self.use_bias else y
 
     def step(self, carry: Any, projected: Any) -> tuple[Any, Any]:
-        """The next carry and the output, from what `project` gave."""
+        """The next carry and the output, from the carry and the result of `project`."""
         raise NotImplementedError
 
     def __call__(self, carry: Any, x: Any) -> tuple[Any, Any]:
@@ -158,7 +158,7 @@ class GRUCell(_Cell):
 
 
 class _Recurrent(Layer):
-    """A cell applied to all places of a sequence."""
+    """A cell applied to all positions of a sequence."""
 
     in_features: int
     hidden_features: int
@@ -184,13 +184,13 @@ class _Recurrent(Layer):
         ]
 
     def __call__(self, x: Any, carry: Any = None, *, lengths: Any = None, return_carry: bool = False) -> Any:
-        """The outputs of all places, (..., length, hidden_features), or twice as many features with `bidirectional`.
+        """The outputs of all positions, (..., length, hidden_features); with `bidirectional` twice as many features.
 
         Args:
           x: of shape (..., length, in_features).
-          carry: what is carried into the first step, zeros by default; a pair with `bidirectional`.
-          lengths: how many places of each sequence count, integers of shape (...): outputs of the others are zero, and
-            the carry is that of the last one that counts.
+          carry: the carry of the first step, zeros by default; a pair with `bidirectional`.
+          lengths: the number of valid positions of each sequence, integers of shape (...): outputs of other positions
+            are zero, and the last carry is that of the last valid position.
           return_carry: whether to return (outputs, last carry).
         """
         _checks.rank(self, x, (..., "length", self.in_features))
@@ -218,7 +218,7 @@ class _Recurrent(Layer):
             return carry, jnp.moveaxis(y, 0, -2)
         counts = jnp.arange(len(projected)).reshape((-1,) + (1,) * (projected.ndim - 2)) < jnp.asarray(lengths)
 
-        # Places that do not count come after the others, so in reverse the carry passes them first, unchanged.
+        # Invalid positions come last; in reverse the carry passes through them first, unchanged.
         def step(carry: Any, at: tuple[Any, Any]) -> tuple[Any, Any]:
             projected, counts = at
             new, y = cell.step(carry, projected)
@@ -236,7 +236,7 @@ class RNN(_Recurrent):
 
     Args:
       in_features, hidden_features: lengths of the last axis of inputs and hidden values.
-      bidirectional: whether a second cell runs from the end; its outputs stand behind those of the first one.
+      bidirectional: whether a second cell runs from the end; its outputs follow those of the first one.
       reverse: whether to run from the end.
       use_bias: whether the cells add something.
 
@@ -258,7 +258,7 @@ class LSTM(_Recurrent):
 
     Args:
       in_features, hidden_features: lengths of the last axis of inputs and hidden values.
-      bidirectional: whether a second cell runs from the end; its outputs stand behind those of the first one.
+      bidirectional: whether a second cell runs from the end; its outputs follow those of the first one.
       reverse: whether to run from the end.
       use_bias: whether the cells add something.
 
@@ -280,7 +280,7 @@ class GRU(_Recurrent):
 
     Args:
       in_features, hidden_features: lengths of the last axis of inputs and hidden values.
-      bidirectional: whether a second cell runs from the end; its outputs stand behind those of the first one.
+      bidirectional: whether a second cell runs from the end; its outputs follow those of the first one.
       reverse: whether to run from the end.
       use_bias: whether the cells add something.
 

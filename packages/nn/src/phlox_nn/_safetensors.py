@@ -1,6 +1,6 @@
-"""Weights in files of the safetensors library, alone or in the parts that an index of Hugging Face lists.
+"""Weights in safetensors files: one file, or several that a Hugging Face index lists.
 
-Files are mapped into memory: a tensor is read when it is used. The library is an extra, ``phlox-nn[safetensors]``.
+Files are memory-mapped, so a tensor is read when it is used. The library is an extra, ``phlox-nn[safetensors]``.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def save_safetensors(model: Layer, params: Any, file: FileName, *, state: Any = 
     Args:
       model: the model.
       params: its parameters.
-      file: what to write.
-      state: its state, where it has some.
-      rename: the rules that `load_safetensors` gets; they are applied backwards.
+      file: the file to write.
+      state: its state, if it has any.
+      rename: the rules that `load_safetensors` takes; they are applied in reverse.
     """
     _library()
     from safetensors.numpy import save_file
@@ -67,7 +67,7 @@ def save_safetensors(model: Layer, params: Any, file: FileName, *, state: Any = 
 
 
 def stored(file: FileName) -> Iterator[Stored]:
-    """What lies in a file, an index or a folder."""
+    """The tensors in a file, in the files of an index, or in a folder."""
     path = FilePath(file)
     if path.is_dir():
         names = ("model.safetensors", "model.safetensors.index.json")

@@ -1,4 +1,4 @@
-"""How parameters lie on many devices, by rules for their paths."""
+"""Shardings of parameters over a mesh, by rules for their paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._paths import Tree
 
 
 def shardings(params: Any, rules: Mapping[str, Any], mesh: Mesh) -> Tree:
-    """A sharding for each parameter, by the first rule whose pattern means its path.
+    """A sharding for each parameter, by the first rule whose pattern matches its path.
 
     Args:
       params: nested dicts of arrays, or of their shapes, as from ``phlox.eval_shape(model.init, key)``.

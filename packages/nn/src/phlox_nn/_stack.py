@@ -1,4 +1,4 @@
-"""Many equal blocks one after the other, as one loop: the program does not grow with their number."""
+"""`Stack`: many equal blocks in sequence as one scan, so that the program does not grow with their number."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ._torch_layout import Tensor, inside
 
 
 class Stack(Layer):
-    """`count` copies of a layer, each with arrays of its own, run one after the other by `phlox.lax.scan`.
+    """`count` copies of a layer, each with its own arrays, applied in sequence by `phlox.lax.scan`.
 
-    Computes what ``Sequential(block, block, ...)`` does, for a layer that keeps the shape and dtype of its input. It is
-    traced and compiled once, however many copies there are.
+    Computes the same as ``Sequential(block, block, ...)``, for a layer that keeps the shape and dtype of its input. The
+    block is traced and compiled once, whatever `count` is.
 
     Args:
       block: the layer.
-      count: how many copies there are.
-      checkpoint: whether to keep only the inputs of blocks for the backward pass and compute the rest again
+      count: the number of copies.
+      checkpoint: whether to save only the inputs of blocks for the backward pass and recompute the rest
         (`phlox.checkpoint`): less memory, about a third more time.
-      unroll: how many blocks are written out in one turn of the loop.
+      unroll: the number of blocks in one iteration of the loop.
 
     Its part is `block`; each of its parameters and variables has a first axis of length `count`.
 
@@ -54,12 +54,12 @@ class Stack(Layer):
         return (self.count,)
 
     def torch_layout(self) -> Sequence[Tensor]:
-        """Torch has the blocks in a list: ``0.weight``, ``1.weight``, …"""
+        """PyTorch has the blocks in a list: ``0.weight``, ``1.weight``, …"""
         block = self.block.torch_layout()
         return [inside(part, ("block",), str(n), (n,)) for n in range(self.count) for part in block]
 
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Applies all blocks; further arguments are given to each."""
+        """Applies all blocks; further arguments are passed to each."""
         return self._run("__call__", x, args, kwargs)
 
     def decode(self, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +90,7 @@ class Stack(Layer):
         return {"block": made} if made else {}
 
     def _bound(self, params: Any, state: Any, binding: Binding, path: Path) -> Any:
-        # The block is bound in the loop, to its part of the arrays.
+        # The block is not bound here but inside of the loop, to its slice of the arrays.
         for tree in (params, state):
             for below, leaf in _paths.leaves(tree):
                 if jnp.shape(leaf)[:1] != (self.count,):

@@ -1,4 +1,4 @@
-"""What a model is made of, as a table: paths, layers, shapes, parameters and the work that they are. Nothing runs."""
+"""`summary`: a table of a model's layers with paths, shapes, numbers of parameters and FLOPs, by abstract tracing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEAD = ("path", "layer", "output", "parameters", "bytes", "FLOPs")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A layer in a `Summary`: of its parts too, but FLOPs of blocks in a `Stack` are those of one block."""
+    """A layer in a `Summary`. Numbers include its parts; FLOPs of blocks in a `Stack` are those of one block."""
 
     path: str
     layer: str
@@ -34,23 +34,23 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What `summary` found: `rows`, of which the first one is the model; printed, and in notebooks, a table."""
+    """The result of `summary`: `rows`, of which the first is the model. Printed, and in notebooks, it is a table."""
 
     rows: tuple[Row, ...]
 
     @property
     def parameters(self) -> int:
-        """How many numbers the parameters are."""
+        """The number of elements of all parameters."""
         return self.rows[0].parameters
 
     @property
     def bytes(self) -> int:
-        """The bytes that they take."""
+        """The size of all parameters in bytes."""
         return self.rows[0].bytes
 
     @property
     def flops(self) -> float | None:
-        """Operations of floating point of one call, by XLA's cost analysis."""
+        """Floating-point operations of one call, by XLA's cost analysis."""
         return self.rows[0].flops
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
@@ -88,7 +88,7 @@ class Summary:
         return "<table>" + row("th", _HEAD) + "".join(row("td", line) for line in self._cells()) + "</table>"
 
     def show(self) -> None:
-        """Prints the table: with rich where it is installed (``phlox-nn[rich]``), as plain text otherwise."""
+        """Prints the table, with rich if it is installed (``phlox-nn[rich]``), else as plain text."""
         try:
             from rich.console import Console
         except ImportError:
@@ -110,7 +110,7 @@ def summary(
     method: str = "__call__",
     **kwargs: Any,
 ) -> Summary:
-    """Tells what a model is made of, for these inputs. Nothing runs: all is found from types.
+    """The layers of a model and their sizes, for these inputs. Nothing is computed: the model is traced with types.
 
     Args:
       model: a layer.
@@ -167,12 +167,12 @@ _KEY = phlox.ShapeDtypeStruct((2,), jnp.uint32)
 
 
 def _typed(x: Any) -> Any:
-    """The type of an array; all else as it is."""
+    """The type of an array; everything else unchanged."""
     return phlox.ShapeDtypeStruct(x.shape, x.dtype) if hasattr(x, "dtype") else x
 
 
 def _abstractly(function: Any, inputs: Any) -> Any:
-    """The program of a function, of whose inputs those that are no arrays stay what they are."""
+    """Traces a function; inputs that are not arrays are passed unchanged."""
     leaves, tree = phlox.tree.flatten(phlox.tree.map(_typed, inputs))
     places = [n for n, x in enumerate(leaves) if isinstance(x, phlox.ShapeDtypeStruct)]
 
@@ -186,7 +186,7 @@ def _abstractly(function: Any, inputs: Any) -> Any:
 
 
 def _part(layer: Layer, path: Path) -> tuple[Layer, int]:
-    """The layer at a path of a model, and how many axes the parameters there have before its own."""
+    """The layer at a path of a model, and the number of leading axes that enclosing layers add to its parameters."""
     around = 0
     while path:
         below, inner = next((below, inner) for below, inner in layer._plan().parts if path[: len(below)] == below)
@@ -200,7 +200,7 @@ def _without(x: Any, axes: int) -> Any:
 
 
 def _flops(layer: Layer, method: str, arrays: Any, inputs: Any, options: Any) -> float:
-    """Operations of a call of a layer."""
+    """Floating-point operations of a call of a layer."""
 
     def run(params: Any, state: Any, key: Any, inputs: Any) -> Any:
         return layer.apply(params, *inputs[0], state=state, key=key, method=method, **options, **inputs[1])
@@ -209,14 +209,14 @@ def _flops(layer: Layer, method: str, arrays: Any, inputs: Any, options: Any) ->
 
 
 def _of_program(program: Any) -> float:
-    """XLA's count, which has the body of a loop once; here with all turns of a scan."""
+    """XLA's count, which counts the body of a loop once, corrected for the number of steps of scans."""
     types = [phlox.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in program.in_avals]
     counted = phlox.jit(core.jaxpr_as_fun(program)).lower(*types).cost_analysis().get("flops", 0.0)
     return counted + _repeated(program.jaxpr)
 
 
 def _repeated(jaxpr: Any) -> float:
-    """Operations of the turns of scans beyond the first, which XLA does not count."""
+    """Operations of the steps of scans after the first, which XLA does not count."""
     found = 0.0
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "scan":
@@ -231,6 +231,6 @@ def _repeated(jaxpr: Any) -> float:
 
 
 def _types(out: Any) -> str:
-    """The types of what a layer returns."""
+    """The types of a layer's results, as text."""
     kinds = phlox.tree.map(lambda x: phlox.typeof(x).short if hasattr(x, "dtype") else repr(x), out)
     return str(kinds).replace("'", "")

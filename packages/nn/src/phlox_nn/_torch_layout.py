@@ -1,6 +1,6 @@
-"""How arrays of layers lie in PyTorch: the names and layouts that layers state in `Layer.torch_layout`.
+"""Names and layouts of arrays in PyTorch, which layers return from `Layer.torch_layout`.
 
-Knows no layer. A layer whose arrays are called and shaped as PyTorch's states nothing: `default` serves it.
+This module does not import layers. `default` is for layers whose arrays have the names and shapes of PyTorch's.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ._paths import BATCH, Path
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How an array is written for PyTorch, and read back: two functions of an array, by its methods alone."""
+    """Converts an array to PyTorch's layout and back: two functions, which use only methods of the array."""
 
     to_torch: Callable[[Any], Any]
     from_torch: Callable[[Any], Any]
 
 
 SAME = Layout(lambda x: x, lambda x: x)
-#: matrices (in, out), which PyTorch keeps as (out, in); vectors stay
+#: matrices (in, out), which PyTorch stores as (out, in); vectors are unchanged
 TRANSPOSED = Layout(lambda x: x.T, lambda x: x.T)
-#: kernels of convolutions (*space, in, out), which PyTorch keeps as (out, in, *space)
+#: kernels of convolutions (*space, in, out), which PyTorch stores as (out, in, *space)
 KERNEL = Layout(
     lambda x: x.transpose((x.ndim - 1, x.ndim - 2, *range(x.ndim - 2))),
     lambda x: x.transpose((*range(2, x.ndim), 1, 0)),
@@ -32,8 +32,8 @@ KERNEL = Layout(
 
 
 def transposed_kernel(groups: int) -> Layout:
-    """Kernels of transposed convolutions (*space, in / groups, out), which PyTorch keeps reversed as (in, out / groups,
-    *space).
+    """Kernels of transposed convolutions (*space, in / groups, out), which PyTorch stores as (in, out / groups, *space)
+    with the spatial axes reversed.
     """
 
     def to_torch(x: Any) -> Any:
@@ -53,7 +53,7 @@ def transposed_kernel(groups: int) -> Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """An array of a layer by its path below it; `place` is where in its first axes, for blocks of a `Stack`."""
+    """An array of a layer, by its path below the layer; `place` indexes leading axes, for blocks of a `Stack`."""
 
     path: Path
     place: tuple[int, ...] = ()
@@ -61,13 +61,13 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A tensor of PyTorch and the arrays that it consists of, one after the other along its first axis.
+    """A PyTorch tensor and the arrays that it is the concatenation of, along its first axis.
 
     Attributes:
       name: its name in a state dict, below the layer's own.
-      sources: the arrays. None: a tensor that means nothing here; it is written as a zero and may be absent.
-      layout: how each of the arrays lies in it.
-      instead: the tensors that stand for it where there is none of this name.
+      sources: the arrays. None: a tensor that is not used here; it is written as a zero and may be absent.
+      layout: the layout of each of the arrays in it.
+      instead: the tensors that replace it if there is none of this name.
     """
 
     name: str
@@ -82,7 +82,7 @@ def tensor(name: str, *paths: str, layout: Layout = SAME, instead: Sequence[Tens
 
 
 def inside(part: Tensor, path: Path, name: str | None = None, place: tuple[int, ...] = ()) -> Tensor:
-    """The tensor of a part, as one of the layer that has the part at `path`, called by `name` (dotted) in PyTorch."""
+    """The tensor of a part, for the layer that has the part at `path`; `name`: the part's dotted name in PyTorch."""
     prefix = _paths.text(path) if name is None else name
     return Tensor(
         f"{prefix}.{part.name}" if prefix else part.name,
@@ -93,7 +93,7 @@ def inside(part: Tensor, path: Path, name: str | None = None, place: tuple[int, 
 
 
 def default(layer: Any) -> list[Tensor]:
-    """All arrays under their own names and as they are, but caches, which are kept for each example."""
+    """All arrays under their own names and in the same layout, except caches, which have an axis for examples."""
     plan = layer._plan()
     kept = [name for name, (_, shape, *_dtype) in plan.variables.items() if BATCH not in shape]
     own = [tensor(name, name) for name in (*plan.parameters, *kept)]

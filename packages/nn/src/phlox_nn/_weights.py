@@ -1,7 +1,7 @@
-"""Weights of other libraries: what of a state dict belongs to which arrays of a model, in both directions.
+"""Loading and saving PyTorch state dicts: matches their tensors with the arrays of a model.
 
-Every layer states how its arrays lie in PyTorch (`Layer.torch_layout`); here that is compared with what is there.
-Nothing is read before everything fits. torch itself is imported only where its tensors are made.
+Every layer states the names and layouts of its arrays in PyTorch (`Layer.torch_layout`); this module compares them with
+a state dict. No tensor is read before all names and shapes match. torch is imported only to make its tensors.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ._layer import Layer
 from ._paths import Path, Tree
 from ._torch_layout import SAME, TRANSPOSED, Layout, Source, Tensor
 
-#: What names in a file are in the model: rules (pattern, pattern) or (pattern, pattern, "transposed"), the first that
-#: fits decides, or a function of a name. None means: not needed.
+#: Maps names in a file to names in the model: rules (pattern, pattern) or (pattern, pattern, "transposed"), of which
+#: the first that matches is used, or a function of a name. None: the tensor is not needed.
 Rename = Sequence[tuple[Any, ...]] | Callable[[str], str | None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor that lies somewhere: its name there, its shape, and how to read it."""
+    """A tensor in a file or module: its name there, its shape, and a function that reads it."""
 
     name: str
     shape: tuple[int, ...]
@@ -39,12 +39,12 @@ class Stored:
 
 @dataclasses.dataclass(frozen=True)
 class WeightReport:
-    """What `compare_weights` found.
+    """The result of `compare_weights`.
 
     Attributes:
       matched: (name in the file, paths of the model's arrays).
-      missing: (name that a tensor would have, shape) of what the model needs and the file lacks.
-      unused: (name, shape) of what the file has and the model does not know.
+      missing: (name that the tensor would have, shape) for tensors that the model needs and the file lacks.
+      unused: (name, shape) for tensors in the file that the model does not use.
       misshapen: (name, shape in the file, shape that the model needs).
     """
 
@@ -55,7 +55,7 @@ class WeightReport:
 
     @property
     def fits(self) -> bool:
-        """Whether everything is there, in the right shape, and nothing is left over."""
+        """Whether all tensors are in the file, with the right shapes, and no others."""
         return not (self.missing or self.unused or self.misshapen)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class WeightReport:
 
 
 def compare_weights(model: Layer, weights: Any, *, rename: Rename = ()) -> WeightReport:
-    """Tells what of these weights fits a model, and what does not; nothing is loaded.
+    """Compares names and shapes of these weights with those of a model; nothing is loaded.
 
     Args:
       model: a layer.
@@ -93,18 +93,19 @@ def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = 
     Args:
       model: the model to load them for.
       weights: a ``torch.nn.Module``, or its ``state_dict()``, of tensors or of NumPy arrays.
-      rename: how names of the file become those of the model, where they differ: ordered rules ``(pattern, pattern)``,
-        of which the first that fits a whole name decides. Each ``*`` stands for any text, the same in both. A second
-        pattern None means that the tensor is not needed. A third item "transposed" means that matrices lie in the file
-        as in phlox_nn, as those of GPT-2. A function from name to name (or None) does as well, for loading.
+      rename: maps names in the file to names in the model, if they differ: ordered rules ``(pattern, pattern)``, of
+        which the first that matches a whole name is used. Each ``*`` matches any text, which is inserted in the second
+        pattern. A second pattern None means that the tensor is not needed. A third item "transposed" means that
+        matrices in the file have the layout of phlox_nn, as in GPT-2. Alternatively, for loading, a function from name
+        to name (or None).
       dtype: of the parameters, by default that of the file.
 
     Returns:
       ``(params, state)``, for `Layer.apply`.
 
     Raises:
-      TreeError: something is missing, left over or misshapen; one error tells all, by name with both shapes, before
-        anything is loaded. Its attribute `report` is a `WeightReport`.
+      TreeError: tensors are missing, unused or have wrong shapes; one error, raised before anything is loaded, lists
+        all of them with both shapes. Its attribute `report` is a `WeightReport`.
 
     >>> import numpy as np
     >>> import phlox_nn as nn
@@ -154,12 +155,12 @@ def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str,
     """The state dict of PyTorch with NumPy arrays, which are copies."""
     if callable(rename):
         raise ArgumentError("names cannot be given back by a function", instead="rename=[(pattern, pattern), ...]")
-    model.bind(params)  # raises where parameters are not those of the model
+    model.bind(params)  # raises if these are not parameters of the model
     arrays = dict(_paths.leaves(params)) | dict(_paths.leaves({} if state is None else state))
     made: dict[str, np.ndarray[Any, Any]] = {}
     for part in model.torch_layout():
         if state is None and not all(source.path in arrays for source in part.sources):
-            continue  # statistics
+            continue  # a variable, such as batch statistics, and no state was given
         pieces = [np.asarray(part.layout.to_torch(np.asarray(arrays[s.path])[s.place])) for s in part.sources]
         array = np.concatenate(pieces) if len(pieces) > 1 else pieces[0] if pieces else np.zeros((), np.int64)
         name, layout = _back(part.name, rename)
@@ -168,7 +169,7 @@ def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str,
 
 
 def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tuple[Tree, Tree]:
-    """Parameters and state, read from what was found to fit."""
+    """Parameters and state, read from the matched tensors."""
     params, state = (dict(_paths.leaves(tree)) for tree in (phlox.eval_shape(model.init, _KEY), model.init_state()))
     pieces: dict[Path, dict[tuple[int, ...], Any]] = {}
     for part, stored in found:
@@ -197,7 +198,7 @@ _KEY = phlox.ShapeDtypeStruct((2,), np.uint32)
 
 
 def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, list[tuple[Tensor, Stored]]]:
-    """What fits, and which tensors of the file are which of the model's."""
+    """The report, and the pairs of matching tensors of the model and of the file."""
     there: dict[str, Stored] = {}
     for stored in _stored(weights):
         name, layout = _renamed(stored.name, rename)
@@ -226,7 +227,7 @@ def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, li
 
 
 def _present(layout: Sequence[Tensor], there: Mapping[str, Any]) -> Iterator[Tensor]:
-    """The tensors to look for: others `instead` where one is not there and some of them are."""
+    """The tensors to look for; a missing tensor is replaced by those of `instead` if some of them are present."""
     for part in layout:
         if part.name not in there and any(other.name in there for other in part.instead):
             yield from part.instead
@@ -235,14 +236,14 @@ def _present(layout: Sequence[Tensor], there: Mapping[str, Any]) -> Iterator[Ten
 
 
 def _shape(model: Layer, part: Tensor, source: Source) -> tuple[int, ...]:
-    """The shape that an array of the model has in PyTorch."""
+    """The shape in PyTorch of an array of the model."""
     full = _declared(model, source.path)[len(source.place) :]
     laid = phlox.eval_shape(part.layout.to_torch, phlox.ShapeDtypeStruct(full, jnp.float32))
     return tuple(laid.shape)
 
 
 def _declared(layer: Layer, path: Path) -> tuple[int, ...]:
-    """The shape of an array of a model, with the axes that each `Stack` around it adds."""
+    """The shape of an array of a model, with the leading axes that enclosing `Stack` layers add."""
     plan = layer._plan()
     if len(path) == 1 and path[0] in {**plan.parameters, **plan.variables}:
         return tuple({**plan.parameters, **plan.variables}[path[0]][1])
@@ -251,7 +252,7 @@ def _declared(layer: Layer, path: Path) -> tuple[int, ...]:
 
 
 def _stored(weights: Any) -> Iterator[Stored]:
-    """What is there: in a module, a dict of tensors or arrays, or a file."""
+    """The tensors in a module, a dict of tensors or arrays, or a file."""
     if isinstance(weights, str) or hasattr(weights, "__fspath__"):
         from . import _safetensors
 
@@ -269,7 +270,7 @@ def _stored(weights: Any) -> Iterator[Stored]:
 
 
 def _numpy(value: Any) -> np.ndarray[Any, Any]:
-    """A tensor of PyTorch, or anything like an array, as a NumPy array."""
+    """A PyTorch tensor, or an array of any kind, as a NumPy array."""
     if not hasattr(value, "detach"):
         return np.asarray(value)
     import torch
@@ -285,7 +286,7 @@ def _transposed(stored: Stored) -> Stored:
 
 
 def _renamed(name: str, rename: Rename) -> tuple[str | None, Layout]:
-    """What a name of the file is in the model, and how its tensor lies in the file."""
+    """The name in the model for a name in the file, and the layout of the tensor in the file."""
     if callable(rename):
         return rename(name), SAME
     for theirs, ours, *layout in rename:
@@ -296,7 +297,7 @@ def _renamed(name: str, rename: Rename) -> tuple[str | None, Layout]:
 
 
 def _back(name: str, rename: Any) -> tuple[str, Layout]:
-    """What a name of the model is in the file, and how its tensor lies there."""
+    """The name in the file for a name in the model, and the layout of the tensor in the file."""
     for theirs, ours, *layout in rename:
         match = ours is not None and _pattern(ours).fullmatch(name)
         if match:
@@ -309,7 +310,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _filled(pattern: str, other: str, match: re.Match[str]) -> str:
-    """`pattern` with the texts that the stars of the other pattern stood for."""
+    """`pattern` with its stars replaced by the texts that the stars of the `other` pattern matched."""
     if pattern.count("*") != other.count("*"):
         raise ArgumentError(
             f"rename: {other!r} and {pattern!r} must have the same number of stars",

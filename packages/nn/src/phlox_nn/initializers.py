@@ -1,4 +1,4 @@
-"""``phlox_nn.initializers``: functions that make first values of parameters, those of `phlox.nn.initializers`."""
+"""``phlox_nn.initializers``: functions that make initial values of parameters, those of `phlox.nn.initializers`."""
 
 from phlox.nn.initializers import (
     Initializer as Initializer,

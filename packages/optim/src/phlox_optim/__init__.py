@@ -7,13 +7,13 @@
     updates, state = adam.update(grads, state, params)
     params = optim.apply_updates(params, updates)
 
-The optimizers are optax's own code, loaded a second time with phlox in the place of jax (see `phlox_optim._vendor`), so
-what optax documents holds here. ``import optax`` and ``import jax`` stay what they are. The names listed here are
-tested against optax on jax. Every other name of optax is here as well, as ``phlox_optim.name``: it works as far as
-phlox has what it needs, and says what is missing otherwise.
+The optimizers are optax's own code, loaded a second time with phlox in place of jax (see `phlox_optim._vendor`), so
+optax's documentation applies. ``import optax`` and ``import jax`` are not changed. The names listed here are tested
+against optax on jax. Every other name of optax is available as ``phlox_optim.name``; if it needs a name of jax that
+phlox does not have, its use raises an error with that name.
 
-`make_step` makes a training step of a loss and an optimizer, `fit` runs it over epochs; `phlox_optim.metrics` has the
-figures, `phlox_optim.logging` the files they go to. `phlox_optim.checkpoint` saves and restores trees with orbax.
+`make_step` makes a training step from a loss and an optimizer, `fit` runs it over epochs. `phlox_optim.metrics` has
+metrics, `phlox_optim.logging` writes them to files. `phlox_optim.checkpoint` saves and restores trees with orbax.
 """
 
 import os as _os
@@ -29,7 +29,7 @@ from ._step import LossScale as LossScale, Step as Step, make_step as make_step
 _TESTED = [
     # optimizers
     *("adam", "adamw", "lion", "sgd"),
-    # transformations to chain
+    # transformations for `chain`
     *("add_decayed_weights", "chain", "clip", "clip_by_block_rms", "clip_by_global_norm", "identity", "scale"),
     *("scale_by_adam", "scale_by_learning_rate", "scale_by_lion", "scale_by_schedule", "set_to_zero", "trace"),
     *("with_extra_args_support",),
@@ -50,7 +50,7 @@ __all__ = ["checkpoint", "errors", "logging", "metrics", *_TRAINING, *_TESTED]
 
 
 def __getattr__(name: str) -> _Any:
-    """A name of optax, imported when it is first asked for."""
+    """A name of optax, imported at its first use."""
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._guard import public
@@ -65,5 +65,5 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *names()})
 
 
-# Errors point at the line of the user who called an optimizer.
+# Errors point at the user's line that calls an optimizer, not into this package.
 _hide_frames(_os.path.dirname(__file__))

@@ -1,6 +1,6 @@
-"""`fit`: the loop over epochs and batches, with figures, evaluation, checkpoints and an end.
+"""`fit`: a training loop over epochs and batches, with metrics, evaluation, checkpoints and early stopping.
 
-It is one function, to be read, and to be written again of the same parts where a program needs another loop.
+It is one short function; programs that need another loop can write one with the same parts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Figures = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class EarlyStopping:
-    """Ends training when a figure has not become better for `patience` epochs. A function of the history.
+    """Ends training if a metric has not improved for `patience` epochs. A function of the history.
 
     Args:
       figure: its name in the history.
@@ -59,7 +59,7 @@ class EarlyStopping:
                     argument=self.figure,
                 )
             value = row[self.figure] if self.mode == "min" else -row[self.figure]
-            # nan is never better
+            # nan is no improvement
             best, waited = (
                 (value, 0) if value < best - self.min_delta or best == math.inf > value else (best, waited + 1)
             )
@@ -68,7 +68,7 @@ class EarlyStopping:
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-    """What `fit` gives: the last state, the figures of each epoch, and why it ended."""
+    """The result of `fit`: the last state, the metrics of each epoch, and why training ended."""
 
     state: TrainState
     history: list[Figures]
@@ -78,7 +78,7 @@ class Fitted:
 def make_evaluation(
     measure: Callable[..., Mapping[str, Any]], batches: Any, *, prefix: str = "eval_"
 ) -> Callable[[TrainState], Figures]:
-    """An evaluation: a function from a `TrainState` to figures over all of `batches`, as Python numbers.
+    """An evaluation: a function from a `TrainState` to metrics over all of `batches`, as Python numbers.
 
     Args:
       measure: ``measure(params, batch)``, and ``state`` if it has a parameter of this name. It is jitted, and gets the
@@ -126,23 +126,23 @@ def fit(
     log: Iterable[Callable[[int, Figures], Any]] = (),
     progress: bool = True,
 ) -> Fitted:
-    """Trains for `epochs` epochs, or goes on with a training that stopped.
+    """Trains for `epochs` epochs, or continues a training that was stopped.
 
     Args:
-      state: where to begin, from ``step.init(...)``. Its memory is used again; `Fitted` has the last one.
+      state: the initial state, from ``step.init(...)``. It is donated; `Fitted` has the last one.
       step: from `make_step`, or any function of this form.
-      batches: what an epoch consists of: an iterable; or a function of the epoch's number that returns one; or an
-        object with ``epoch(number, start=batches to leave out)``, as the loaders of phlox_data.
-      evaluate: called after each epoch; its figures join those of the epoch. See `make_evaluation`.
+      batches: the batches of an epoch: an iterable; or a function of the epoch's number that returns one; or an object
+        with ``epoch(number, start=batches to skip)``, such as the loaders of phlox_data.
+      evaluate: called after each epoch; its metrics are added to those of the epoch. See `make_evaluation`.
       early_stopping: called with the history before each epoch but the first; see `EarlyStopping`.
-      checkpoints: a `CheckpointManager`. If it has a step, training goes on from the latest one, to the bit as if it
-        had not stopped, provided that `batches` are the same again. `epochs` counts from the beginning of all, and may
-        be higher than before. Saved after each epoch, and when training ends.
-      save_every: saves after every so many steps as well.
-      log: functions of a step's number and figures, called after each epoch; see `phlox_optim.logging`.
-      progress: whether figures are printed, and a bar is shown in a terminal.
+      checkpoints: a `CheckpointManager`. If it has a step, training continues from the latest one, with bitwise equal
+        results if `batches` are the same again. `epochs` counts from the very beginning, and may be higher than before.
+        Saved after each epoch, and when training ends.
+      save_every: the number of steps after which to save too.
+      log: functions of a step's number and metrics, called after each epoch; see `phlox_optim.logging`.
+      progress: whether metrics are printed, and a bar is shown in a terminal.
 
-    Ctrl-C finishes the step that runs, saves, and returns; pressed again it interrupts at once.
+    After Ctrl-C the running step is finished and saved, and `fit` returns; a second Ctrl-C interrupts at once.
 
     Raises:
       ArgumentError: an epoch without batches.
@@ -185,15 +185,15 @@ def fit(
 
 @dataclasses.dataclass
 class _Place:
-    """How far training is: what a checkpoint has beside the state. Figures of a part of an epoch are kept exactly."""
+    """The progress of training, stored in checkpoints beside the state; includes exact sums of an unfinished epoch."""
 
     epoch: int = 0
-    #: batches of this epoch that were taken
+    #: the number of batches of this epoch that are done
     batch: int = 0
     history: list[Figures] = dataclasses.field(default_factory=list)
-    #: the metrics of those batches; or their leaves, after `read`
+    #: the merged metrics of those batches; after `read`, a list of their leaves
     total: Any = None
-    #: what they amounted to when `text` was made
+    #: their values when `text` was called
     figures: Figures = dataclasses.field(default_factory=dict)
 
     def add(self, figures: Figures) -> None:
@@ -204,17 +204,17 @@ class _Place:
         if self.total is None:
             self.total = figures
         else:
-            phlox.block_until_ready(self.total)  # one step computes and one waits: batches in flight need memory
+            phlox.block_until_ready(self.total)  # at most two steps are enqueued, because their batches need memory
             self.total = _merge(self.total, figures)
 
     def end_epoch(self, step: int, more: Mapping[str, Any]) -> Figures:
-        """Ends the epoch; its figures, which join the history."""
+        """Ends the epoch, and adds its metrics to the history. Returns them."""
         if self.total is None:
             raise ArgumentError(
                 f"epoch {self.epoch + 1} had no batches",
                 instead="batches that can be iterated again, or a function of the epoch",
             )
-        # No batch may have been left after `read`.
+        # Still a list if no batch was left after `read`.
         figures = self.figures if isinstance(self.total, list) else metrics.values(self.total)
         in_order = sorted(figures, key=lambda name: name != "loss")
         row = {"epoch": self.epoch + 1, "step": step, **{name: figures[name] for name in in_order}, **more}
@@ -241,7 +241,7 @@ _merge = phlox.jit(metrics.merge)
 
 
 def _epoch(batches: Any, place: _Place) -> Iterable[Any]:
-    """What is left of the epoch."""
+    """The remaining batches of the epoch."""
     if hasattr(batches, "epoch"):
         return batches.epoch(place.epoch, start=place.batch)
     return itertools.islice(iter(batches(place.epoch) if callable(batches) else batches), place.batch, None)

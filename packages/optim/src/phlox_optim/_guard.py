@@ -1,7 +1,7 @@
-"""What `phlox_optim` hands out of its copy of optax, and how it recognises objects of the user's own optax.
+"""The public names of phlox_optim's copy of optax, with a check for objects of the user's own optax.
 
-Those work with jax's arrays alone. Optax itself takes anything with `init` and `update`, so that mixing the two would
-fail far away, inside jax, with an error about types that the user has never heard of.
+Those work with jax arrays only. Optax accepts anything with `init` and `update`, so without the check mixing the two
+would fail later, inside jax, with an unclear error about types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._vendor import COPY
 
 
 def public(name: str) -> Any:
-    """The object `name` of the copy; functions refuse arguments that belong to plain optax."""
+    """The object `name` of the copy; its functions raise for arguments that belong to plain optax."""
     optax = importlib.import_module(COPY)
     try:
         found = getattr(optax, name)
@@ -41,7 +41,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             _refuse_plain(name, argument)
         return function(*args, **kwargs)
 
-    # Where pickle finds it.
+    # The names by which pickle finds it.
     call.__module__, call.__qualname__ = "phlox_optim", name
     return call
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while training: the first one is remembered, so that the step that runs is finished and saved."""
+"""Ctrl-C during training: the first one only sets a flag, so that the running step can be finished and saved."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import FrameType
 
 @contextlib.contextmanager
 def remembered() -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether Ctrl-C was pressed. The second time it interrupts as ever.
+    """Yields a function that returns whether Ctrl-C was pressed. The second Ctrl-C raises KeyboardInterrupt as usual.
 
-    Only the main thread hears of signals, and only where nobody else handles them; elsewhere the answer is no.
+    Works only in the main thread and if no other signal handler is installed; otherwise the function returns False.
     """
     pressed = False
     usual = signal.getsignal(signal.SIGINT)

@@ -1,6 +1,6 @@
-"""What `fit` shows: a line of figures an epoch, and in a terminal a bar that says how far the epoch is (rich).
+"""The display of `fit`: a line of metrics for each epoch, and in a terminal a progress bar (rich).
 
-Without rich, or where output goes to a file, the lines are all there is.
+Without rich, or if output goes to a file, there are only the lines.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 
 class Progress:
-    """Shows nothing but lines. What `shown` gives where there is no terminal."""
+    """A display of lines only, which `shown` yields without a terminal."""
 
     def row(self, figures: Mapping[str, Any]) -> None:
-        """Prints the figures that are scalars."""
+        """Prints the metrics that are scalars."""
         print(
             "  ".join(f"{name} {_text(figure)}" for name, figure in figures.items() if np.ndim(figure) == 0), flush=True
         )
 
     def counted(self, batches: Iterable[Any], title: str, done: int, total: int | None) -> Iterator[Any]:
-        """`batches`, one by one. Of `total` (None: nobody knows), `done` were taken before."""
+        """Yields `batches` and counts them. `done` of `total` (None: unknown) were processed before."""
         yield from batches
 
 
@@ -53,7 +53,7 @@ class _Bar(Progress):
 
 @contextlib.contextmanager
 def shown(wanted: bool) -> Iterator[Progress]:
-    """The display while the block runs; one that shows nothing unless it is `wanted`."""
+    """A context manager for the display, which shows nothing unless it is `wanted`."""
     if not wanted:
         yield _Silent()
         return

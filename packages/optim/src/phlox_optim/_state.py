@@ -1,4 +1,4 @@
-"""What training carries from step to step, as one pytree: it can be saved, sharded, and given to a jitted function."""
+"""`TrainState`: the state of training as one pytree, which can be saved, sharded, and passed to jitted functions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import phlox
 @phlox.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TrainState:
-    """All that a training step reads and gives back. ``make_step(...).init`` makes the first one.
+    """The state that a training step takes and returns. ``make_step(...).init`` makes the first one.
 
     Attributes:
       params: the parameters.
       opt_state: the state of the optimizer.
-      state: what the network remembers and does not learn, such as batch statistics; None: nothing.
-      step: how many batches were taken, an int32.
-      key: the key that the keys of all steps come from; None: nothing is random.
-      ema: the average of the parameters over the past steps; None: none is kept.
-      scale: the scale of the loss, and for how many steps it has held; None: the loss is not scaled.
+      state: state of the network that is not trained, such as batch statistics; None: there is none.
+      step: the number of steps so far, an int32.
+      key: the key from which the keys of all steps are derived; None: nothing is random.
+      ema: the exponential moving average of the parameters; None: not computed.
+      scale: the scale of the loss, and the number of steps since it changed; None: the loss is not scaled.
 
     >>> import phlox.numpy as jnp, phlox_optim as optim
     >>> step = optim.make_step(lambda params, batch: jnp.sum((params - batch) ** 2), optim.sgd(0.1))
@@ -38,5 +38,5 @@ class TrainState:
     scale: Any
 
     def replace(self, **changes: Any) -> TrainState:
-        """The same with other values of some attributes."""
+        """A copy with other values of some attributes."""
         return dataclasses.replace(self, **changes)

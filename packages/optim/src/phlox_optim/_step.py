@@ -1,7 +1,7 @@
-"""`make_step`: from a loss and an optimizer to one jitted training step. What a step does is `Step.function`, in order.
+"""`make_step`: a jitted training step from a loss and an optimizer. `Step.function` is the step.
 
-A loss is a function of parameters and a batch. It says by the names of its parameters what else it needs, and by what
-it returns what else it has computed; nothing is found out by trying.
+A loss is a function of parameters and a batch. The names of its other parameters define what else it receives, and the
+form of its result what else it returns.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from . import metrics
 from ._guard import public
 from ._state import TrainState
 
-#: the figures of a step itself
+#: metrics that the step computes itself
 _OWN = ("loss", "grad_norm", "skipped")
 
 
 @dataclasses.dataclass(frozen=True)
 class LossScale:
-    """How the loss is scaled, so that gradients in float16 do not vanish (Micikevicius et al. 2018).
+    """Dynamic scaling of the loss, so that gradients in float16 do not underflow (Micikevicius et al. 2018).
 
     Args:
       initial: the first scale.
-      factor: by what the scale is divided after a step whose gradients are not finite, and multiplied after `period`
-        steps that were.
+      factor: the scale is divided by it after a step whose gradients are not finite, and multiplied by it after
+        `period` steps with finite gradients.
       period: see `factor`.
     """
 
@@ -57,26 +57,26 @@ def make_step(
 
     Args:
       loss: ``loss(params, batch)``, and by keyword, if it has parameters of these names, ``state`` and ``key``. It
-        returns a scalar, or a scalar and a dict of figures: metrics of `phlox_optim.metrics` or scalars. A loss that
+        returns a scalar, or a scalar and a dict of metrics: those of `phlox_optim.metrics`, or scalars. A loss that
         takes ``state`` returns the new one in that dict as ``"state"``.
       tx: an optimizer of phlox_optim.
-      accumulate: into how many equal parts a batch is cut along its first axis. They are computed one after the other;
-        the step takes the mean of their gradients, and needs memory for one.
-      clip: gradients whose global norm is above this are scaled down to it.
-      ema: keeps an average of the parameters, ``ema * average + (1 - ema) * params``, in ``train.ema``.
+      accumulate: the number of equal parts into which a batch is split along its first axis. They are processed in
+        sequence; the step uses the mean of their gradients, and needs memory for one.
+      clip: gradients with a greater global norm are scaled down to it.
+      ema: the decay of a moving average of the parameters, ``ema * average + (1 - ema) * params``, in ``train.ema``.
       dtype: the floating-point type to compute the loss in, such as ``bfloat16``. Parameters and batch are converted
-        to it; parameters, gradients and optimizer stay in the type that the parameters have.
+        to it; parameters, gradients and optimizer keep the dtype of the parameters.
       loss_scale: scales the loss while gradients are taken, which float16 needs. Steps whose gradients are not finite
-        are left out.
+        are skipped.
       skip_nonfinite: a step whose loss or gradients are not finite changes nothing but `step`.
-      axis_name: of `pmap` or `shard_map`, over which gradients are averaged and figures added. For arrays that are
-        sharded over devices nothing need be said: gradients are those of the whole batch.
-      grad_norm: tells the global norm of the gradients also where nothing is clipped. Reading all gradients once more
-        takes up to a tenth of the step of a small network.
+      axis_name: of `pmap` or `shard_map`, over which gradients are averaged and metrics added. It is not needed for
+        arrays that are sharded over devices: their gradients are those of the whole batch.
+      grad_norm: whether to return the global norm of the gradients also without `clip`. It reads all gradients once
+        more, which takes up to a tenth of the step of a small network.
 
     Returns:
-      a `Step`. Figures: ``loss``, ``grad_norm`` (before clipping, where it is computed), ``skipped`` where steps can
-      be, and those of `loss`.
+      a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``skipped`` if steps can be
+      skipped, and those of `loss`.
 
     >>> import phlox, phlox.numpy as jnp, phlox_optim as optim
     >>> def loss(params, batch):
@@ -103,7 +103,7 @@ def make_step(
 class Step:
     """A training step, as `make_step` makes it: ``train, figures = step(train, batch)``.
 
-    Calling it runs `function` jitted. The memory of `train` is used again for the new one, so the old one is gone.
+    Calling it runs `function` jitted. It donates `train`: the old state cannot be used afterwards.
     """
 
     loss: Callable[..., Any]
@@ -125,12 +125,12 @@ class Step:
         return self._jitted(train, batch)  # type: ignore[attr-defined]
 
     def init(self, params: Any, *, state: Any = None, key: Any = None) -> TrainState:
-        """The state before the first step. Arrays are copied, so that `params` stay the caller's.
+        """The state before the first step. Arrays are copied, because the steps donate them.
 
         Args:
           params: the parameters.
-          state: what the network remembers, for a loss that takes ``state``.
-          key: where random numbers come from, for a loss that takes ``key``.
+          state: state that is not trained, for a loss that takes ``state``.
+          key: the PRNG key, for a loss that takes ``key``.
 
         Raises:
           ArgumentError: the loss takes ``state`` or ``key``, and none is given.
@@ -147,7 +147,7 @@ class Step:
         params, state, key = phlox.tree.map(jnp.copy, (params, state, key))
         return TrainState(
             params=params,
-            opt_state=phlox.tree.map(jnp.copy, self.tx.init(params)),  # some optimizers keep the parameters themselves
+            opt_state=phlox.tree.map(jnp.copy, self.tx.init(params)),  # some optimizers return the parameters' arrays
             state=state,
             step=jnp.zeros((), jnp.int32),
             key=key,
@@ -193,7 +193,7 @@ class Step:
         return value, jnp.where(finite & ~due, good + 1, 0)
 
     def _gradients(self, train: TrainState, batch: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
-        """The gradients of a batch, the new state, and the figures."""
+        """The gradients of a batch, the new state, and the metrics."""
         key = None
         if "key" in self.takes:
             key = phlox.random.fold_in(train.key, train.step)
@@ -230,7 +230,7 @@ class Step:
         return phlox.tree.map(lambda g: (g / scale).astype(g.dtype), grads), state_after, figures
 
     def _read(self, result: Any, state: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
-        """The loss, the new state and the figures, of what the loss function returned."""
+        """The loss, the new state and the metrics, from the result of the loss function."""
         loss, found = result if isinstance(result, tuple) and len(result) == 2 else (result, {})
         if not isinstance(found, Mapping):
             raise ArgumentError(
@@ -261,13 +261,13 @@ class Step:
 
 
 def _global_norm(tree: Any) -> Any:
-    """The norm of all elements together, in float32."""
+    """The norm of all elements of the tree as one vector, in float32."""
     squares = (jnp.sum(jnp.abs(leaf.astype(jnp.float32)) ** 2) for leaf in phlox.tree.leaves(tree))
     return jnp.sqrt(sum(squares, jnp.float32(0)))
 
 
 def _convert(tree: Any, dtype: Any) -> Any:
-    """`tree` with its floating-point arrays in `dtype`."""
+    """`tree` with its floating-point arrays converted to `dtype`."""
 
     def convert(leaf: Any) -> Any:
         return jnp.asarray(leaf, dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf
@@ -276,7 +276,7 @@ def _convert(tree: Any, dtype: Any) -> Any:
 
 
 def _cut(batch: Any, number: int) -> Any:
-    """The batch as `number` equal parts, stacked along a new first axis."""
+    """The batch split into `number` equal parts along a new first axis."""
     pairs, structure = tree_flatten_with_path(batch)
     for path, leaf in pairs:
         if jnp.ndim(leaf) == 0 or len(leaf) % number:

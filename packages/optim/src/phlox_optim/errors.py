@@ -1,4 +1,4 @@
-"""Errors of phlox_optim. They join the tree of `phlox.errors`: a message, the user's line, and what to write instead.
+"""Errors of phlox_optim, subclasses of those of `phlox.errors`: a message, the user's line, and what to write instead.
 
 PhloxError
 ├── MissingNameError (AttributeError, NotImplementedError)  optax uses a name of jax that phlox does not have
@@ -13,15 +13,15 @@ __all__ = ["CheckpointError", "MissingExtraError", "MissingNameError", "StepErro
 
 
 class MissingNameError(PhloxError, AttributeError, NotImplementedError):
-    """A part of optax that is in use needs something of jax that phlox does not have yet.
+    """A used part of optax needs a name of jax that phlox does not have yet.
 
     Attribute `jax_name` is the full name, such as ``jax.lax.cond``.
-    Fix: the names in ``phlox_optim.__all__`` do without it; report the name that you miss.
+    Fix: the names in ``phlox_optim.__all__`` do not need it; report the missing name.
     """
 
 
 class MissingExtraError(PhloxError, ImportError):
-    """A feature needs a package that is not installed. Attribute `command` is the line that installs it."""
+    """A feature needs a package that is not installed. Attribute `command` is the command that installs it."""
 
 
 class CheckpointError(PhloxError, ValueError):

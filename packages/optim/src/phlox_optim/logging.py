@@ -1,6 +1,6 @@
-"""Where the figures of training go besides the screen: ``from phlox_optim import logging``, ``fit(..., log=[...])``.
+"""Logs of the metrics of training: ``from phlox_optim import logging``, ``fit(..., log=[...])``.
 
-A log is a function of a step's number and a dict of figures, so a lambda is one as well.
+A log is any function of a step's number and a dict of metrics.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["JsonLines", "TensorBoard"]
 class JsonLines:
     """Appends a line of JSON to a file for each call: ``{"step": 20, "loss": 0.31, ...}``.
 
-    Each line is in the file when the call returns, and figures that JSON has no number for (nan, inf) are null.
+    Each line is in the file when the call returns. nan and inf, which JSON does not have, are written as null.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def _finite(figure: Any) -> Any:
 
 
 class TensorBoard:
-    """Writes scalars to event files in a folder, which TensorBoard shows. Figures that are not scalars are left out.
+    """Writes scalars to event files in a folder, for TensorBoard. Metrics that are not scalars are omitted.
 
     Needs tensorboardX: ``pip install "phlox-optim[tensorboard]"``. Use it in a ``with`` block, or call `close`.
     """
@@ -78,7 +78,7 @@ class TensorBoard:
         self._writer.flush()
 
     def close(self) -> None:
-        """Ends the file."""
+        """Closes the file."""
         self._writer.close()
 
     def __enter__(self) -> TensorBoard:

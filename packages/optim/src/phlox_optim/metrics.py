@@ -1,7 +1,7 @@
-"""Figures of training and evaluation, taken batch by batch: ``from phlox_optim import metrics``.
+"""Metrics of training and evaluation, accumulated over batches: ``from phlox_optim import metrics``.
 
-A metric is a pytree whose leaves are sums over examples. So metrics of two batches are merged by adding their leaves,
-those of several devices by `phlox.lax.psum`, and only `Metric.value` divides. They are made inside of jitted functions.
+A metric is a pytree whose leaves are sums over examples. Metrics of two batches are therefore merged by adding their
+leaves, those of several devices by `phlox.lax.psum`; only `Metric.value` divides. They can be made in jitted functions.
 
     batch = metrics.accuracy(scores, labels)
     total = metrics.merge(total, batch)
@@ -25,10 +25,10 @@ __all__ += ["accuracy", "confusion", "mean", "merge", "perplexity", "top_k", "va
 
 
 class Metric:
-    """The base of metrics: pytrees of sums. A subclass says in `value` what the sums amount to."""
+    """The base of metrics: pytrees of sums. A subclass computes the metric from its sums in `value`."""
 
     def value(self) -> Any:
-        """The figure, an array."""
+        """The value of the metric, an array."""
         raise NotImplementedError
 
     def __float__(self) -> float:
@@ -38,7 +38,7 @@ class Metric:
 @phlox.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Mean(Metric):
-    """A mean over examples: `total` is the sum of their values, `count` their number. nan where nothing was counted."""
+    """A mean over examples: `total` is the sum of their values, `count` their number. nan if `count` is 0."""
 
     total: Any
     count: Any
@@ -59,7 +59,7 @@ class Perplexity(Mean):
 @phlox.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Confusion(Metric):
-    """How often each class was taken for each: `matrix[label, prediction]`, i32[classes, classes]."""
+    """A confusion matrix: counts `matrix[label, prediction]`, i32[classes, classes]."""
 
     matrix: Any
 
@@ -80,12 +80,12 @@ def _summed(kind: type[Mean], values: Any, mask: Any) -> Mean:
             got=mask.shape,
         )
     weights = mask.astype(jnp.float32)
-    # What is masked may be nan: it is left out, not multiplied by nought.
+    # Masked values may be nan, so they are replaced, not multiplied by 0.
     return kind(jnp.where(mask != 0, values * weights, 0).sum(), weights.sum())
 
 
 def mean(values: Any, mask: Any = None) -> Mean:
-    """The mean of `values`, of any shape. `mask`, of the same shape, says which count, or how much each counts.
+    """The mean of `values`, of any shape. `mask`, of the same shape, selects values (bools) or weights them (numbers).
 
     >>> mean(jnp.array([1.0, 2.0, 6.0]), mask=jnp.array([True, True, False])).value()
     Array(1.5, dtype=float32)
@@ -94,7 +94,7 @@ def mean(values: Any, mask: Any = None) -> Mean:
 
 
 def perplexity(losses: Any, mask: Any = None) -> Perplexity:
-    """The perplexity of `losses`: cross entropies in nats, one a token.
+    """The perplexity of `losses`: cross entropies in nats, one for each token.
 
     >>> perplexity(jnp.log(jnp.array([2.0, 8.0]))).value()
     Array(4., dtype=float32)
@@ -105,7 +105,7 @@ def perplexity(losses: Any, mask: Any = None) -> Perplexity:
 
 
 def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
-    """How often the highest score is that of the label.
+    """The fraction of examples whose highest score is that of the label.
 
     Args:
       scores: ``[..., classes]``.
@@ -119,7 +119,7 @@ def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
 
 
 def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
-    """How often the label is among those of the `k` highest scores. Arguments as for `accuracy`.
+    """The fraction of examples whose label has one of the `k` highest scores. Arguments as for `accuracy`.
 
     >>> top_k(jnp.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]]), jnp.array([2, 2]), k=2).value()
     Array(0.5, dtype=float32)
@@ -130,7 +130,7 @@ def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
 
 
 def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
-    """How often examples of each class get the highest score for each class. Arguments as for `accuracy`.
+    """The confusion matrix: counts of examples by label and class of the highest score. Arguments as for `accuracy`.
 
     >>> confusion(jnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]]), jnp.array([1, 1, 1])).value()
     Array([[0, 0],
@@ -155,7 +155,7 @@ def _predictions(name: str, scores: Any, labels: Any) -> Any:
 
 
 def as_metric(name: str, figure: Any) -> Metric:
-    """`figure`, or for a scalar its mean over batches. Raises `ArgumentError` for anything else."""
+    """A metric unchanged, or a scalar as the mean over batches. Raises `ArgumentError` for anything else."""
     if isinstance(figure, Metric):
         return figure
     if (not hasattr(figure, "shape") and not isinstance(figure, int | float)) or jnp.shape(figure) != ():
@@ -169,7 +169,7 @@ def as_metric(name: str, figure: Any) -> Metric:
 
 
 def merge(first: Any, second: Any) -> Any:
-    """Two metrics, or two trees of metrics of one structure, of different examples: the metrics of them all.
+    """Merges two metrics, or two trees of metrics of equal structure, to the metrics of the examples of both.
 
     >>> merge({"loss": mean(jnp.array([1.0]))}, {"loss": mean(jnp.array([4.0, 7.0]))})["loss"].value()
     Array(4., dtype=float32)
@@ -178,7 +178,7 @@ def merge(first: Any, second: Any) -> Any:
 
 
 def values(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures as Python numbers, or NumPy arrays where they are not scalars. Waits for their computation.
+    """The values of metrics as Python numbers, or NumPy arrays if they are not scalars. Waits for their computation.
 
     >>> values({"loss": mean(jnp.array([1.0, 2.0]))})
     {'loss': 1.5}

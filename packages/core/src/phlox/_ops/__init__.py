@@ -1,4 +1,4 @@
-"""The primitives: a folder for each kind, in it a file for each family, all rules of an operation together."""
+"""The primitives: one folder per kind, one file per family; all rules of a primitive are in one place."""
 
 import functools
 
@@ -6,7 +6,7 @@ from .._ir.primitive import Primitive, primitives
 
 
 def all_primitives() -> dict[str, Primitive]:
-    """All primitives by name, those of files that nothing has asked for yet as well.
+    """All primitives by name, including those of modules that were not imported yet.
 
     Returns:
       A new dict.
@@ -27,12 +27,12 @@ def _import_all() -> None:
         importlib.import_module(module.name)
 
 
-#: Where JAX's name for the object is not the name that the primitive prints.
+#: primitives whose object in JAX is not named like the primitive
 _JAX_NAMES = {"remat_p": "remat2", "add_jaxvals_p": "add_any", "linear_solve_p": "custom_linear_solve"}
 
 
 def primitive_of_jax(name: str) -> Primitive | None:
-    """The primitive under JAX's name for the object.
+    """The primitive that JAX exports under this name.
 
     Args:
       name: such as ``"sin_p"``.
@@ -49,7 +49,7 @@ def primitive_of_jax(name: str) -> Primitive | None:
 
 
 def jax_names() -> list[str]:
-    """All names that `primitive_of_jax` knows.
+    """All names for which `primitive_of_jax` returns a primitive.
 
     Returns:
       A sorted list.

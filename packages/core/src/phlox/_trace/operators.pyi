@@ -25,10 +25,10 @@ class Operators:
     def __add__(self, other: ArrayLike) -> Array: ...
     def __and__(self, other: ArrayLike) -> Array: ...
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The module of functions of arrays, for programs written for the array API standard."""
+        """The module `phlox.numpy`, for code that is written for the array API standard."""
 
     def __contains__(self, other: ArrayLike) -> Array:
-        """Whether an element equals `other`. NumPy's answers for more axes than one are not what is meant."""
+        """Whether an element of a vector equals the scalar `other`. Raises for other shapes."""
 
     def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
     def __eq__(self, other: ArrayLike) -> Array:  # type: ignore[override]
@@ -36,7 +36,7 @@ class Operators:
     def __floordiv__(self, other: ArrayLike) -> Array: ...
     def __ge__(self, other: ArrayLike) -> Array: ...
     def __getitem__(self, index: Index) -> Array:
-        """The first index in a process imports what reads it, which takes this one's place."""
+        """Imports the indexing module at the first index in a process, and replaces itself with its `getitem`."""
 
     def __gt__(self, other: ArrayLike) -> Array: ...
 
@@ -72,7 +72,7 @@ class Operators:
     def __rmul__(self, other: ArrayLike) -> Array: ...
     def __ror__(self, other: ArrayLike) -> Array: ...
     def __round__(self, ndigits: int | None = None) -> Array:
-        """Like Python's `round`: integers without `ndigits`, else the nearest numbers with that many decimals."""
+        """Python's `round`: integers if `ndigits` is None, else numbers rounded to this many decimals."""
 
     def __rpow__(self, other: ArrayLike) -> Array: ...
     def __rrshift__(self, other: ArrayLike) -> Array: ...
@@ -153,10 +153,10 @@ class Operators:
         """A copy of the array."""
 
     def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-        """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``)."""
+        """Cumulative products along `axis`, or of the flattened array (as ``numpy.cumprod``)."""
 
     def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-        """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``)."""
+        """Cumulative sums along `axis`, or of the flattened array (as ``numpy.cumsum``)."""
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """See `numpy.diagonal`."""
@@ -257,7 +257,7 @@ class Operators:
     def reshape(
         self, *args: Shape, order: str = "C", copy: bool | None = None, out_sharding: OutSharding = None
     ) -> Array:
-        """See `numpy.reshape`; the shape may be given as one tuple or as several numbers."""
+        """See `numpy.reshape`; the shape is one tuple or several numbers."""
 
     def round(self, decimals: int = 0, out: None = None) -> Array:
         """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``)."""
@@ -323,7 +323,7 @@ class Operators:
         """See `numpy.take`."""
 
     def to_device(self, device: Device | Sharding, *, stream: Any = None) -> Array:
-        """The array on another device (or laid out by a sharding)."""
+        """The array on another device or with another sharding."""
 
     def trace(
         self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
@@ -331,7 +331,7 @@ class Operators:
         """The sum of the elements on a diagonal of two axes (as ``numpy.trace``)."""
 
     def transpose(self, *args: int | Sequence[int] | None) -> Array:
-        """See `numpy.transpose`; the order may be given as one tuple or as several numbers."""
+        """See `numpy.transpose`; the order is one tuple or several numbers."""
 
     def var(
         self,

@@ -1,7 +1,7 @@
-"""``phlox.lax``: the operations that programs are made of, close to StableHLO, and collectives over mapped axes.
+"""``phlox.lax``: operations close to StableHLO, control flow, and collectives over mapped axes.
 
 Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives themselves are here too, as ``sin_p``,
-``dot_general_p`` and so on, for those who write transformations.
+``dot_general_p`` and so on, for code that implements transformations.
 """
 
 from typing import Any as _Any

@@ -1,7 +1,7 @@
-"""`cond` and `switch`: branches that are part of the program.
+"""`cond` and `switch`: branches of the compiled program.
 
-Python's own `if` is decided while a function is traced. These take the branches as functions, trace all of them, and
-leave the choice to the compiled program.
+A Python `if` is decided while a function is traced. These functions take the branches as functions and trace all of
+them; the compiled program chooses.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def cond(
 
 
 def _of_one(role: str, fun: Callable[..., Any], place: int) -> Callable[..., Any]:
-    """The function of the operand at this place alone."""
+    """A function of all operands that calls `fun` with the operand at this position only."""
     arguments.check_callable(f"cond: {role}", fun)
 
     @functools.wraps(fun)
@@ -166,7 +166,7 @@ def choice(
     operands: tuple[Any, ...],
     order: Sequence[int] | None = None,
 ) -> Any:
-    """The branches with the references that they use passed in and out; traced in this `order`, if there is one."""
+    """Traces the branches, in this `order` if given, and binds `cond`. References become operands and results."""
     given, order = funs, range(len(funs)) if order is None else order
     funs, operands = closed_over(funs, operands)
 
@@ -217,13 +217,16 @@ def _branches(
 
 
 def _opened(program: ClosedJaxpr, consts: list[Any]) -> ClosedJaxpr:
-    """A program whose constants are its first arguments with constants of its own."""
+    """A closed jaxpr with `consts`, from one whose leading inputs are the constants."""
     width, invars = len(consts), program.jaxpr.invars
     return ClosedJaxpr(program.jaxpr.replace(constvars=invars[:width], invars=invars[width:]), consts)
 
 
 def _returned(branches: Sequence[ClosedJaxpr], widths: Sequence[int]) -> list[int | None]:
-    """For each result the operand that it is in all branches, which have so many constants in front of these."""
+    """For each result the position of the operand that all branches return for it, or None.
+
+    `widths` are the numbers of constants that precede the operands of each branch.
+    """
 
     def places(program: ClosedJaxpr, width: int) -> list[int | None]:
         operands = {v: i for i, v in enumerate(program.jaxpr.invars[width:])}
@@ -234,7 +237,7 @@ def _returned(branches: Sequence[ClosedJaxpr], widths: Sequence[int]) -> list[in
 
 
 def _without_results(program: ClosedJaxpr, returned: Sequence[int | None]) -> ClosedJaxpr:
-    """The branch without the results that are operands."""
+    """The branch without the results that are returned operands."""
     wanted = [i for i, place in enumerate(returned) if place is None]
     if len(wanted) == len(returned):
         return program
@@ -244,7 +247,7 @@ def _without_results(program: ClosedJaxpr, returned: Sequence[int | None]) -> Cl
 
 
 def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:
-    """The programs with results of one type: weak ones are made strong where the other branches' are."""
+    """The branches with equal result types: weakly typed results become strongly typed where other branches' are."""
     columns = list(zip(*[one.out_avals for one in programs], strict=True))
     for i, column in enumerate(columns):
         for role, aval in zip(roles[1:], column[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Short forms of common uses: one index along an axis, a constant array, the largest elements."""
+"""Functions for common cases: constant arrays, one index along an axis, batched matmul, the k largest elements."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def full(
       fill_value: scalar.
       dtype: dtype of the result; None takes that of `fill_value`, and of a Python number the default dtype, weakly
         typed.
-      sharding: how the array lies over devices; None means the default device.
+      sharding: the sharding of the array; None means the default device.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -83,7 +83,7 @@ def full_like(
       fill_value: scalar.
       dtype: dtype of the result; None takes that of `x`.
       shape: shape of the result; None takes that of `x`.
-      sharding: how the array lies over devices; None means the default device.
+      sharding: the sharding of the array; None means the default device.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -201,7 +201,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
       An array of the dtype of `operand`.
 
     Raises:
-      ShapeError: `stop_dimension` lies before `start_dimension`.
+      ShapeError: `stop_dimension` is before `start_dimension`.
 
     >>> collapse(np.ones((2, 3, 4)), 1).shape
     (2, 12)
@@ -231,7 +231,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
     Raises:
       AxisError: `operand` has no such axis.
-      IndexingError: `index` lies outside of the axis.
+      IndexingError: `index` is out of bounds.
 
     >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1)
     Array([[2],
@@ -349,7 +349,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
     Args:
       lhs: array of shape (..., m, k).
-      rhs: array of shape (..., k, n), with the same axes in front.
+      rhs: array of shape (..., k, n), with the same leading axes.
       precision: as for `dot_general`.
 
     Returns:

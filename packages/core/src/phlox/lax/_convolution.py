@@ -1,4 +1,4 @@
-"""Convolutions of ``phlox.lax``: the general one, and short forms of it."""
+"""Convolutions of ``phlox.lax``: the general one, and special cases of it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 Ints = Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
-#: what users give as `dimension_numbers`
+#: what users may pass as `dimension_numbers`
 Numbers = ConvDimensionNumbers | Sequence[str] | None
 
 
-# --- which axes mean what -------------------------------------------------------------------------------
+# --- dimension numbers ----------------------------------------------------------------------------------
 
 
 def _three_words(words: Any) -> bool:
@@ -117,7 +117,7 @@ def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: 
     return ConvDimensionNumbers(*conv_general_permutations(words))
 
 
-# --- the general convolution, and short forms -----------------------------------------------------------
+# --- the general convolution, and special cases ---------------------------------------------------------
 
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
@@ -388,7 +388,7 @@ def conv_transpose(
     )
 
 
-# --- patches, and kernels that differ from place to place -----------------------------------------------
+# --- patches, and locally connected layers --------------------------------------------------------------
 
 
 def conv_general_dilated_patches(
@@ -428,7 +428,7 @@ def conv_general_dilated_patches(
     filter_shape = tuple(filter_shape)
     numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
     size, features = math.prod(filter_shape), aval.shape[numbers.lhs_spec[1]]
-    # One kernel for each place of the window: 1 there, else 0.
+    # One kernel for each position of the window: 1 at this position, else 0.
     kernel = np.tile(np.eye(size, dtype=aval.dtype), (features, 1)).reshape(features * size, 1, *filter_shape)
     kernel = np.moveaxis(kernel, (0, 1), numbers.rhs_spec[:2])
     return conv_general_dilated(
@@ -492,11 +492,11 @@ def conv_general_dilated_local(
     )
     numbers = conv_dimension_numbers(type_of(lhs).shape, (1, 1, *filter_shape), dimension_numbers)
     out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
-    # Places of the output are batches, in the order in which they stand there.
+    # Spatial positions are batch axes of the product, in the order that they have in the output.
     places = sorted(zip(out_spec[2:], rhs_spec[2:], strict=True))
     batch = tuple(a for a, _ in places), tuple(b for _, b in places)
     out = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), batch), precision)
-    # The last two axes of the product go where the output has its batch and its features.
+    # Move the last two axes of the product to the positions of the output's batch and features.
     rank = type_of(out).ndim
     order = list(range(rank - 2))
     for place, axis in sorted(zip(out_spec[:2], (rank - 2, rank - 1), strict=True)):
@@ -554,7 +554,7 @@ def _unpermuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
 def conv_general_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """`conv_shape_tuple` for axes in the order that three words say (as ``jax.lax.conv_general_shape_tuple``).
+    """`conv_shape_tuple` for axes in the order of three words (as ``jax.lax.conv_general_shape_tuple``).
 
     Args:
       lhs_shape, rhs_shape: shapes of the input and of the kernel.
@@ -582,7 +582,7 @@ def conv_general_shape_tuple(
 def conv_transpose_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """The shape of a `conv_transpose` for axes in the order that three words say (as
+    """The shape of a `conv_transpose` for axes in the order of three words (as
     ``jax.lax.conv_transpose_shape_tuple``).
 
     Args:

@@ -1,4 +1,4 @@
-"""Elementwise operations of ``phlox.lax``: one primitive each, with no promotion: operands must have one dtype."""
+"""Elementwise operations of ``phlox.lax``: one primitive each, without promotion, so dtypes must be equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._ops.structure.shape import convert
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike
 
-#: What the compiler's operations are called where that is not JAX's name; comparisons and squares are cases of others.
+#: names of operations in StableHLO or CHLO that differ from JAX's; comparisons and squares use other operations
 _OPERATIONS = {
     "bitwise_and": "and",
     "bitwise_not": "not",
@@ -47,11 +47,11 @@ _CHLO = frozenset(("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "e
 
 
 def _mirrored(name: str) -> str:
-    """The operation of the compiler that a function mirrors."""
+    """The StableHLO or CHLO operation that corresponds to a function, for its docstring."""
     return f"{'CHLO' if name in _CHLO else 'StableHLO'}'s ``{_OPERATIONS.get(name, name)}``"
 
 
-#: What elements a function takes, in the words of its docstring.
+#: for docstrings: the dtypes that a function takes
 _INEXACT, _FLOAT, _NUMBER, _INTEGER = "floats or complex numbers", "floats", "numbers", "integers"
 _BITS, _REAL, _ANY = "integers or bools", "real numbers or bools", "numbers or bools"
 _LIKE_X = "An array of the shape and dtype of `x`."
@@ -384,7 +384,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     if out_dtype is not None:
         same_dtype("mul", (type_of(x), type_of(y)))
         wanted, weak = dtypes.user_dtype(out_dtype, "mul"), type_of(x).weak_type and type_of(y).weak_type
-        # A number of this dtype first: a Python number would have the dtype of its kind.
+        # First to this dtype: `convert` of a Python number alone would start from its default dtype.
         x, y = (convert(to_dtype(a, wanted), wanted, weak) for a in (x, y))
     return e.mul(x, y)
 

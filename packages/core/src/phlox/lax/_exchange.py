@@ -1,4 +1,4 @@
-"""Collectives that move data along a mapped axis: who gets what of whom. All take trees and treat each leaf alike."""
+"""Collectives that move data along a mapped axis. All take pytrees, and apply to each leaf."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def all_gather(
       x: pytree of arrays.
       axis_name: name of the mapped axis; a tuple of names counts as one axis, in row-major order.
       axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
-      axis: where the mapped axis stands in the result; a negative one counts from the last.
+      axis: the position of the mapped axis in the result; a negative one counts from the last.
       tiled: whether the parts are concatenated along the existing `axis` instead.
       to: "varying" or "invarying". It has no effect, since phlox does not track what is the same on all devices.
 
@@ -146,7 +146,7 @@ def all_to_all(
       x: pytree of arrays, along `split_axis` as long as the mapped axis.
       axis_name: name of the mapped axis, or a tuple of names.
       split_axis: the axis that is cut; a negative one counts from the last.
-      concat_axis: where the mapped axis stands in the result; a negative one counts from the last.
+      concat_axis: the position of the mapped axis in the result; a negative one counts from the last.
       axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
       tiled: whether both axes exist before and after: `split_axis` gets shorter and `concat_axis` longer. Else
         `split_axis` is removed and `concat_axis` is new.
@@ -181,7 +181,7 @@ def all_to_all(
                 axis=split,
             )
         moves = not tiled and split != at
-        if moves:  # `concat_axis` counts axes without the one that is split
+        if moves:  # `concat_axis` counts axes without `split_axis`
             if split < at:
                 at += 1
             else:

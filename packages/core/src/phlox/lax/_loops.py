@@ -1,7 +1,7 @@
-"""`while_loop`, `fori_loop`, `scan`, `map` and `associative_scan`: loops that are part of the program.
+"""`while_loop`, `fori_loop`, `scan`, `map` and `associative_scan`: loops of the compiled program.
 
-Python's own `for` is unrolled while a function is traced. These take the body as a function, trace it once, and leave
-the turns to the compiled program.
+A Python `for` is unrolled while a function is traced. These functions take the body as a function and trace it once;
+the compiled program iterates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ Tree = Any
 
 
 def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]) -> tuple[list[ShapedArray], Staged]:
-    """Stages a step with carries of types `avals`; a weak carry may take the dtype that the step gives it."""
+    """Traces a step with a carry of types `avals`. A weakly typed carry takes the dtype that the step returns for it.
+
+    Returns the types of the carry, and the staged step.
+    """
     first = run(avals)
     wider = [
         out.update(weak_type=False) if a.weak_type and a.shape == out.shape and a.dtype != out.dtype else a
@@ -60,7 +63,7 @@ def _check_carry(
     s: Staged,
     out_tree: PyTreeDef,
 ) -> None:
-    """The carry that comes out of a step must have the structure and the types of the one that went in."""
+    """Raises unless the carry that a step returns has the structure and the types of the carry that it took."""
     pytree.check_same(
         in_tree,
         out_tree,
@@ -89,7 +92,7 @@ def _check_carry(
 
 
 def _carry_name(fun: Callable[..., Any]) -> str:
-    """The name of the argument that is the carry."""
+    """The name of the function's parameter that is the carry."""
     signature = arguments.signature_of(fun)
     return next(iter(signature.parameters), "carry") if signature is not None else "carry"
 
@@ -110,7 +113,7 @@ def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
 def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
     """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
-    The value keeps its structure, shapes and dtypes. It has derivatives in forward mode alone, because the number of
+    The value keeps its structure, shapes and dtypes. It has derivatives in forward mode only, because the number of
     iterations is not known beforehand; `scan` and `fori_loop` have both.
 
     Args:
@@ -149,7 +152,7 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
 
 
 def _what(condition: Staged) -> str:
-    """What a condition returned that is no truth value."""
+    """What a condition returned instead of a bool scalar, for the error."""
     if condition.out_tree.num_nodes != 1:
         return f"pytree {condition.out_tree}"
     return f"output type(s) {[aval.update(weak_type=False) for aval in condition.out_avals]}"
@@ -171,7 +174,7 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
             f"{got or 'nothing'}"
         )
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
-    # What the loop keeps, and does not decide how often it turns, is a constant.
+    # A part of the carry that the body returns unchanged becomes a constant, unless the condition reads it.
     unasked = unused_inputs(go_on.closed.jaxpr)[len(go_on.consts) :]
     kept = {i: None for i in _kept(body, len(leaves)) if unasked[i]}
     kept = kept if len(kept) < len(leaves) else {}
@@ -192,14 +195,14 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
 
 
 def _kept(body: Staged, count: int) -> dict[int, None]:
-    """Which parts of the carry, the first `count` results, the body returns as they were given to it, in order."""
+    """The positions of the parts of the carry (the first `count` results) that the body returns unchanged."""
     jaxpr = body.closed.jaxpr
     carry = jaxpr.invars[len(body.consts) : len(body.consts) + count]
     return {i: None for i, (v, out) in enumerate(zip(carry, jaxpr.outvars[:count], strict=True)) if v is out}
 
 
 def _with_fixed(body: Staged, kept: dict[int, None], results: Sequence[int]) -> ClosedJaxpr:
-    """The body with these parts of the carry as its first constants, and those of `results` that are not among them."""
+    """The body with the parts `kept` of the carry as its first constants, and without them among its `results`."""
     jaxpr, first = body.closed.jaxpr, len(body.consts)
     wanted = [i for i in results if i not in kept]
     if len(wanted) == len(jaxpr.outvars):
@@ -212,7 +215,7 @@ def _with_fixed(body: Staged, kept: dict[int, None], results: Sequence[int]) -> 
 
 
 def _without_inputs(program: Staged, unused: dict[int, None]) -> ClosedJaxpr:
-    """The program without these inputs, counted behind its constants."""
+    """The staged function without these inputs, which it does not use; positions count after its constants."""
     if not unused:
         return program.closed
     jaxpr, first = program.closed.jaxpr, len(program.consts)
@@ -224,7 +227,7 @@ _BOOL = typeof(np.bool_(True))
 
 
 def _as_type(x: Any, aval: ShapedArray) -> Any:
-    """A start value with the type that the carry has in the loop."""
+    """An initial value converted to the type that the carry has in the loop."""
     return x if typeof(x).dtype == aval.dtype else to_dtype(x, aval.dtype, aval.weak_type)
 
 
@@ -300,7 +303,7 @@ def fori_loop(
 
 
 def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
-    """Whether a bound that is a mere number can have this dtype."""
+    """Whether a bound that is a Python number can have this dtype."""
     return aval.weak_type and dtypes.kind(aval.dtype) in "iu" and dtypes.kind(dtype) in "iu"
 
 
@@ -311,7 +314,7 @@ def _primal(x: Any) -> Any:
 
 
 def _known_integers(*bounds: Any) -> tuple[int, ...] | None:
-    """The bounds as Python integers if their values are known; those that are differentiated can be."""
+    """The bounds as Python integers if their values are known, also those of tracers of eager differentiation."""
     try:
         return tuple(int(_primal(x)) for x in bounds)
     except ConcretizationTypeError:
@@ -386,7 +389,7 @@ def scan(
 def _scan_refs(
     f: Callable[..., Any], init: Carry, leaves: list[Any], tree: PyTreeDef, mine: Sequence[int], options: Any
 ) -> tuple[Carry, Tree]:
-    """A scan over arrays of which some are in references: each step reads and writes its slices of those."""
+    """A scan over arrays and references; each step reads and writes its slice of each reference."""
     refs = [leaves[i] for i in mine]
     check_distinct("scan", refs)
 
@@ -425,7 +428,7 @@ def _scan(
         what = f"scan body output must be a pair, got {len(parts)} values."
         raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)")
     _check_carry("scan", "f", f, carry_tree, avals, body, parts[0])
-    # What f returns as it was given is there already, and what it keeps of the carry is a constant.
+    # Results that are inputs of f exist already, and parts of the carry that f returns unchanged become constants.
     start = [_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)]
     kept = _kept(body, count)
     outvars = body.closed.jaxpr.outvars
@@ -451,7 +454,7 @@ def _scan(
 
 
 def _unroll(unroll: Any, steps: int) -> int:
-    """How many steps stand in one turn of the loop, at least one and at most all."""
+    """The number of steps in one iteration of the loop, from 1 to `steps`."""
     _check_known("unroll", "`int` or `bool`", unroll)
     wanted = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
     if wanted < 0:

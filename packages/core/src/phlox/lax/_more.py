@@ -1,4 +1,4 @@
-"""Pieces, copies and scatters of ``phlox.lax``, rounding, and random bits of the compiler."""
+"""Further functions of ``phlox.lax``: rounding, split, stack, tile, scatters, and XLA's random bits."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     return e.round_(*check("round", x), rounding_method=RoundingMethod(rounding_method))
 
 
-# --- pieces and copies ----------------------------------------------------------------------------------
+# --- splitting, stacking, repeating ---------------------------------------------------------------------
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """`operand` cut into pieces of given lengths along an axis (as ``numpy.split``).
+    """`operand` split into pieces of given lengths along an axis (as ``numpy.split``).
 
     Args:
       operand: array of any shape and dtype.

@@ -1,4 +1,4 @@
-"""Collectives: what functions mapped by vmap and pmap say to each other, by the name of the mapped axis."""
+"""Collectives that reduce over an axis mapped by vmap, pmap or shard_map, by its name; axis_index and axis_size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..typing import Array
 
 AxisName = Any
-#: lists of indices along a mapped axis, of which those in one list work together
+#: lists of indices along a mapped axis; each list is a group
 AxisGroups = Sequence[Sequence[int]] | None
 
 
@@ -47,7 +47,7 @@ def groups_of(axis_index_groups: AxisGroups) -> ops.Groups:
 
 
 def group_size(axis_name: AxisName, groups: ops.Groups) -> int:
-    """How many talk to each other."""
+    """The number of indices in each group."""
     return axis_size(axis_name) if groups is None else len(groups[0])
 
 

@@ -1,4 +1,4 @@
-"""The polar decomposition by QDWH, an iteration of matrix products and factorizations alone.
+"""The polar decomposition by QDWH, an iteration of matrix products and factorizations.
 
 See Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar decomposition",
 SIAM J. Matrix Anal. Appl. 31 (2010).
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 Coefficients = tuple[float, float, float]
 
-#: Above this coefficient a step is done with QR, which loses less than Cholesky does.
+#: If the coefficient c is greater, a step uses QR, which is more accurate than Cholesky.
 _CUTOFF = 100
 
 
 def _schedule(eps: float, limit: int) -> tuple[list[Coefficients], list[Coefficients]]:
-    """The coefficients (a, b, c) of all steps: those of QR, and those of Cholesky.
+    """The coefficients (a, b, c) of the QR steps, and those of the Cholesky steps.
 
-    They are the best ones for singular values between l and 1, an interval that each step maps to a smaller one.
+    They are optimal for singular values between l and 1; each step increases l.
     """
     exact: list[Coefficients] = []
     quick: list[Coefficients] = []
@@ -59,7 +59,7 @@ def _qr_step(u: Any, size: Any, weights: Any) -> Any:
     rows, columns = size
     factor, root, share = weights
     stack = concatenate([root * u, full((n, n), 0, u.dtype)], 0)
-    # The identity stands below the rows that there are.
+    # The identity is placed below the valid rows.
     places = broadcasted_iota(np.int32, (n,), 0)
     stack = stack.at[rows + places, places].add(1)
     q = qr(stack, pivoting=False, full_matrices=False, use_magma=None)[0]
@@ -86,7 +86,7 @@ def _masked(x: Any, rows: Any, columns: Any) -> Any:
 
 
 def _inside(shape: tuple[int, ...], rows: Any, columns: Any) -> Any:
-    """Whether a place of a matrix is in its first `rows` and `columns`."""
+    """Where a position of a matrix is in its first `rows` and `columns`."""
     return (broadcasted_iota(np.int32, shape, 0) < rows) & (broadcasted_iota(np.int32, shape, 1) < columns)
 
 
@@ -124,14 +124,14 @@ def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, 
             return step(state[0], dynamic_index_in_dim(others, k, keepdims=False))
 
         u, moving = fori_loop(0, len(quick), quick_step, (u, moving))
-    # Near the end the best coefficients are those of Halley's method.
+    # When l is close to 1, the optimal coefficients are those of Halley's method.
     last = _quick_weights(3, 1, 3)
     count, u, moving = while_loop(
         lambda state: state[2] & (state[0] < limit),
         lambda state: (state[0] + 1, *step(state[1], last)),
         (len(exact) + len(quick), u, moving),
     )
-    u = 1.5 * u - 0.5 * product(u, product(adjoint(u), u))  # one Newton-Schulz step, for the last digits
+    u = 1.5 * u - 0.5 * product(u, product(adjoint(u), u))  # a Newton-Schulz step removes rounding errors
     h = product(adjoint(u), x)
     return u, (h + adjoint(h)) / 2, count, ~moving
 

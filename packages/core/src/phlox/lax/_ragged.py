@@ -1,4 +1,4 @@
-"""Products of matrices that are cut into groups of different lengths, and of matrices that come with scales."""
+"""Matrix products with groups of different lengths (ragged_dot), and of block-scaled operands (scaled_dot)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def ragged_dot(
     Args:
       lhs: array of shape (m, k).
       rhs: array of shape (g, k, n).
-      group_sizes: g integers: how many rows are in each group. Rows behind the last group give zeros.
+      group_sizes: g integers: how many rows are in each group. Rows after the last group give zeros.
       precision, preferred_element_type: as for `dot_general`.
       group_offset: not supported; None.
       out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
@@ -107,7 +107,7 @@ def ragged_dot_general(
     ``jax.lax.ragged_dot_general``).
 
     What that means depends on the axis. One that is kept: each group has its own `rhs`. One that is contracted: each
-    group is summed by itself, and the results lie along a new first axis. A batch axis: the groups make no difference.
+    group is summed by itself, and the results are along a new first axis. A batch axis: the groups make no difference.
 
     It is computed with a mask for each group, so it costs as many products as there are groups.
 
@@ -205,18 +205,18 @@ def ragged_dot_general(
 
 
 def _up(axes: Ints) -> tuple[int, ...]:
-    """Axis numbers after one was inserted in front."""
+    """These axis numbers after an axis was inserted in front."""
     return tuple(i + 1 for i in axes)
 
 
 def _masked(lhs: Any, sizes: Any, ragged: int, before: Ints) -> Any:
-    """`lhs` once for each group, along a new first axis, with zeros where it is not of the group."""
+    """A copy of `lhs` for each group, along a new first axis, with zeros outside of the group."""
     aval = type_of(lhs)
     ends = cumsum(sizes, type_of(sizes).ndim - 1)
     begins = ends - sizes
 
     def placed(x: Any) -> Any:
-        """Groups in front, then the axes of `lhs`."""
+        """`x` broadcast to the shape (groups, *axes of `lhs`)."""
         x = move_axis(x, type_of(x).ndim - 1, 0)
         order = sorted(range(len(before)), key=lambda i: before[i])
         x = transpose(x, (0, *[i + 1 for i in order])) if before else x
@@ -281,7 +281,7 @@ def _hashable(numbers: Any) -> Any:
 
 @functools.partial(jit, static_argnums=(2, 3))
 def _scaled_product(factors: tuple[Any, Any], scales: tuple[Any, Any], numbers: Any, wanted: Any) -> Any:
-    """One program, in which the compiler need not round what it multiplies to bfloat16."""
+    """The scaled product in one program, where XLA may keep intermediate values in more precision than bfloat16."""
     lhs, rhs = map(_scaled, ("lhs", "rhs"), factors, scales, numbers[0])
     return dot_general(lhs, rhs, numbers, preferred_element_type=wanted)
 
@@ -305,7 +305,7 @@ def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:
 
 
 def _repeated(x: Any, count: int, axis: int) -> Any:
-    """`x` with each element `count` times along an axis, one after the other."""
+    """`x` with each element repeated `count` times along an axis, as numpy.repeat."""
     old = type_of(x).shape
     spread = insert_axis(x, count, axis + 1)
     return reshape(spread, [n * count if i == axis else n for i, n in enumerate(old)])

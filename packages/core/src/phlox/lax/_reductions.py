@@ -1,4 +1,4 @@
-"""Reductions of ``phlox.lax`` by a function of the user's: over axes, and over windows that move over an array."""
+"""Reductions of ``phlox.lax`` by a user's function, over axes and over sliding windows; reduce_precision."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     return e.reduce_precision(operand, exponent_bits=exponent, mantissa_bits=mantissa)
 
 
-# --- which primitive a computation is -------------------------------------------------------------------
+# --- primitives of known computations -------------------------------------------------------------------
 
 
 def _all_ones(dtype: Any) -> Any:
     return ~np.zeros((), dtype)
 
 
-#: functions of this module that have a primitive of their own: with the neutral element as initial value
+#: functions of `phlox.lax` that have a reduction primitive, used if the initial value is the neutral element
 _OVER_AXES: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
     words.add: (_reduce.reduce_sum, lambda dtype: 0, "iufc"),
     words.mul: (_reduce.reduce_prod, lambda dtype: 1, "iufc"),
@@ -83,7 +83,7 @@ _OVER_WINDOWS: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
 
 
 def _known(table: Any, computation: Any, operands: Sequence[Any], starts: Sequence[Any]) -> Any:
-    """The primitive that reduces by `computation`, if there is one and the initial value is neutral in it."""
+    """The primitive that reduces by `computation`, if there is one and the initial value is its neutral element."""
     if len(operands) != 1 or isinstance(starts[0], Tracer) or np.shape(starts[0]):
         return None
     try:
@@ -97,7 +97,7 @@ def _known(table: Any, computation: Any, operands: Sequence[Any], starts: Sequen
 
 
 def _program(function: str, computation: Callable[..., Any], starts: Sequence[Any], tree: Any) -> ClosedJaxpr:
-    """The computation as a program of two lists of elements, which returns one."""
+    """The computation as a closed jaxpr, from two lists of elements to one."""
     types = [type_of(x).update(shape=()) for x in starts]
     in_tree = flatten((tree.unflatten(types), tree.unflatten(types)))[1]
     program = staged(function, "computation", computation, in_tree, [*types, *types])

@@ -1,6 +1,6 @@
-"""`custom_root` and `custom_linear_solve`: solutions of equations, whose derivatives follow from the equations.
+"""`custom_root` and `custom_linear_solve`: solutions of equations with implicit derivatives.
 
-How a solution is found is up to the user, and is not differentiated.
+The solver is a function of the user and is not differentiated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Solver = Callable[[Callable[..., Any], Any], Any]
 
 
 class _Unknown:
-    """What an equation is solved for: structure and types that the functions of the user must return."""
+    """The unknown of an equation: the structure and the types that the user's functions must return."""
 
     def __init__(self, function: str, argument: str, value: Any, fun: Callable[..., Any]):
         self.function, self.argument = function, argument
@@ -41,7 +41,7 @@ class _Unknown:
         self.avals = [typeof(x) for x in self.leaves]
 
     def stage(self, role: str, fun: Callable[..., Any], has_aux: bool = False, same_dtype: bool = True) -> Staged:
-        """`fun` of this value as a program; its result must be like the value (and with `has_aux` something more)."""
+        """Traces `fun` of the unknown. Raises unless its result has the unknown's type (with `has_aux` also an aux)."""
         program = Staged(self.function, role, fun, self.in_tree, self.avals)
         self.check(role, program, has_aux, same_dtype)
         return program
@@ -158,7 +158,7 @@ def custom_root(
     (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """
     unknown = _Unknown("custom_root", "initial_guess", initial_guess, f)
-    # Other dtypes are no mistake here: a guess may be an integer.
+    # Other dtypes are allowed, because the initial guess may be an integer.
     equation = unknown.stage("f", f, same_dtype=False)
     solver = unknown.stage("solve", partial(solve, f), has_aux, same_dtype=False)
     count = len(unknown.avals)

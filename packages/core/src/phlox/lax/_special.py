@@ -148,7 +148,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `m` of `digamma`, elementwise (as ``scipy.special.polygamma``).
 
-    It can be differentiated with respect to `x` alone.
+    It can be differentiated with respect to `x` only.
 
     Args:
       m: orders, whole numbers that are not negative: array of floats.
@@ -192,7 +192,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
 
-    It can be differentiated with respect to `x` alone.
+    It can be differentiated with respect to `x` only.
 
     Args:
       a, b: parameters, positive: arrays of floats.

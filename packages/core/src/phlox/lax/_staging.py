@@ -1,4 +1,4 @@
-"""What a program says to the compiler beside its computations: barriers, sinks, names of its parts, placement."""
+"""Functions that instruct the compiler: barriers, sinks, named composites, platform branches, sharding constraints."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def platform_dependent(
     if not branches:
         raise ArgumentError("platform_dependent needs a function", instead="default=...")
     roles = [f"the branch for {' and '.join(names)}" if names else "default" for names in platforms]
-    if len(branches) == 1 and default is None:  # which must be refused elsewhere, so that there is something to choose
+    if len(branches) == 1 and default is None:  # other platforms must be refused when lowering, so keep the choice
         branches, roles = branches * 2, roles * 2
     index = barrier.platform_index.bind(platforms=tuple(platforms))
     return choice("platform_dependent", branches, roles, index, args)
@@ -183,7 +183,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Arrays, required to lie over the devices of a mesh in a certain way; inside of compiled programs above all (as
+    """Arrays, constrained to a sharding over the devices of a mesh, mainly inside of compiled programs (as
     ``jax.lax.with_sharding_constraint``).
 
     Args:

@@ -696,7 +696,7 @@ cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", 
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Running sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow (as
+    """Cumulative sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow (as
     ``numpy.logaddexp.accumulate``).
 
     Args:

@@ -437,7 +437,7 @@ def svd(
     Args:
       x: matrices of floats or complex numbers: an array of shape (..., m, n).
       full_matrices: whether u and vh are square; such have no derivatives unless `x` is square.
-      compute_uv: whether u and vh are computed; False returns s alone.
+      compute_uv: whether u and vh are computed; False returns only s.
       subset_by_index: only the values with these numbers, (first, end); None means all. Not there on a CPU.
       algorithm: an `SvdAlgorithm`; None means that of the platform.
 
@@ -475,12 +475,12 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """The x with ``x a = b`` (``a x = b`` with `left_side`), for a triangle `a` (StableHLO's ``triangular_solve``).
+    """The x with ``x a = b`` (``a x = b`` with `left_side`), for triangular `a` (StableHLO's ``triangular_solve``).
 
     Args:
       a: square matrices of floats or complex numbers, of which one triangle is read: an array of shape (..., n, n).
       b: an array of the dtype of `a`: matrices with n columns (rows with `left_side`), or vectors of n elements.
-      left_side: whether `a` stands left of x.
+      left_side: whether `a` is on the left of x.
       lower: whether the triangle is the lower one; else it is the upper one.
       transpose_a, conjugate_a: whether the transpose, the conjugate, or both of `a` take its place.
       unit_diagonal: whether the diagonal is taken to be 1, without reading it.

@@ -1,4 +1,4 @@
-"""Further activation functions: cheap ones made of straight pieces, and smooth relatives of relu."""
+"""Further activation functions: piecewise polynomial ones, smooth ones, and logarithms of sums."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._functions import logsumexp, relu6, softplus
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike
 
-# --- of straight pieces ---------------------------------------------------------------------------------
+# --- piecewise ------------------------------------------------------------------------------------------
 
 
 @jit

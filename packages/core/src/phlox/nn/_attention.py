@@ -1,4 +1,4 @@
-"""Attention: weighted means of values, the weights being given by how well queries fit keys."""
+"""`dot_product_attention`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _four_axes(x: Any) -> Array:
-    """`x` with axes of length one in front, up to four."""
+    """`x` with leading axes of length one inserted, up to rank four."""
     x = jnp.asarray(x)
     return x.reshape((1,) * (4 - x.ndim) + x.shape) if x.ndim < 4 else x
 
@@ -33,7 +33,7 @@ def _expect(name: str, x: Any, shape: tuple[int | None, ...], dtype: Any) -> Non
 
 
 def _allowed(length: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Any:
-    """Which keys each query may look at, as far as their places decide it; None for all."""
+    """The mask of keys that each query attends to, by their positions (`causal`, `window`); None for all."""
     query, key = np.arange(length)[:, None], np.arange(keys)[None, :]
     found = np.ones((length, keys), bool)
     if causal:
@@ -133,7 +133,7 @@ def dot_product_attention(
 
 
 def _masked(logits: Any, mask: Any, places: Any, lengths: list[Any]) -> Any:
-    """Products [B, N, T, S] with a number far below all others where a key is not looked at."""
+    """Logits [B, N, T, S] with a very negative number where a key is masked."""
     t, s = logits.shape[2:]
     masks = [x for x in (mask, places) if x is not None]
     queries, keys = lengths

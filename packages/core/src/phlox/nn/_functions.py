@@ -1,4 +1,4 @@
-"""Activation functions and what belongs to them."""
+"""Activation functions, softmax and its relatives, one_hot, standardize."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> elu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
-    # The inner choice keeps the exponential away from large x, where its derivative would overflow.
+    # The inner `where` avoids the exponential of large x, whose derivative would overflow.
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))  # type: ignore[operator]
 
 
@@ -260,17 +260,17 @@ def identity(x: ArrayLike) -> Array:
     return own(*check("identity", x))
 
 
-# --- normalised exponentials ----------------------------------------------------------------------------
+# --- softmax --------------------------------------------------------------------------------------------
 
 
 def _shifted(x: Any, axis: Any, where: Any) -> Any:
-    """x minus its largest element, which keeps exponentials from overflowing and has no derivative."""
+    """x minus its largest element, so that exponentials do not overflow; the maximum is not differentiated."""
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     return (x if where is None else jnp.where(where, x, -jnp.inf)) - e.stop_gradient(top)
 
 
 def _prepared(x: Any, axis: Any, function: str) -> Any:
-    """`x` as floats, and its axes counted from the front."""
+    """`x` as floats, and the axes as non-negative numbers."""
     (x,) = promote_inexact(*check(function, x))
     return x, canonical_axes(axis, type_of(x).ndim, function)
 
@@ -463,7 +463,7 @@ def standardize(
     if variance is None and algorithm == "stable":
         variance = jnp.mean(jnp.square(jnp.subtract(x, mean)), axis, keepdims=True, where=where)
     elif variance is None:
-        # Rounding may bring the difference below zero.
+        # Rounding errors may make the difference negative.
         variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
         variance = jnp.maximum(variance, 0)
     return jnp.subtract(x, mean) * e.rsqrt(jnp.asarray(variance) + epsilon)

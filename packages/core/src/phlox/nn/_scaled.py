@@ -1,7 +1,7 @@
-"""Products of numbers in few bits, with a scale for each block of them: given so, or made so (quantized) on the way.
+"""Matrix products of block-scaled operands (narrow floats with a scale for each block), given or quantized here.
 
 Two formats: mxfp8, whose scales are powers of two (float8_e8m0fnu, one for 32 numbers of float8_e4m3fn); and nvfp4,
-whose scales are small floats (float8_e4m3fn, one for 16 of float4_e2m1fn) below one global scale.
+whose scales are narrow floats (float8_e4m3fn, one for 16 of float4_e2m1fn), with one global scale.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def scaled_dot_general(
 
 
 def _as_matrices(x: Any, contract: Sequence[int], batch: Sequence[int]) -> tuple[Any, list[int]]:
-    """`x` with axes (batch, free, contracted), each made of several; and which are the free ones."""
+    """`x` with its axes merged to (batch, free, contracted), and its free axes."""
     free = [i for i in range(x.ndim) if i not in (*contract, *batch)]
     groups = (batch, free, contract)
     moved = jnp.transpose(x, [int(i) for group in groups for i in group])
@@ -213,13 +213,13 @@ def _largest(dtype: Any, like: Any) -> Any:
 
 
 def _unclipped(x: Any, cotangent: Any, config: BlockScaleConfig) -> Any:
-    """The cotangent of `x`, zero where quantization clipped."""
+    """The cotangent of `x`, which is zero where quantization clipped."""
     bound = config.global_scale * _largest(config.data_type, x.dtype) * _largest(config.scale_type, x.dtype)
     return jnp.where(jnp.abs(x) <= bound, cotangent, 0)
 
 
 def _quantize(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
-    """`x` of shape (batch, rows, k) in the format's dtype, and the scales of its blocks."""
+    """`x` of shape (batch, rows, k) quantized to the format's dtype, and the scales of its blocks."""
     *front, length = x.shape
     if length < config.block_size or length % config.block_size:
         raise ShapeError(f"scaled_dot_general: {length} contracted elements in blocks of {config.block_size}")
@@ -228,7 +228,7 @@ def _quantize(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     if config.mode == "nvfp4":
         blocks = blocks / config.global_scale
         scales = jnp.clip(_needed(blocks, top), 0, _largest(config.scale_type, x.dtype))
-        # Rounded indeed: the compiler must not leave out the way there and back.
+        # The barrier keeps XLA from removing the conversion to the scale's dtype and back, which rounds.
         stored = lax.optimization_barrier(scales.astype(config.scale_type))
         by = stored.astype(dtypes.float32)
     else:
@@ -240,15 +240,15 @@ def _quantize(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
 
 
 def _needed(blocks: Any, top: Any) -> Any:
-    """For each block the scale that its largest number needs."""
+    """The scale of each block, from its largest absolute value."""
     return jnp.max(jnp.abs(blocks), axis=-1, keepdims=True) / top
 
 
 def _exponents_above(x: Any) -> Any:
-    """The exponents, as float8_e8m0fnu stores them, of the least powers of two that are not below `x`."""
+    """The exponents, as float8_e8m0fnu stores them, of the least powers of two that are at least `x`."""
     bits = lax.bitcast_convert_type(x.astype(dtypes.float32), dtypes.uint32)
     exponent, fraction = bits >> 23, bits & 0x7FFFFF
-    # The least power is 2**-127, which is no normal number: below it nothing is rounded up. Nor is beyond the largest.
+    # Not rounded up: numbers less than the smallest power, 2**-127 (a subnormal number), and the largest exponent.
     up = (fraction > 0) & (exponent != 0xFE) & ~((exponent == 0) & (fraction <= 0x400000))
     return jnp.where(up, exponent + 1, exponent).astype(dtypes.uint8)
 

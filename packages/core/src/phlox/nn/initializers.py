@@ -1,4 +1,4 @@
-"""Initializers: functions ``init(key, shape, dtype)`` that make the first values of parameters."""
+"""Initializers: functions ``init(key, shape, dtype)`` that make initial values of parameters."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """The form of initializers."""
+    """The protocol of initializers."""
 
     def __call__(self, key: Any, shape: Sequence[int], dtype: Any = ...) -> Any:
-        """An array of this shape and dtype, random by `key`."""
+        """Returns an array of this shape and dtype, random samples from `key`."""
         ...
 
 
@@ -181,7 +181,7 @@ def truncated_normal(
 
 
 def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
-    """How many inputs and outputs each unit has, receptive fields of convolutions counted in."""
+    """The numbers of inputs and outputs of each unit, multiplied by the receptive field of convolutions."""
     if len(shape) < 2 and isinstance(in_axis, int) and in_axis == -2:
         raise ShapeError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
@@ -200,13 +200,13 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
 
 
 def _turned(key: Any, radius: Any) -> Any:
-    """Complex numbers of these moduli in random directions."""
+    """Complex numbers with these absolute values and random angles."""
     angle = 2 * np.pi * random.uniform(key, radius.shape, dtypes.real_part(radius.dtype)).astype(radius.dtype)
     return radius * jnp.exp(1j * angle)
 
 
 def _disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
-    """Complex numbers spread evenly over a disk, of variance 1."""
+    """Complex numbers uniformly distributed over a disk, of variance 1."""
     moduli, directions = random.split(key)
     return _turned(
         directions, jnp.sqrt(2 * random.uniform(moduli, shape, jnp.zeros(0, dtype).real.dtype)).astype(dtype)
@@ -214,11 +214,11 @@ def _disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
 
 
 def _truncated_disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
-    """Complex normal numbers of modulus up to 2, of variance 1."""
+    """Complex normal numbers with absolute values up to 2, of variance 1."""
     moduli, directions = random.split(key)
     share = random.uniform(moduli, shape, dtypes.real_part(dtype)).astype(dtype)
     radius = jnp.sqrt(-jnp.log(1 - (1 - jnp.exp(jnp.array(-4, dtype))) * share))
-    # Cutting at a modulus of two lowers the deviation to this part of it.
+    # The standard deviation after truncation at absolute value 2.
     return _turned(directions, radius) / jnp.array(0.95311164380491208, dtype)
 
 
@@ -276,7 +276,7 @@ def variance_scaling(
         if distribution == "uniform":
             return random.uniform(key, shape, found, -1) * jnp.sqrt(3 * variance)
         if distribution == "truncated_normal":
-            # Cutting at two standard deviations lowers the deviation to this part of it.
+            # The standard deviation of a standard normal distribution after truncation at 2.
             stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, found)
             return random.truncated_normal(key, -2, 2, shape, found) * stddev
         raise OptionError(

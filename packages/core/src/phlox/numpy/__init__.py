@@ -236,7 +236,7 @@ from ._statistics.reductions import (
     var as var,
 )
 
-# What says how arrays are printed, saved and indexed is NumPy's own.
+# Names about printing, saving and indexing are NumPy's own objects.
 ComplexWarning = _np.exceptions.ComplexWarning
 array_repr, array_str, iterable = _np.array_repr, _np.array_str, _np.iterable
 get_printoptions, set_printoptions, printoptions = _np.get_printoptions, _np.set_printoptions, _np.printoptions

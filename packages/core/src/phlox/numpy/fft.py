@@ -51,7 +51,7 @@ Ints = Sequence[int]
 
 
 def _scale(lengths: Sequence[int], back: bool, norm: str | None) -> float:
-    """What the result is multiplied with; transforms back have a factor of 1 / size already."""
+    """The factor of the result; inverse transforms of XLA already include 1 / size."""
     size = math.prod(lengths)
     factors = {None: 1.0, "backward": 1.0, "ortho": math.sqrt(size), "forward": float(size)}
     if norm not in factors:
@@ -91,7 +91,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
 
 
 def _fitted(a: Any, lengths: Sequence[int]) -> Any:
-    """`a` with its last axes cut, or filled with zeros, to these lengths."""
+    """`a` with its last axes truncated, or padded with zeros, to these lengths."""
     if not lengths:
         return a
     rank = type_of(a).ndim
@@ -101,7 +101,7 @@ def _fitted(a: Any, lengths: Sequence[int]) -> Any:
 
 
 def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
-    """The transform over the last axes; XLA knows three at once, so more are done in turns."""
+    """The transform over the last axes; XLA transforms at most three axes at once, so more take several operations."""
     if len(lengths) <= 3:
         return transform(a, kind, lengths)
     some = 2 if len(lengths) == 4 else 3
@@ -139,7 +139,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
       a: real or complex array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
         square root in both.
 
     Returns:
@@ -162,7 +162,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: real or complex array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
         square root in both.
 
     Returns:
@@ -186,7 +186,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: real array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
         square root in both.
 
     Returns:
@@ -211,7 +211,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of a spectrum.
       n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
         square root in both.
 
     Returns:
@@ -234,7 +234,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of the signal.
       n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
         square root in both.
 
     Returns:
@@ -259,7 +259,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: real array with at least one axis.
       n: length to which the axis is cut, or filled with zeros, first; by default its own.
       axis: axis of the transform.
-      norm: where the factor 1/n stands: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
+      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
         square root in both.
 
     Returns:
@@ -289,7 +289,7 @@ def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: st
       a: real or complex array of any shape.
       s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
       axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
@@ -313,7 +313,7 @@ def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
       a: real or complex array of any shape.
       s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
       axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
@@ -337,7 +337,7 @@ def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
       a: real array of any shape.
       s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
       axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
@@ -362,7 +362,7 @@ def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: 
       a: complex array of any shape.
       s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
       axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       A float array of the shape of `a`, with lengths `s` along the axes.
@@ -385,7 +385,7 @@ def fft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str |
       a: real or complex array of any shape.
       s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
       axes: the two axes.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
@@ -409,7 +409,7 @@ def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
       a: real or complex array of any shape.
       s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
       axes: the two axes.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
@@ -433,7 +433,7 @@ def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
       a: real array of any shape.
       s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
       axes: the two axes.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
@@ -458,7 +458,7 @@ def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str
       a: complex array of any shape.
       s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
       axes: the two axes.
-      norm: where the factor 1/(product of the lengths) stands, as for `fft`.
+      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
 
     Returns:
       A float array of the shape of `a`, with lengths `s` along the axes.
@@ -491,7 +491,7 @@ def fftfreq(
 
     Args:
       n: number of samples, at least 1.
-      d: distance of samples, a number or an array without axes.
+      d: distance of samples, a number or an array of shape ().
       dtype: of the result; by default float32 (float64 in x64 mode).
       device: a device or sharding to put the array on.
 
@@ -519,7 +519,7 @@ def rfftfreq(
 
     Args:
       n: number of samples, at least 1.
-      d: distance of samples, a number or an array without axes.
+      d: distance of samples, a number or an array of shape ().
       dtype: of the result; by default float32 (float64 in x64 mode).
       device: a device or sharding to put the array on.
 

@@ -140,8 +140,8 @@ def matmul(
     """The matrix product, as `phlox.numpy.matmul` (as ``numpy.linalg.matmul``).
 
     Args:
-      x1: array of shape (..., m, n), or a vector (n,), which stands for a row.
-      x2: array of shape (..., n, k), or a vector (n,), which stands for a column; the axes in front are broadcast.
+      x1: array of shape (..., m, n), or a vector (n,), which is treated as a row.
+      x2: array of shape (..., n, k), or a vector (n,), which is treated as a column; leading axes are broadcast.
       precision, preferred_element_type: as for `phlox.numpy.dot`.
 
     Returns:
@@ -196,7 +196,7 @@ def tensordot(
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices, `offset` places above the main one (as ``numpy.linalg.diagonal``).
+    """The diagonals number `offset` of matrices; 0 is the main one (as ``numpy.linalg.diagonal``).
 
     Args:
       x: array of shape (..., m, n), of any dtype.
@@ -235,7 +235,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
     Args:
       arrays: sequence of two or more matrices that fit. The first may be a vector, which stands for a row, and the last
-        a vector, which stands for a column.
+        a vector, which is treated as a column.
       precision: as for `phlox.numpy.dot`.
 
     Returns:
@@ -261,7 +261,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
 
 def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
-    """The product by the best plan: for each run of factors, where to cut it, found from short runs to long ones."""
+    """The product in the cheapest order, by dynamic programming: for each run of factors, shorter ones first, finds
+    where to split it."""
     shapes = [type_of(x).shape for x in factors]
     sizes = [shapes[0][0] if len(shapes[0]) == 2 else 1, *[s[0] for s in shapes[1:]]]
     sizes.append(shapes[-1][1] if len(shapes[-1]) == 2 else 1)

@@ -1,4 +1,4 @@
-"""Random choices: signs, counts, categories by their logits, elements of an array."""
+"""Random choices: rademacher, geometric, categorical, choice."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rademacher(
 def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     (p,) = promote_inexact(p)
     u = uniform(key, shape, type_of(p).dtype)
-    u = jnp.where(u == 0, 1, u)  # 0 has no logarithm
+    u = jnp.where(u == 0, 1, u)  # log(0) is -inf
     return (jnp.floor(jnp.log(u) / jnp.broadcast_to(jnp.log1p(-p), shape)) + 1).astype(dtype)
 
 
@@ -103,7 +103,7 @@ def geometric(
 
 
 def _best(values: Any, count: int) -> Any:
-    """Positions of the `count` largest along the last axis, largest first."""
+    """The positions of the `count` largest elements along the last axis, largest first."""
     return jnp.argsort(values, axis=-1, descending=True)[..., :count]
 
 
@@ -143,7 +143,7 @@ def categorical(
       key: one PRNG key, new-style or old-style.
       logits: floats, unnormalised logarithms of probabilities; axes other than `axis` are independent distributions.
       axis: of `logits` along which the categories lie, by default the last.
-      shape: of the result; its last axes are those of `logits` without `axis`, and None stands for these alone.
+      shape: of the result; its last axes are those of `logits` without `axis`, and None means these alone.
       replace: False draws different categories (the Gumbel top-k trick).
       mode: 'low', 'high' or 'highest', see `gumbel`.
 
@@ -244,6 +244,6 @@ def _weighted(key: Any, p: Any, size: int, shape: tuple[int, ...], replace: bool
         return _best(scores, math.prod(shape)).astype(int)
     total = jnp.cumsum(weights)
     drawn = total[-1] * (1 - uniform(key, shape, total.dtype))
-    # How many partial sums lie below: the first element whose sum reaches what was drawn.
+    # The number of partial sums below the drawn value is the index of the first element whose partial sum reaches it.
     below = logic.lt(*jnp.broadcast_arrays(total, drawn[..., np.newaxis]))
     return below.sum(-1).astype(int)

@@ -1,4 +1,4 @@
-"""Distributions of counts: Poisson, binomial, multinomial. Small rates are counted, large ones drawn with rejection."""
+"""Distributions of counts: Poisson, binomial, multinomial. Small rates by counting, large ones by rejection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _poisson_small(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
-    """Knuth: how many uniform numbers can be multiplied before the product falls below exp(-lam)."""
+    """Knuth's algorithm: the number of uniform samples whose product is still at least exp(-lam)."""
 
     def turn(carry: Any) -> Any:
         i, k, key, total = carry
@@ -130,7 +130,7 @@ def _tail(k: Any) -> Any:
 
 
 def _binomial_small(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
-    """How many geometric waiting times fit into the trials."""
+    """The number of successes, by adding geometric waiting times up to the number of trials."""
     log_q = jnp.log1p(-p)
 
     def turn(carry: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Continuous distributions, made of uniform and normal numbers by a formula, mostly an inverse distribution."""
+"""Continuous distributions computed from uniform and normal samples, mostly by the inverse distribution function."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ logistic = _sampler("logistic", "the logistic distribution, by log(u / (1 - u))"
 cauchy = _sampler("cauchy", "the Cauchy distribution, by the tangent of a random angle", _cauchy)
 maxwell = _sampler("maxwell", "the Maxwell distribution: lengths of normal vectors in space", _maxwell)
 
-# --- Gumbel: the largest of many, which chooses among logits ---------------------------------------------
+# --- Gumbel, also used by `categorical` -----------------------------------------------------------------
 
 
 def precision(function: str, mode: str | None) -> str:
-    """How many random bits a `mode` asks for: "low", "high" or "highest"."""
+    """The number of random bits for a `mode`: "low", "high" or "highest"."""
     if mode not in (None, "low", "high", "highest"):
         raise OptionError(f"{function}: unknown mode {mode!r}", instead="'low', 'high' or 'highest'")
     return mode or "low"
 
 
 def _from_64_bits(high: Any, low: Any) -> Any:
-    """float32 of a binary fraction below 1 of 64 bits, as exact as it can be."""
+    """A 64-bit binary fraction less than 1, rounded to float32."""
     info = dtypes.finfo(dtypes.float32)
     zeros = clz(high)
     all_zero = zeros == 32
@@ -113,10 +113,10 @@ def _from_64_bits(high: Any, low: Any) -> Any:
 
 
 def _gumbel_of_64_bits(key: Any, shape: tuple[int, ...]) -> Any:
-    """By log for upper fractions and log1p for the lower ones, so that both tails are exact."""
+    """The formula with log or log1p, depending on the fraction, so that both tails are accurate."""
     high, low = ops.random_bits(key, bit_width=32, shape=(2, *shape))
     lower = high < 1 << 31
-    # The fraction, or what it lacks of 1: its negative in two's complement.
+    # The fraction, or 1 minus it, which is its negative in two's complement.
     carry = (low == 0).astype(dtypes.uint32)
     u = _from_64_bits(jnp.where(lower, high, ~high + carry), jnp.where(lower, low, ~low + 1))
     return -jnp.log(-jnp.where(lower, jnp.log1p(-u), jnp.log(u)))
@@ -143,7 +143,7 @@ def gumbel(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the standard Gumbel distribution, by -log(-log(u)) for a uniform u.
+    """Random samples of the standard Gumbel distribution, by -log(-log(u)) for a uniform u.
 
     The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits.
 
@@ -170,7 +170,7 @@ def gumbel(
     return _gumbel(key, as_shape(shape, "gumbel"), _float("gumbel", dtype), precision("gumbel", mode))
 
 
-# --- with parameters --------------------------------------------------------------------------------------
+# --- with parameters ------------------------------------------------------------------------------------
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -189,7 +189,7 @@ def rayleigh(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
+    """Random samples of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -263,7 +263,7 @@ def pareto(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Pareto distribution on [1, inf), with density b / x**(b + 1).
+    """Random samples of the Pareto distribution on [1, inf), with density b / x**(b + 1).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -295,7 +295,7 @@ def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...
 def weibull_min(
     key: Key, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Random numbers of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
+    """Random samples of the Weibull distribution: an exponential number to the power 1 / concentration, times `scale`.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -384,7 +384,7 @@ def wald(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
+    """Random samples of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -418,7 +418,7 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...]
 def double_sided_maxwell(
     key: Key, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Random numbers of the Maxwell distribution with random signs, times `scale`, plus `loc`.
+    """Random samples of the Maxwell distribution with random signs, times `scale`, plus `loc`.
 
     Args:
       key: one PRNG key, new-style or old-style.

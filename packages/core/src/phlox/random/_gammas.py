@@ -1,4 +1,4 @@
-"""The gamma distribution and what is made of gamma samples: beta, chi-square, Dirichlet, F, Student, balls."""
+"""The gamma distribution, and those computed from gamma samples: beta, chi-square, Dirichlet, F, Student, ball."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def gamma(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
+    """Random samples of the gamma distribution, whose density is proportional to x**(a - 1) exp(-x).
 
     They have a derivative with respect to `a`: that of the sample at a fixed value of the distribution function.
     Samples for a tiny `a` underflow to 0; `loggamma` gives their logarithms.
@@ -111,7 +111,7 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     logs = [
         loggamma(k, jnp.broadcast_to(convert(x, dtype), shape), shape, dtype) for k, x in zip(keys, (a, b), strict=True)
     ]
-    # Only the ratio of the two counts, so the larger is made 1.
+    # Only the ratio of the samples matters; dividing by the larger one avoids underflow.
     largest = e.max_(*logs)
     first, second = (e.exp(e.sub(x, largest)) for x in logs)
     return first / (first + second)
@@ -127,7 +127,7 @@ def beta(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
+    """Random samples of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -155,7 +155,7 @@ def beta(
 
 @functools.partial(jit, static_argnums=(2, 3))
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    from ..nn import softmax  # which itself draws random numbers, in its initializers
+    from ..nn import softmax  # imported late: the initializers of phlox.nn import phlox.random
 
     return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
 
@@ -213,7 +213,7 @@ def chisquare(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the chi-square distribution: sums of the squares of `df` normal numbers.
+    """Random samples of the chi-square distribution: sums of the squares of `df` normal numbers.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -256,7 +256,7 @@ def f(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
+    """Random samples of the F distribution: ratios of chi-square numbers, each over its degrees of freedom.
 
     Args:
       key: one PRNG key, new-style or old-style.

@@ -1,4 +1,4 @@
-"""Keys: making, splitting and taking them apart."""
+"""Functions of keys: making, splitting, wrapping and unwrapping them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
 
 
 def _legacy(function: str) -> None:
-    """What the flags say about keys that are mere numbers."""
+    """Applies the config flags about old-style keys (arrays of numbers)."""
     settings = config.current()
     if settings.legacy_prng_key == "allow" and not settings.enable_custom_prng:
         return
@@ -108,7 +108,7 @@ def _make_raw(seed: Any, impl: generators.Impl) -> Any:
 
 
 def key_dtype(impl_spec: str | Any | None = None) -> Any:
-    """The element type of the keys of a generator, given by its name.
+    """The dtype of the keys of a PRNG implementation, given by its name.
 
     Args:
       impl_spec: name of a generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None: that of the flag `default_prng_impl`.
@@ -127,7 +127,7 @@ def key_dtype(impl_spec: str | Any | None = None) -> Any:
 
 
 def _impl(function: str, impl: Any, dtype: Any) -> generators.Impl:
-    """The generator that is asked for, by its name or by the element type of its keys."""
+    """The PRNG implementation with this name or with this dtype of keys."""
     if impl is not None and dtype is not None:
         raise OptionError(f"{function} takes impl or dtype, not both")
     return ops.find_impl(impl if dtype is None else dtype)
@@ -300,7 +300,7 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
 
     Args:
       key: one PRNG key, new-style or old-style.
-      data: a Python integer from 0 to 2**32 - 1, or an array without axes, which is converted to uint32.
+      data: a Python integer from 0 to 2**32 - 1, or an array of shape (), which is converted to uint32.
 
     Returns:
       One key, of the style of `key`.

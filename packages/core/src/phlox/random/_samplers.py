@@ -1,4 +1,4 @@
-"""Samplers: arrays of random numbers from one key."""
+"""Basic samplers: bits, uniform, normal, randint, bernoulli, permutation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape of the result: as asked, or that of the parameters; which must broadcast to it."""
+    """The shape of the result: `shape`, or that of the parameters. Raises unless the parameters broadcast to it."""
     given = [type_of(p).shape for p in check(function, *parameters)] if parameters else []
     common = broadcast_shapes(*given) if given else ()
     if shape is None:
@@ -103,7 +103,7 @@ def uniform(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the uniform distribution over [minval, maxval).
+    """Random samples of the uniform distribution over [minval, maxval).
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -145,7 +145,7 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
-    """Random numbers of the standard normal distribution: mean 0, variance 1.
+    """Random samples of the standard normal distribution: mean 0, variance 1.
 
     Complex dtypes give independent real and imaginary parts of variance 1/2 each.
 
@@ -179,7 +179,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
     u = uniform(key, shape, dtype, e.erf(e.div(low, root)), e.erf(e.div(high, root)))
     out = e.mul(root, e.erf_inv(u))
     inf = np.asarray(np.inf, dtype)[()]
-    # Rounding must not push a number out of the open interval.
+    # Rounding must not move a sample out of the open interval.
     first, last = (jnp.nextafter(e.stop_gradient(x), edge) for x, edge in ((low, inf), (high, -inf)))
     return jnp.clip(out, first, last)
 
@@ -194,7 +194,7 @@ def truncated_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random numbers of the standard normal distribution, given that they lie between `lower` and `upper`.
+    """Random samples of the standard normal distribution, given that they lie between `lower` and `upper`.
 
     Args:
       key: one PRNG key, new-style or old-style.
@@ -222,7 +222,7 @@ def truncated_normal(
 
 
 def _into_range(x: Any, dtype: Any) -> Any:
-    """Integers converted to `dtype`, those outside of its range moved to its ends."""
+    """Integers clipped to the range of `dtype` and converted to it."""
     here, there = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
     low, high = max(int(here.min), int(there.min)), min(int(here.max), int(there.max))
     return convert(jnp.clip(x, to_dtype(low, type_of(x).dtype), to_dtype(high, type_of(x).dtype)), dtype)
@@ -238,7 +238,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
     beyond = logic.gt(high, to_dtype(top, type_of(high).dtype))
     low, high = (_to_rank(_into_range(v, dtype), len(shape)) for v in (low, high))
     beyond = _to_rank(beyond, len(shape))
-    # Twice as many bits as the type has, reduced modulo the span, leave little bias.
+    # Twice as many bits as the dtype has, reduced modulo the span: the bias is small.
     halves = ops.random_split(key, shape=(2,))
     high_bits, low_bits = (ops.random_bits(halves[i], bit_width=width, shape=shape) for i in (0, 1))
     span = convert(e.sub(*jnp.broadcast_arrays(high, low)), word)
@@ -289,7 +289,7 @@ def randint(
     info = dtypes.iinfo(wanted)
     if info.bits >= 32:
         return _randint(key, minval, maxval, wanted_shape, wanted)
-    # Narrow integers are drawn as wide ones: with more random bits the modulus has less bias.
+    # Narrow integers are drawn as int32: with more random bits the modulus has less bias.
     low = jnp.clip(convert(minval, dtypes.int32), int(info.min), int(info.max))
     high = jnp.clip(convert(maxval, dtypes.int32), int(info.min), int(info.max) + 1)
     return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), wanted)
@@ -339,7 +339,7 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, high: bool)
 
 @functools.partial(jit, static_argnums=2)
 def _shuffle(key: Any, x: Any, axis: int) -> Any:
-    # Sorting by random words shuffles; as words may repeat, large arrays are sorted several times.
+    # Shuffles by sorting with random keys; as these may repeat, large arrays are sorted several times.
     aval = type_of(x)
     rounds = int(np.ceil(3 * np.log(max(1, aval.size)) / np.log(np.iinfo(np.uint32).max)))
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""Random vectors and matrices that linear algebra makes of normal numbers."""
+"""Random vectors and matrices: multivariate_normal, orthogonal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def _factor(cov: Any, method: str) -> Any:
-    """A matrix whose product with its transpose is `cov`."""
+    """A matrix F with F Fᵀ = `cov`."""
     if method == "cholesky":
         return jnp.linalg.cholesky(cov)
     if method == "eigh":
@@ -96,7 +96,7 @@ def multivariate_normal(
 @functools.partial(jit, static_argnums=(1, 2, 3, 4))
 def _orthogonal(key: Any, n: int, m: int, shape: tuple[int, ...], dtype: Any) -> Any:
     q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
-    # The signs make the factor unique, and so its distribution even.
+    # With positive diagonal of R the factor is unique, so that it is uniformly distributed.
     q = q * jnp.expand_dims(jnp.sign(jnp.linalg.diagonal(r)), -2)
     return q.mT if n < m else q
 

@@ -1,12 +1,12 @@
 """A private copy of the installed optax that runs on phlox.
 
     phlox_optim._vendor.optax   optax's own files, with other imports: the module is loaded a second time, in here
-    phlox_optim._vendor.jax     what those files take for jax: phlox, name by name
+    phlox_optim._vendor.jax     the modules that these files import as jax: views of phlox
 
-Nothing is put into the place of ``jax`` or ``optax``: programs may import both beside phlox. `rewrite.py` changes the
-imports, `facade.py` presents phlox, `finder.py` answers Python's import system. The finder is installed as soon as this
-package is imported, and Python imports it before anything below it, so a pickled optimizer state finds its class in a
-fresh process.
+``jax`` and ``optax`` themselves are not replaced: programs may import both beside phlox. `rewrite.py` changes the
+imports, `facade.py` presents phlox as jax, `finder.py` is the import hook. The finder is installed when this package is
+imported, which Python does before it imports anything below, so that unpickling an optimizer state in a new process
+finds its class.
 """
 
 import sys

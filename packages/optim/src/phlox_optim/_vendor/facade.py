@@ -1,10 +1,10 @@
-"""Phlox under the names of jax, for the private copy of optax and nobody else.
+"""Modules that present phlox under the names of jax, for the private copy of optax only.
 
-A view looks names up in the phlox module of the same path, so ``jax.numpy.sin`` is ``phlox.numpy.sin`` itself. What it
-adds is an answer for names that phlox does not have: an error that says which one, once it is used; while optax is
-being imported, a placeholder, so that one missing name does not stop all of optax.
+A view looks names up in the phlox module of the same path, so ``jax.numpy.sin`` is ``phlox.numpy.sin`` itself. For
+names that phlox does not have it raises an error with the name; during the import of optax it returns a placeholder
+instead, so that one missing name does not break all of optax.
 
-Views are modules with a name that can be imported: functions of optax are then pickled like any others.
+Views are importable modules, so that functions of optax can be pickled as usual.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import Any, NoReturn
 
 from ..errors import MissingNameError
 
-#: What differs from phlox's own, by full name. Optax asks for the version to choose between ways to write a thing, and
-#: phlox follows this one.
+#: Values that differ from phlox's own, by full name. Optax selects code by jax's version; phlox implements this one.
 REPLACED = {"jax.__version__": "0.10.2"}
 
 
 class _Importing(threading.local):
-    """How many modules of the copy this thread is in the middle of importing."""
+    """The number of modules of the copy that this thread is importing."""
 
     depth = 0
 
@@ -37,13 +36,13 @@ importing = _Importing()
 
 
 class View(ModuleType):
-    """A module of phlox as the jax module `jax_name`. `target` is None where phlox has no such module."""
+    """A module of phlox as the jax module `jax_name`. `target` is None if phlox has no such module."""
 
     def __init__(self, name: str, jax_name: str, target: ModuleType | None):
         super().__init__(name, f"{jax_name}, as phlox has it")
         self._jax_name = jax_name
         self._target = target
-        self.__path__: list[str] = []  # it may have submodules
+        self.__path__: list[str] = []  # makes it a package, which may have submodules
 
     def __getattr__(self, name: str) -> Any:
         full = f"{self._jax_name}.{name}"
@@ -64,7 +63,7 @@ class View(ModuleType):
 
 
 class Missing:
-    """Stands for a name of jax that phlox lacks, where optax mentions it while being imported.
+    """A placeholder for a name of jax that phlox lacks, used by optax while it is being imported.
 
     It can be a decorator, an annotation or a default; once optax is imported, using it raises `MissingNameError`.
     """

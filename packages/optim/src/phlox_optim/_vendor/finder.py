@@ -1,4 +1,4 @@
-"""How ``import phlox_optim._vendor.optax`` and ``.jax`` find their modules."""
+"""The import hook for ``phlox_optim._vendor.optax`` and ``phlox_optim._vendor.jax``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .rewrite import ROOTS, code_of
 
 
 class Finder(MetaPathFinder):
-    """Finds the modules below the two private roots, and no others.
+    """Finds the modules of these two private packages only.
 
-    `folder` is where optax lies; None: where Python would import it from.
+    `folder` is the folder of optax; None: the one that Python would import.
     """
 
     def __init__(self, folder: str | None = None):
@@ -41,8 +41,8 @@ class Finder(MetaPathFinder):
             self._folder = _installed()
         base = os.path.join(self._folder, *rest.split(".")) if rest else self._folder
         if os.path.isdir(base):
-            # Not every folder of optax has an __init__.py. Python's own finder for such folders would look for the
-            # parent by its public name, which must not be imported.
+            # Not every folder of optax has an __init__.py. Python's finder for namespace packages would import the
+            # parent by its public name, which must not happen.
             loader = _OptaxLoader(os.path.join(base, "__init__.py"))
             return importlib.util.spec_from_loader(fullname, loader, origin=loader.path, is_package=True)
         if os.path.isfile(base + ".py"):
@@ -52,7 +52,7 @@ class Finder(MetaPathFinder):
 
 
 def _installed() -> str:
-    """The folder of the optax that ``import optax`` would import, which this does not."""
+    """The folder of the optax that ``import optax`` would import, found without importing it."""
     known = sys.modules.get("optax")
     spec = known.__spec__ if known is not None else importlib.util.find_spec("optax")
     if spec is None or not spec.submodule_search_locations:
@@ -66,7 +66,7 @@ def _installed() -> str:
 
 
 class _OptaxLoader(InspectLoader):
-    """Runs a file of optax as a private module. Python's caches of the public one are neither read nor written."""
+    """Runs a file of optax as a private module. Does not read or write the .pyc files of the public one."""
 
     def __init__(self, path: str):
         self.path = path
@@ -100,7 +100,7 @@ def _facade(fullname: str, rest: str) -> ModuleSpec | None:
         target = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
-            raise  # phlox has the module, which lacks something itself
+            raise  # phlox has the module, and one of its own imports is missing
         if not importing.depth:
             return None
     return importlib.util.spec_from_loader(fullname, _ViewLoader("jax" + dot + rest, target), is_package=True)

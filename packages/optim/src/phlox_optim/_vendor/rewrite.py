@@ -1,7 +1,7 @@
-"""Optax's source with other imports, as code objects; compiled once and then kept in phlox's cache.
+"""Optax's source with other imports, as code objects; compiled once and stored in phlox's cache.
 
-The imports are changed in the syntax tree. (Text would be fragile; replacing ``__import__`` for these modules would not
-survive pickling by value.) Lines stay where they are, so that tracebacks and `inspect` show optax's own files.
+The imports are changed in the syntax tree. (Editing text would be fragile; replacing ``__import__`` for these modules
+would not survive pickling by value.) Line numbers do not change, so tracebacks and `inspect` show optax's own files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import CodeType
 
 from phlox import cache
 
-#: Where the imports of the copy lead.
+#: The packages that the copy imports instead.
 ROOTS = {
     "jax": __package__ + ".jax",
     "optax": __package__ + ".optax",
@@ -23,7 +23,7 @@ ROOTS = {
 
 
 def code_of(source: bytes, path: str) -> CodeType:
-    """The code of a module of optax whose source, read from `path`, this is."""
+    """The code object of a module of optax, from its `source`, which was read from `path`."""
     key = _cache_key(source, path)
     found = cache.load(key)
     if found is not None:
@@ -44,7 +44,7 @@ def rewritten(source: bytes | str) -> ast.Module:
 
 
 def _moved(module: str) -> str | None:
-    """The private name of a module, or None when it is neither jax's nor optax's."""
+    """The private name of a module, or None if it belongs to neither jax nor optax."""
     root, dot, rest = module.partition(".")
     return ROOTS[root] + dot + rest if root in ROOTS else None
 
@@ -71,14 +71,14 @@ class _Rewriter(ast.NodeTransformer):
 
 def _cache_key(source: bytes, path: str) -> str:
     digest = hashlib.sha256(_this_file())
-    # Code holds the path of its file, and belongs to one version of Python.
+    # Part of the cache key, because code objects contain the path of their file and depend on the Python version.
     for part in (importlib.util.MAGIC_NUMBER, path.encode(), source):
         digest.update(hashlib.sha256(part).digest())
     return "optax-" + digest.hexdigest()
 
 
 def _this_file() -> bytes:
-    """What decides how sources are changed: this very file, so that its next version has other keys."""
+    """The source of this file, part of cache keys: another version of it changes sources in another way."""
     loader = globals().get("__loader__")
     try:
         return loader.get_data(__file__) if loader is not None else b""

@@ -1,4 +1,4 @@
-"""``phlox_optim.checkpoint``: trees of arrays saved step by step, and restored, with orbax.
+"""``phlox_optim.checkpoint``: saves trees of arrays as numbered steps, and restores them, with orbax.
 
     from phlox_optim.checkpoint import CheckpointManager
 
@@ -9,8 +9,8 @@
             ...
             checkpoints.save(step, state)
 
-Needs the extra ``checkpoint`` (``pip install "phlox-optim[checkpoint]"``). The files are orbax's own: programs on jax
-read them with `orbax.checkpoint`, and what those programs write can be read here.
+Needs the extra ``checkpoint`` (``pip install "phlox-optim[checkpoint]"``). The files are in orbax's format: programs on
+jax can read them with `orbax.checkpoint`, and phlox reads files of such programs.
 """
 
 from ._manager import CheckpointManager

@@ -1,10 +1,11 @@
-"""The folders of steps: which steps are complete, and how one is removed.
+"""The folders of steps: finding complete steps, and removing steps.
 
-Orbax writes a step under another name and renames it when it is complete, so a folder whose name is a number is a whole
-step. It is removed in the same way: renamed first, so that a process killed while it deletes leaves no half step.
+Orbax writes a step under another name and renames it when it is complete, so a folder whose name is a number is a
+complete step. Removal renames the folder first, so that a process that is killed while it deletes leaves no incomplete
+step.
 
-One process writes its steps into the folder itself, where programs on jax find them. Several processes write a share
-each, into a folder of their own inside of it; a step is complete when all shares are there.
+A single process writes its steps into the folder itself, where programs on jax find them. Each of several processes
+writes its share into its own subfolder; a step is complete when it is in all subfolders.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SHARE = re.compile(r"process-(\d+)-of-(\d+)")
 
 
 def share_folder(directory: str, process: int, processes: int) -> str:
-    """Where this one of several processes writes its share; the folder itself for one process."""
+    """The folder to which this process writes its share; for a single process `directory` itself."""
     return directory if processes == 1 else os.path.join(directory, f"process-{process}-of-{processes}")
 
 
@@ -32,12 +33,12 @@ def _entries(folder: str) -> list[str]:
 
 
 def steps_in(folder: str) -> set[int]:
-    """The numbers of the complete steps that lie in one folder."""
+    """The numbers of the complete steps in one folder."""
     return {int(name) for name in _entries(folder) if name.isdecimal() and os.path.isdir(os.path.join(folder, name))}
 
 
 def folders_of(directory: str) -> dict[int, list[str]]:
-    """The folders that hold each complete step, by its number; those of several processes in their order."""
+    """The folders that contain each complete step, by its number; those of several processes in order of processes."""
     found = {step: [directory] for step in steps_in(directory)}
     shares: dict[int, list[int]] = {}
     for name in _entries(directory):
@@ -53,15 +54,15 @@ def folders_of(directory: str) -> dict[int, list[str]]:
 
 
 def remove(folder: str, step: int) -> None:
-    """Removes a step: from this moment it is not there, though its files may take a while."""
+    """Removes a step: it disappears at once by a rename, then its files are deleted."""
     hidden = os.path.join(folder, f"{_REMOVED}{step}-{os.getpid()}")
-    with contextlib.suppress(FileNotFoundError):  # another process was faster
+    with contextlib.suppress(FileNotFoundError):  # another process has removed it already
         os.rename(os.path.join(folder, str(step)), hidden)
         shutil.rmtree(hidden, ignore_errors=True)
 
 
 def sweep(folder: str) -> None:
-    """Deletes the files of steps whose removal was interrupted, or that could not be written to their end."""
+    """Deletes the files of steps whose removal or writing was interrupted."""
     for name in _entries(folder):
         if name.startswith(_REMOVED) or _UNFINISHED in name:
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

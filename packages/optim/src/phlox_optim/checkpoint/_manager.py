@@ -1,4 +1,4 @@
-"""The checkpoints of one folder: orbax's manager, with trees of phlox going in and coming out."""
+"""`CheckpointManager`: orbax's manager for one folder of checkpoints, for trees of phlox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._pack import Names, pack, unreadable
 from ._stored import Contents, join
 from ._unpack import check, check_like, rebuild, restored_alone
 
-#: tells all processes whether something went well here, and returns what each of them says
+#: sends all processes whether an operation succeeded here, and returns the answers of all processes
 _Agreed = Callable[[bool], list[bool]]
 
 
@@ -32,8 +32,8 @@ class CheckpointManager:
 
     A tree is any pytree of arrays, PRNG keys (old and new style), Python numbers, text and None: parameters, an
     optimizer's state, the step and the key together. Saving copies the arrays to the host and writes in the
-    background; a step appears in the folder when it is complete, so that an interrupted save leaves the earlier ones as
-    they were, and it disappears at once when it is removed. Arrays that lie on several devices are gathered.
+    background. A step appears in the folder when it is complete, so an interrupted save does not affect earlier steps,
+    and it disappears at once when it is removed. Arrays that are sharded over several devices are gathered.
 
     Of several processes (`phlox.distributed`) all call these methods, with the same folder, and wait for each other.
     Each writes its own parts of arrays that are spread over them, the first everything else; any number of processes
@@ -71,10 +71,10 @@ class CheckpointManager:
             raise CheckpointError(f"{self.directory} is a file", instead="a folder", directory=self.directory)
 
     def _open(self, folder: str) -> Any:
-        """Orbax's manager of a folder. Only made for one that exists: looking for checkpoints leaves no traces."""
+        """Orbax's manager of a folder. Only for folders that exist, so that reading does not create one."""
         if folder not in self._managers:
             module = self._orbax
-            # Old steps are removed here: orbax deletes them file by file, under their own name.
+            # Old steps are removed by this class: orbax deletes files one by one, and may leave an incomplete step.
             keep_all = module.checkpoint_managers.LatestN(None)
             options = module.CheckpointManagerOptions(preservation_policy=keep_all)
             self._managers[folder] = module.CheckpointManager(
@@ -84,7 +84,7 @@ class CheckpointManager:
 
     @property
     def _own(self) -> str:
-        """The folder that this process writes to."""
+        """The folder to which this process writes."""
         return _folder.share_folder(self.directory, phlox.process_index(), phlox.process_count())
 
     def _check_open(self) -> None:
@@ -94,7 +94,7 @@ class CheckpointManager:
     # -- steps
 
     def all_steps(self) -> list[int]:
-        """The numbers of the complete steps in the folder, in ascending order. Waits for a save that is under way."""
+        """The numbers of the complete steps in the folder, in ascending order. Waits for a running save."""
         self.wait_until_finished()
         return sorted(_folder.folders_of(self.directory))
 
@@ -105,11 +105,11 @@ class CheckpointManager:
     def delete(self, step: int) -> None:
         """Removes a step. Raises `StepError` when there is no such step."""
         number = self._existing(step)
-        _agreed(True)  # that it is there
+        _agreed(True)  # all processes have seen the step before one removes it
         self._remove(lambda steps: [number], _agreed)
 
     def _remove(self, which: Callable[[list[int]], list[int]], agreed: _Agreed) -> None:
-        """Removes those of the complete steps. The first process does it alone, so that all see the same ones."""
+        """Removes the complete steps that `which` selects. Only the first process does, so that all agree on them."""
         if phlox.process_index() == 0:
             folders = _folder.folders_of(self.directory)
             for step in which(sorted(folders)):
@@ -137,7 +137,7 @@ class CheckpointManager:
     # -- saving
 
     def save(self, step: int, tree: Any) -> None:
-        """Saves `tree` as this step, in the background. Waits for the save before it, should that still be under way.
+        """Saves `tree` as this step, in the background. Waits for the previous save if it is still running.
 
         Args:
           step: higher than every step in the folder.
@@ -166,11 +166,11 @@ class CheckpointManager:
             os.makedirs(own, exist_ok=True)
             _folder.sweep(own)
             for incomplete in _folder.steps_in(own) - set(_folder.folders_of(self.directory)):
-                _folder.remove(own, incomplete)  # other processes were killed before their shares were there
+                _folder.remove(own, incomplete)  # other processes were killed before they had written their shares
                 self._open(own).reload()
         except Exception as error:
             trouble = error
-        # Once all have removed theirs, shares of two runs never make a step.
+        # After all processes have removed their incomplete shares, shares of two runs cannot form one step.
         self._check_all(trouble, number, _agreed)
         arguments = self._orbax.args.StandardSave(packed.tree)
         try:
@@ -178,19 +178,19 @@ class CheckpointManager:
                 if not self._open(own).save(number, args=arguments, custom_metadata={"phlox": packed.notes}):
                     raise CheckpointError(f"orbax did not save step {number} in {self.directory}", step=number)
         except Exception as error:
-            _folder.sweep(own)  # what was written may fill the disk
+            _folder.sweep(own)  # incomplete files may fill the disk
             if phlox.process_count() == 1:
                 raise
-            self._trouble = error  # raised by the next call, in which all hear of it
+            self._trouble = error  # raised by the next call, in which all processes exchange their results
         self._saving = number
 
     def wait_until_finished(self) -> None:
-        """Waits until everything is written, by all processes. Raises what went wrong in the background."""
+        """Waits until all processes have written everything. Raises errors of the background save."""
         self._check_open()
         self._finish(_agreed)
 
     def _finish(self, agreed: _Agreed) -> None:
-        """Ends a save that is under way."""
+        """Waits for a running save, checks it, and removes old steps."""
         if self._saving is None:
             return
         own, step, trouble = self._own, self._saving, self._trouble
@@ -203,7 +203,7 @@ class CheckpointManager:
         except Exception as error:
             trouble = error
         if trouble is not None:
-            _folder.sweep(own)  # what was written may fill the disk
+            _folder.sweep(own)  # incomplete files may fill the disk
             with contextlib.suppress(Exception):  # orbax raises the same error again
                 self._managers.pop(own).close()
         self._check_all(trouble, step, agreed)
@@ -212,14 +212,14 @@ class CheckpointManager:
             self._remove(lambda steps: steps[:-keep], agreed)
 
     def _check_description(self, folder: str, step: int) -> None:
-        """Removes the step and raises `OSError` when its notes were not written, which orbax only logs."""
+        """Removes the step and raises `OSError` if its notes were not written, which orbax only logs."""
         if "phlox" not in (self._managers[folder].metadata(step).custom_metadata or {}):
             _folder.remove(folder, step)
             self._managers[folder].reload()
             raise OSError(errno.EIO, f"the description of step {step} was not written", self.directory)
 
     def _check_all(self, trouble: Exception | None, step: int, agreed: _Agreed) -> None:
-        """Raises what went wrong here, and `CheckpointError` when something did in another process."""
+        """Raises the error of this process, or `CheckpointError` if there was one in another process."""
         went_well = agreed(trouble is None)
         if trouble is not None:
             raise trouble
@@ -262,7 +262,7 @@ class CheckpointManager:
         return rebuild(like, values)
 
     def _read(self, step: int) -> tuple[Contents, dict[Names, Any]]:
-        """What a step holds: described, and its leaves by name."""
+        """The contents of a step, and its leaves by name."""
         parts = []
         for folder in _folder.folders_of(self.directory)[step]:
             manager = self._open(folder)
@@ -279,7 +279,7 @@ class CheckpointManager:
                 step=step,
             )
         written = manager.metadata(step)
-        # Orbax takes a file that it cannot read for one that is not there, as in very old checkpoints.
+        # Orbax treats an unreadable file like a missing one, which very old checkpoints lack.
         if written.init_timestamp_nsecs is None and os.path.exists(os.path.join(folder, str(step), _DESCRIPTION)):
             raise ValueError(f"the description of step {step} in {folder} cannot be read")
         notes = (written.custom_metadata or {}).get("phlox", {})
@@ -298,10 +298,10 @@ class CheckpointManager:
             intact=intact,
         )
 
-    # -- the end
+    # -- closing
 
     def close(self) -> None:
-        """Waits until everything is written and lets go of the folder."""
+        """Waits until everything is written, and closes orbax's managers."""
         self._close(_agreed)
 
     def _close(self, agreed: _Agreed) -> None:
@@ -320,7 +320,7 @@ class CheckpointManager:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Where an error is on its way, the other processes may be elsewhere, and are not waited for.
+        # During an exception other processes may not reach this point, so do not wait for them.
         self._close(_agreed if kind is None else lambda well: [well])
 
 
@@ -337,20 +337,20 @@ def _spread(tree: Any, step: int) -> set[Names]:
 
 
 def _agreed(well: bool) -> list[bool]:
-    """What each process says, once all have said something."""
+    """Waits for all processes, and returns the answer of each."""
     return multihost_utils.process_allgather(np.bool_(well)).tolist()
 
 
 #: the file that orbax writes about a step as a whole
 _DESCRIPTION = "_CHECKPOINT_METADATA"
 
-#: what libraries below orbax say of a disk that takes no more, and the error that Python has for it
+#: messages of libraries under orbax about full disks, and Python's error number for each
 _FULL = {"No space left": errno.ENOSPC, "Disk quota": errno.EDQUOT, "File too large": errno.EFBIG}
 
 
 @contextlib.contextmanager
 def _disk_errors(directory: str) -> Iterator[None]:
-    """Turns errors that speak of a full disk into the `OSError` that they come from."""
+    """Converts errors with such a message to `OSError`."""
     try:
         yield
     except OSError:

@@ -1,4 +1,4 @@
-"""The import of orbax, which brings the real jax into the process. Nothing else in phlox_optim says either name."""
+"""The import of orbax, which imports the real jax. No other module of phlox_optim imports either."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def orbax() -> Any:
         import orbax.checkpoint as module
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("orbax"):
-            raise  # orbax is there and lacks something itself
+            raise  # orbax is installed, and one of its own dependencies is missing
         command = 'pip install "phlox-optim[checkpoint]"'
         raise MissingExtraError(
             "checkpoints need orbax-checkpoint, which is not installed", instead=command, command=command, name="orbax"
         ) from None
     if not jax_is_users:
-        # Orbax asks jax for its devices, and jax would take hold of the accelerator that phlox computes on. Only files
-        # and NumPy arrays pass through here.
+        # Orbax makes jax initialize its devices, and jax would reserve the accelerator that phlox uses. Here orbax only
+        # handles files and NumPy arrays, so the CPU suffices.
         sys.modules["jax"].config.update("jax_platforms", "cpu")
     return module

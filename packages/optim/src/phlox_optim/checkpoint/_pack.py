@@ -1,11 +1,11 @@
-"""From a tree of phlox to what orbax saves: dicts, lists, tuples, named tuples and None, with NumPy arrays and numbers.
+"""Converts a tree of phlox to one that orbax saves: containers of Python, NumPy arrays and numbers.
 
-Orbax knows neither phlox's arrays nor the containers that are registered with phlox alone. What has no form of its own
-there is told in notes beside the tree: which arrays are PRNG keys (their words are saved), which are text or numbers
-written as text (orbax refuses those, so their UTF-8 bytes are saved), arrays without elements (refused as well), where
-parts of an array that several processes file belong, and a checksum of each leaf.
+Orbax supports neither phlox's arrays nor containers that are registered with phlox only. Notes (JSON) beside the tree
+describe what orbax has no form for: PRNG keys (saved as words), text and numbers written as text (orbax refuses both,
+so their UTF-8 bytes are saved), arrays without elements (refused too), the position of parts of arrays that several
+processes save, and a checksum of each leaf.
 
-Arrays are known by their names: the keys, indices and fields that lead to them, as text. That is how orbax files them.
+The name of an array is the path to it as text: keys, indices and fields. Orbax names files in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..errors import CheckpointError
 
 Names = tuple[str, ...]
 
-#: The element types that orbax's files can hold, of those that phlox has.
+#: the dtypes of phlox that orbax can store
 STORABLE = {
     *("bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
@@ -31,7 +31,7 @@ STORABLE = {
 }
 
 
-#: The types of Python that are saved as text: orbax has no form for them, and none for integers above 64 bits.
+#: Python types that are saved as text, because orbax does not support them; int, because of integers over 64 bits
 WRITTEN: dict[str, type] = {"str": str, "int": int, "complex": complex}
 
 
@@ -53,7 +53,7 @@ def is_key(dtype: Any) -> bool:
 
 
 def unreadable(tree: Any) -> dict[Names, bool]:
-    """For each leaf whether parts of it lie in other processes, and only there."""
+    """For each leaf whether some parts of it are only in other processes."""
     return {names_of(path): _is_elsewhere(leaf) for path, leaf in tree_flatten_with_path(tree)[0]}
 
 
@@ -66,8 +66,8 @@ def _is_elsewhere(leaf: Any) -> bool:
 def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packed:
     """`tree` in the form that orbax saves. Raises `CheckpointError` for leaves other than arrays, numbers and text.
 
-    Of the leaves `spread`, which the first process cannot read, this process files the parts that it holds, each part
-    once over all processes. The `first` process files everything else.
+    Of the leaves `spread`, which the first process cannot read completely, each process saves parts that it has, so
+    that each part is saved once. The `first` process saves everything else.
     """
     notes: dict[str, Any] = {"format": 1, "keys": [], "written": [], "empty": [], "shares": [], "sums": []}
     saved: dict[str, KeyPath] = {}
@@ -86,7 +86,7 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
     if not saved:
         raise CheckpointError("the tree to save has no leaves")
     if not first:
-        notes |= {"keys": [], "written": [], "empty": []}  # the first process tells them
+        notes |= {"keys": [], "written": [], "empty": []}  # these are in the notes of the first process
         if not any(places for *_, places in notes["shares"]):
             packed = {"nothing": np.zeros(1, np.int8)}  # orbax does not save an empty tree
     notes["sums"] = [[names, checksum(leaf)] for names, leaf in by_name(packed).items() if leaf is not None]
@@ -94,12 +94,12 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
 
 
 def checksum(leaf: Any) -> int:
-    """A number that changes when bits of a leaf do: orbax restores changed bytes without a word."""
+    """A checksum of a leaf, because orbax restores corrupted bytes without an error."""
     return zlib.crc32(np.ascontiguousarray(leaf).view(np.uint8).data if np.ndim(leaf) else np.asarray(leaf).tobytes())
 
 
 def by_name(tree: Any, names: Names = ()) -> dict[Names, Any]:
-    """The leaves of a tree as orbax has it: dicts and sequences, None where nothing is stored."""
+    """The leaves by name of a tree of dicts and sequences, as orbax returns it; None is no leaf."""
     if tree is None:
         return {}
     if isinstance(tree, dict):
@@ -114,7 +114,7 @@ def by_name(tree: Any, names: Names = ()) -> dict[Names, Any]:
 
 
 def _claim(saved: dict[str, KeyPath], path: KeyPath) -> None:
-    """Two arrays of one name would overwrite each other's file."""
+    """Records the name of an array. Raises if two arrays have one name: their files would overwrite each other."""
     name = ".".join(names_of(path))
     if name in saved:
         raise CheckpointError(
@@ -157,14 +157,14 @@ def _leaf(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
 
 
 def _is_empty(path: KeyPath, array: Any, notes: dict[str, Any]) -> bool:
-    """Whether an array has no elements; the notes then hold all of it."""
+    """Whether an array has no elements; then the notes describe it completely."""
     if array.size == 0:
         notes["empty"].append([names_of(path), array.dtype.name, array.shape])
     return array.size == 0
 
 
 def _words(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
-    """The words of PRNG keys, which the notes tell of; other leaves as they are."""
+    """The words of PRNG keys, recorded in the notes; other leaves unchanged."""
     if not (isinstance(leaf, phlox.Array) and is_key(leaf.dtype)):
         return leaf
     notes["keys"].append([names_of(path), leaf.dtype.impl.name])
@@ -181,7 +181,7 @@ def _check_storable(path: KeyPath, dtype: Any) -> None:
 
 
 def _share(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> dict[str, np.ndarray] | None:
-    """The parts of an array that this process files, by number; the notes say where each begins and ends."""
+    """The parts of an array that this process saves, by number; the notes record start and end of each."""
     array = _words(path, leaf, notes)
     _check_storable(path, array.dtype)
     if _is_empty(path, array, notes):

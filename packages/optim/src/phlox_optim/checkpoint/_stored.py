@@ -1,4 +1,4 @@
-"""What a checkpoint holds, before its arrays are read: names, shapes and element types, as orbax describes them."""
+"""The contents of a checkpoint before its arrays are read: names, shapes and dtypes, from orbax's metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import phlox
 from ..errors import CheckpointError
 from ._pack import WRITTEN, Names, by_name, checksum
 
-#: Python's numbers, by the kind of the dtype that orbax gives them.
+#: types of Python numbers, by the kind of the dtype that orbax reports for them
 NUMBERS: dict[str, type] = {"b": bool, "i": int, "f": float}
 
 
@@ -22,8 +22,8 @@ class Stored(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     number: bool = False  # a Python number, not an array
-    impl: str | None = None  # the generator, if these are the words of PRNG keys
-    written: str | None = None  # the type of Python, if these are the bytes of text that tells a value of it
+    impl: str | None = None  # the PRNG implementation, if these are the words of keys
+    written: str | None = None  # the name of the Python type, if these are the bytes of a value written as text
 
     def __str__(self) -> str:
         if self.number:
@@ -36,17 +36,17 @@ class Stored(NamedTuple):
 
 
 def array_text(shape: Any, dtype: Any) -> str:
-    """``f32[3,4]``."""
+    """An array type as text, such as ``f32[3,4]``."""
     return phlox.ShapeDtypeStruct(shape, dtype).aval.short
 
 
 def keys_text(impl: str, shape: Any) -> str:
-    """``keys of threefry2x32[3]``."""
+    """A type of keys as text, such as ``keys of threefry2x32[3]``."""
     return f"keys of {impl}[{','.join(map(str, shape))}]"
 
 
 class Contents:
-    """Everything that one step holds.
+    """The contents of one step.
 
     Args:
       tree: orbax's description of the stored tree.
@@ -65,7 +65,7 @@ class Contents:
         self._empty = {tuple(names): np.empty(shape, dtype) for names, dtype, shape in notes.get("empty", ())}
         self.leaves |= {names: Stored(array.shape, array.dtype) for names, array in self._empty.items()}
         self._sums = notes.get("sums", ())
-        #: parts of arrays that several processes saved: name → (shape, dtype, where each part begins and ends)
+        #: parts of arrays that several processes saved: name → (shape, dtype, start and end of each part)
         self.shares = {tuple(names): (shape, dtype, places) for names, dtype, shape, places in notes.get("shares", ())}
         for names, (shape, dtype, places) in self.shares.items():
             for number in range(len(places)):
@@ -77,9 +77,9 @@ class Contents:
             self.leaves[tuple(names)] = self.leaves[tuple(names)]._replace(written=kind)
 
     def values(self, restored: Any) -> dict[Names, Any]:
-        """The leaves by name, given what orbax restored for `target`; of shares the parts, see `join`.
+        """The leaves by name, from what orbax restored for `target`; for shared arrays their parts, see `join`.
 
-        Raises `ValueError` when one is not what was saved.
+        Raises `ValueError` if a leaf is not what was saved.
         """
         found = by_name(restored)
         for names, expected in self._sums:
@@ -104,12 +104,12 @@ class Contents:
 
 
 def value_of(kind: str, written: Any) -> Any:
-    """The value of Python whose text has these bytes."""
+    """The Python value of type `kind` whose text has these bytes."""
     return WRITTEN[kind](np.asarray(written).tobytes().decode("utf-8", "surrogatepass"))
 
 
 def join(parts: Sequence[tuple[Contents, dict[Names, Any]]]) -> dict[Names, Any]:
-    """The leaves by name, of what each process saved."""
+    """The leaves by name, joined from the parts that each process saved."""
     found = dict(parts[0][1])
     for names, (shape, dtype, _) in parts[0][0].shares.items():
         whole = np.empty(shape, dtype)

@@ -1,6 +1,6 @@
-"""From restored arrays back to a tree of phlox, checked against the tree that the caller wants.
+"""Converts restored arrays to a tree of phlox, checked against the tree that the caller expects.
 
-The checks are our own: orbax returns arrays of other shapes without a word, and converts element types silently.
+The checks are here because orbax returns arrays of other shapes, and converts dtypes, without an error.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from phlox.tree_util import DictKey, keystr, tree_flatten_with_path
 from ._pack import WRITTEN, Names, is_key, names_of
 from ._stored import NUMBERS, Contents, Stored, array_text, keys_text, value_of
 
-#: the leaves that are values of Python
+#: the types of leaves that are Python values
 _PLAIN = {*NUMBERS.values(), *WRITTEN.values()}
 
 
 def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
     """Raises unless each leaf of `like` is stored with its shape and dtype, and nothing else is.
 
-    `what` names the checkpoint. TreeError: leaves are missing or left over. ShapeError, DtypeError: types differ. All
-    list the places and both types.
+    `what` names the checkpoint. TreeError: leaves are missing or additional. ShapeError, DtypeError: types differ. All
+    list the paths and both types.
     """
     leaves = {names_of(path): (path, leaf) for path, leaf in tree_flatten_with_path(like)[0]}
     parted = [
@@ -79,11 +79,11 @@ def _fit(leaf: Any, stored: Stored) -> _Fit:
         return _Fit(stored.shape == (), stored.impl is None and NUMBERS.get(kind) is type(leaf))
     if is_key(leaf.dtype):
         same = stored.impl == leaf.dtype.impl.name
-        # Programs on jax leave no note of the generator, but words are words.
+        # Programs on jax do not store the PRNG implementation, so arrays of words are accepted for keys.
         plain = stored.impl is None and stored.dtype == np.uint32 and not stored.number
         return _Fit(stored.shape == (*leaf.shape, *leaf.dtype.impl.key_shape), same or plain)
     same = not stored.number and stored.impl is None and stored.dtype == leaf.dtype
-    # Of keys and numbers, the dtype is what is wrong.
+    # For keys and numbers only the dtype can differ.
     return _Fit(stored.impl is not None or stored.shape == tuple(leaf.shape), same)
 
 
@@ -96,7 +96,7 @@ def _describe(leaf: Any) -> str:
 
 
 def rebuild(like: Any, values: dict[Names, Any]) -> Any:
-    """The tree of structure `like` with `values`; each leaf becomes what it is in `like`, and lies where it lies."""
+    """The tree of structure `like` with `values`; each leaf gets the type and the placement of the leaf in `like`."""
     pairs, structure = tree_flatten_with_path(like)
     return structure.unflatten([_restore(leaf, values[names_of(path)]) for path, leaf in pairs])
 
@@ -124,7 +124,7 @@ def _check_width(leaf: Any, dtype: Any) -> None:
 
 
 def restored_alone(target: Any, contents: Contents, values: dict[Names, Any]) -> Any:
-    """The tree as it was saved, without one to compare with: dicts, lists, and arrays on the default device."""
+    """The tree as it was saved, without `like`: dicts, lists, and arrays on the default device."""
 
     def build(names: Names, node: Any) -> Any:
         stored = contents.leaves.get(names)
@@ -149,7 +149,7 @@ def _alone(stored: Stored, value: Any) -> Any:
 
 
 def _place(leaf: Any) -> Any:
-    """Where the array of this leaf goes; None: where new arrays go."""
+    """The placement of this leaf's array; None: the default placement of new arrays."""
     if isinstance(leaf, phlox.ShapeDtypeStruct) or (isinstance(leaf, phlox.Array) and leaf.committed):
         return leaf.sharding
     return None

@@ -1,1 +1,1 @@
-"""Primitives that hold programs: loops, branches, calls, custom rules, checkpoint."""
+"""Primitives with jaxprs among their parameters: loops, branches, calls, custom derivatives, checkpoint."""

@@ -1,4 +1,4 @@
-"""What tells the compiler something and computes nothing: barriers, sinks, and which platform there is."""
+"""Primitives that compute nothing: optimization barriers, sinks of unused values, and the index of the platform."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..._xla.devices import default_backend
 from ..._xla.text import Function, Value
 from ..structure.shape import structural
 
-# --- optimization_barrier: nothing behind it begins before all in front of it is done --------------------
+# --- optimization_barrier: users of any result wait until all operands are computed ---------------------
 
 
 def _barrier_lower(f: Function, *xs: Value) -> list[Value]:
@@ -47,7 +47,7 @@ optimization_barrier = Primitive(
     nan_checked=False,
 )
 
-# --- stage: the same value, as a value of the program -----------------------------------------------------
+# --- stage: the identity, whose result is a variable of the jaxpr even if its operand is a literal -------
 
 stage = structural(
     "stage",
@@ -58,11 +58,11 @@ stage = structural(
     extend=lambda params, trailing, x: params,
 )
 
-# --- dce_sink: a reader, so that what it reads is computed ------------------------------------------------
+# --- dce_sink: an effect that uses its operand, so that dead code elimination keeps it ------------------
 
 
 class SinkEffect(Effect):
-    """A value counts as used."""
+    """Marks the operand as used."""
 
 
 def _sink_batch(
@@ -91,11 +91,11 @@ dce_sink = Primitive(
     nan_checked=False,
 )
 
-# --- platform_index: which of several platforms the program is compiled for -------------------------------
+# --- platform_index: which of several platforms the program is compiled for -----------------------------
 
 
 def platform_of(f: Function) -> str:
-    """What the function's program will run on, as users call it: "cpu", "cuda", "tpu"."""
+    """The platform that the module is compiled for, by the name that users give: "cpu", "cuda", "tpu"."""
     device = f.module.devices[0]
     name = default_backend() if device is None else device.platform
     return "cuda" if name == "gpu" else name

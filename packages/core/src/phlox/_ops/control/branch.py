@@ -1,7 +1,7 @@
-"""The `cond` primitive: one of several programs, chosen by a number while the program runs.
+"""The `cond` primitive: runs one of several jaxprs, chosen by an index at run time.
 
-All branches take the same operands and give results of the same types. A transformation is applied to each branch,
-and what it gives is made alike again: where one branch has a tangent, a batch axis or a cotangent, all have.
+All branches take the same operands and return results of the same types. A transformation is applied to each branch,
+and its results are made uniform: where one branch has a tangent, a batch axis or a cotangent, all get one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Branches = tuple[ClosedJaxpr, ...]
 
 
 def _any(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
-    """Where any of several lists is true."""
+    """The elementwise `or` of several lists of flags."""
     return tuple(any(column) for column in zip(*columns, strict=True))
 
 
@@ -48,7 +48,7 @@ def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
 
 
 def _lower(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
-    if isinstance(index, Number):  # known while lowering, as the platform is: the others need not even be possible
+    if isinstance(index, Number):  # known when lowering, as platform_index: other branches may not even lower here
         return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
     outs = [aval.physical for aval in branches[0].out_avals]
     in_order = ordered(effects_inside({"branches": branches}))
@@ -79,7 +79,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) ->
 
 
 def _bind(index: Any, branches: Branches, operands: Sequence[Any]) -> list[Any]:
-    """`cond` of branches whose constants are concrete: they become operands of all."""
+    """Binds `cond`; the constants of all closed branches become operands."""
     if not any(branch.consts for branch in branches):
         return cond.bind(index, *operands, branches=branches)
     consts, lifted = with_shared_constants(branches, range(len(branches)))
@@ -87,8 +87,9 @@ def _bind(index: Any, branches: Branches, operands: Sequence[Any]) -> list[Any]:
 
 
 def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int]) -> tuple[list[Any], Branches]:
-    """The constants of all branches, each once, in the order in which branches in this `order` have them; and the
-    branches as programs of these constants and the operands.
+    """The constants of all branches, each once, and the branches with these constants as leading inputs.
+
+    `order` lists the branches in the order in which their constants are collected.
     """
     places: dict[int, int] = {}
     consts: list[Any] = []
@@ -101,7 +102,7 @@ def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int])
 
 
 def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
-    """The branch as a program of constants of these types, of which its own are at `places`, and the operands."""
+    """The branch with leading inputs of types `avals` for the constants of all branches; its own are at `places`."""
 
     def make() -> ClosedJaxpr:
         own = dict(zip(places, branch.jaxpr.constvars, strict=True))
@@ -117,7 +118,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branch
     split = [linearize_jaxpr(branch, wanted) for branch in branches]
     nonzero = _any([s.nonzero for s in split])
     slots, places = _slots([s.primal.out_avals[len(branches[0].out_avals) :] for s in split])
-    # What a derivative reads of operands and results is kept until then, so only what some branch needs is passed on.
+    # Operands of the linear half are stored until it runs, so only those that some branch needs are passed.
     inputs, count = len(operands), len(branches[0].out_avals)
     needed = {(kind, i) for s in split for kind, i in s.residuals if kind == "in" or i < count}
     kept = tuple(i for i in range(inputs) if ("in", i) in needed)
@@ -142,9 +143,9 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branch
 
 
 def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], list[list[int]]]:
-    """Types of the places in which branches leave values of the types `left`, and which of them each one uses.
+    """The types of the slots in which branches return extra values of types `left`, and the slots of each branch.
 
-    Only one branch runs, so values of one type in different branches share a place.
+    Only one branch runs, so values of one type in different branches share a slot.
     """
     slots: list[ShapedArray] = []
     places = []
@@ -164,7 +165,7 @@ def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], li
 
 
 def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
-    """A branch with the last of its results in their places, and zeros in the others."""
+    """A branch with its extra results in the slots `mine`, and zeros in the other slots."""
 
     def fun(*args: Any) -> list[Any]:
         results = eval_jaxpr(branch.jaxpr, branch.consts, *args)
@@ -183,12 +184,12 @@ def _linear_half(
     kept: Sequence[int],
     nonzero: Sequence[bool],
 ) -> ClosedJaxpr:
-    """The derivative of a branch as a program of those operands and results of the other half that are `kept`,
-    and of tangents."""
+    """The linear jaxpr of a branch. Its inputs are tangents, after the operands and results of the primal half at the
+    positions `kept`."""
     inputs, outputs = len(branch.in_avals), len(branch.out_avals)
 
     def place(kind: str, i: int) -> int:
-        """Where a residual stands among operands and results."""
+        """The position of a residual among operands, results and slots."""
         return i if kind == "in" else inputs + (i if i < outputs else outputs + mine[i - outputs])
 
     def fun(*args: Any) -> list[Any]:
@@ -227,7 +228,7 @@ def _batch(
 def _batch_choice(
     axis: BatchAxis, index: Any, operands: Sequence[Any], in_dims: tuple[Dim, ...], branches: Branches
 ) -> tuple[list[Any], list[Dim]]:
-    """Where each example chooses for itself all branches are computed, and the results chosen from."""
+    """For a batched index: computes all branches for all examples, and selects among their results."""
     refuse_io(effects_inside({"branches": branches}), "vmap of cond", "which runs every branch for every example")
     every = []
     for number, branch in enumerate(branches):
@@ -246,9 +247,9 @@ def _batch_choice(
 def _only_chosen(
     axis: BatchAxis, chosen: Any, operands: Sequence[Any], in_dims: tuple[Dim, ...]
 ) -> tuple[list[Any], tuple[Dim, ...]]:
-    """The operands of a branch, differentiated by for those examples alone that choose it.
+    """The operands of a branch, with gradients stopped for the examples that do not choose this branch.
 
-    The cotangents of the others are zero, and zero times the infinite slope of a branch not taken would be nan.
+    Their cotangents are zero, but zero times an infinite derivative of a branch that was not chosen would be nan.
     """
     given, dims = list(operands), list(in_dims)
     for i, (x, dim) in enumerate(zip(operands, in_dims, strict=True)):
@@ -295,7 +296,7 @@ def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var
 
 
 def _from_slots(divided: Divided, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
-    """The second half of a branch, what is kept in its places among those of all branches."""
+    """The second half of a split branch, which takes its saved values from their slots."""
     jaxpr = divided.again.jaxpr
     own = dict(zip(mine, divided.kept, strict=True))
     places = [own[i] if i in own else Var(aval) for i, aval in enumerate(slots)]

@@ -1,7 +1,7 @@
-"""The `jit` primitive: a call of a Jaxpr as one unit, which becomes one function in the compiled program.
+"""The `jit` primitive: the call of a Jaxpr as one unit, which is lowered to one private function of the module.
 
-Transformations pass through by transforming the inner Jaxpr and calling the result. Called with no trace
-around it, the Jaxpr is compiled (for the types and places of the arguments) and run.
+Each rule transforms the inner Jaxpr and calls the result. When no trace is current, the Jaxpr is compiled for the types
+and placements of the operands, and run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..._xla.program import lower
 from ..._xla.text import Function, Value
 from .division import Policy, divide, divided_call
 
-#: What the rule `steps` returns.
+#: What the rule `steps` returns: a generator that yields (jaxpr, operands, name) and is sent the results.
 Steps = Generator[tuple[ClosedJaxpr, Sequence[Any], str], list[Any], None]
 
 
@@ -110,12 +110,12 @@ def _jit_checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, inline:
 
 
 def _jit_axes(params: dict[str, Any]) -> set[Any]:
-    """Axes that collectives inside work over."""
+    """Names of the mapped axes that collectives inside the call use."""
     return axes_used(params["jaxpr"])
 
 
 def axes_used(closed: ClosedJaxpr) -> set[Any]:
-    """Names of the mapped axes that equations of a Jaxpr work over."""
+    """Names of the mapped axes that collectives in a Jaxpr use."""
 
     def find() -> set[Any]:
         found: set[Any] = set()
@@ -128,7 +128,10 @@ def axes_used(closed: ClosedJaxpr) -> set[Any]:
 
 
 def narrow_call(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    """The rule `narrow` of primitives that run the program `jaxpr`, on their operands."""
+    """The rule `narrow` of primitives that run their parameter `jaxpr` once on their operands.
+
+    Returns the equation without its unused results, and without operands that only those need.
+    """
     if all(used):
         return eqn
     jaxpr, read = narrowed(eqn.params["jaxpr"], used)
@@ -142,20 +145,20 @@ def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list
 
 
 def without_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with what it calls in place of the calls."""
+    """The jaxpr with all its calls inlined."""
 
     def fun(*xs: Any) -> list[Any]:
-        return eval_jaxpr(closed.jaxpr, closed.consts, *xs, run=_opened)
+        return eval_jaxpr(closed.jaxpr, closed.consts, *xs, run=_run_inlined)
 
     return restage(fun, closed.in_avals, closed.jaxpr)
 
 
-def _opened(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
-    """Runs an equation; of a call, what it calls."""
+def _run_inlined(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
+    """Runs an equation; for a call, runs the equations of the called jaxpr."""
     if eqn.primitive is not jit_p:
         return eqn.primitive.bind(*values, **eqn.params)
     inner = eqn.params["jaxpr"]
-    return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_opened)
+    return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_run_inlined)
 
 
 def _jit_show(eqn: Any, printer: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""`composite`: a part of a program under a name, which a compiler that knows the name may replace by something better.
+"""The primitive `composite`: a named part of a program, which a compiler may replace by its own implementation.
 
-To one that does not it is its decomposition; so it is to derivatives and vmap.
+Compilers without one use the decomposition; so do derivatives and vmap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .call import axes_used, jit_p
 
 
 def attribute(name: str, value: Any) -> str:
-    """A Python value as an attribute of the operation. Raises `ArgumentError` for those that have no such form."""
+    """A Python value as MLIR text for an attribute. Raises `ArgumentError` for values that cannot be attributes."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -60,7 +60,7 @@ def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArra
 
 
 def _as_call(rule: str) -> Any:
-    """The rule of `jit`, for the decomposition."""
+    """A rule that applies this rule of `jit` to the decomposition."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, name: str, **_: Any) -> Any:
         return getattr(jit_p, rule)(primals, tangents, jaxpr=jaxpr, name=name, inline=False)

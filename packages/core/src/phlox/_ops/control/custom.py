@@ -1,7 +1,7 @@
-"""Functions with derivatives of their own: the primitives behind custom_jvp and custom_vjp.
+"""The primitives behind custom_jvp and custom_vjp.
 
-Both carry the function as a Jaxpr, and the user's rules as flat Python functions that run when the derivative
-is taken. Everything but differentiation treats them as a call of the Jaxpr.
+Their parameters are the function as a Jaxpr, and the user's rules as flat Python functions, which run when the function
+is differentiated. In everything but differentiation they behave as a call of the Jaxpr.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .call import Steps, axes_used
 
 
 class Rule(NamedTuple):
-    """A user's derivative rule as a flat function, with the name of the function that it belongs to.
+    """A user's derivative rule as a flat function, and its name.
 
-    It may return `Zero` among its tangents, and is given some if it says that it understands them.
+    It may return `Zero` among its tangents or cotangents, and receives `Zero` ones if `symbolic_zeros` is true.
     """
 
     call: Callable[..., Any]
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     symbolic_zeros: bool = False
 
     def given(self, tangents: Sequence[Any]) -> list[Any]:
-        """Tangents as the rule takes them."""
+        """The tangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
         return list(tangents) if self.symbolic_zeros else [instantiate(t) for t in tangents]
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
 
 
 def closes_over(kind: str, name: str) -> UnexpectedTracerError:
-    """The error of a function with a rule that uses a value it is not given, and that is differentiated."""
+    """The error for a function with a custom rule that closes over a value that is being differentiated."""
     return UnexpectedTracerError(
         f"the {kind} function {name} closes over a value that is being differentiated",
         instead=f"pass the value to {name} as an argument",
@@ -80,7 +80,7 @@ def closes_over(kind: str, name: str) -> UnexpectedTracerError:
 def _run_batched(
     fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[Dim]]:
-    """`run_batched` where arguments and results may be `Zero`: those pass beside, and their results have no axis."""
+    """`run_batched` for arguments and results that may be `Zero`, and a `Zero` is not batched (its dim is None)."""
     zero_outs: dict[int, Zero] = {}
 
     def fun_of_arrays(*xs: Any) -> list[Any]:
@@ -98,15 +98,15 @@ def _run_batched(
 
 
 def _example(zero: Zero, dim: Dim) -> Zero:
-    """The zero of one example."""
+    """The `Zero` of one example, without the mapped axis `dim`."""
     if dim is None:
         return zero
     shape = zero.aval.shape
     return Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
 
 
-def _place(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
-    """`place_axis`, also for a `Zero`; with None as destination nothing, for an `x` that is not mapped."""
+def _place_dim(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
+    """`place_axis`, also for a `Zero`. If `destination` is None, `x` is not mapped and returned unchanged."""
     if destination is None:
         return x
     if type(x) is not Zero:
@@ -115,17 +115,17 @@ def _place(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
     return Zero(x.aval.update(shape=(*shape[:destination], size, *shape[destination:])))
 
 
-#: whether a rule is run only for where its results are mapped; those of functions that it calls are not asked in turn
-_asking: ContextVar[bool] = ContextVar("phlox_asking_a_rule", default=False)
+#: whether a rule is being traced only to find out which results it maps; rules of functions that it calls are then not
+#: traced for that purpose too
+_only_dims: ContextVar[bool] = ContextVar("phlox_asking_a_rule", default=False)
 
 
 class _Outputs:
-    """The program of a function with rules for a batch, and where each of its results has the mapped axis: in front, or
-    nowhere if it is the same for all examples.
+    """The batched jaxpr of a function with custom rules, and the mapped axis of each result: 0, or None if unmapped.
 
-    A rule may return a result or a tangent for each example where the program has one for all, and both have to agree.
-    Where the derivative is taken at once, the rule decides. A program that is recorded is differentiated later: there
-    the rule is asked before.
+    A rule may map a result or tangent that the function does not map, but both must have the same dims. If the function
+    is differentiated eagerly, its rule runs before the dims are used, and decides. If it is being traced into a jaxpr,
+    which may be differentiated later, the rule is traced here to find its dims.
     """
 
     def __init__(
@@ -145,14 +145,14 @@ class _Outputs:
             return
         each = (False,) * len(self.dims)
         self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
-        if mapped and None in self.dims and recorder() is not None and not _asking.get():
-            asked = _asked(each_by_rule, args[num_consts:])
+        if mapped and None in self.dims and recorder() is not None and not _only_dims.get():
+            asked = _dims_of_rule(each_by_rule, args[num_consts:])
             each = tuple(d is not None or e is not None for d, e in zip(self.dims, asked or self.dims, strict=True))
             self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
         self.dims = list(self.dims)
 
     def agree(self, by_rule: Sequence[Dim], kind: str, rule: str) -> list[Dim]:
-        """Where results are mapped, given what the rule returned."""
+        """The dims of the results after the rule has returned results with the dims `by_rule`."""
         for i, dim in enumerate(by_rule):
             if dim is not None and self.dims[i] is None:
                 if self.settled:
@@ -165,26 +165,26 @@ class _Outputs:
         return list(self.dims)
 
     def settle(self) -> list[Dim]:
-        """Where results are mapped, from now on."""
+        """The dims of the results; from now on `agree` refuses to change them."""
         self.settled = True
         return self.dims
 
 
-def _asked(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
-    """What a rule says of its results, for primals of these types; nothing if it refuses."""
+def _dims_of_rule(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
+    """The dims of a rule's results, found by tracing it on these primals; an empty list if it raises."""
     found: list[Dim] = []
 
     def run(*xs: Any) -> list[Any]:
         found[:] = each_by_rule(*xs)
         return []
 
-    token = _asking.set(True)
+    token = _only_dims.set(True)
     try:
         stage(run, [typeof(x) for x in primals])
-    except Exception:  # a rule that is no rule for these values says so when it is needed
+    except Exception:  # a rule that fails for these operands raises again when it is used
         return []
     finally:
-        _asking.reset(token)
+        _only_dims.reset(token)
     return found
 
 
@@ -224,7 +224,7 @@ def _custom_jvp_batch(
     def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         results, got = by_rule(primals, tangents)
         wanted = outputs.agree(_either(got), "jvp", jvp.name)
-        placed = [_place(x, d, w, axis.size) for x, d, w in zip(results, got, wanted * 2, strict=True)]
+        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, got, wanted * 2, strict=True)]
         return placed[: len(wanted)], placed[len(wanted) :]
 
     program = outputs.program
@@ -239,13 +239,13 @@ def _custom_jvp_batch(
 
 
 def _either(dims: Sequence[Dim]) -> list[Dim]:
-    """Of results and their tangents, whether one of them is mapped: then both are, in front."""
+    """For each result, 0 if it or its tangent is mapped, else None; `dims` has those of results, then of tangents."""
     half = len(dims) // 2
     return [None if a is None and b is None else 0 for a, b in zip(dims[:half], dims[half:], strict=True)]
 
 
 def _custom_jvp_transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    """A function that is linear is transposed as it computes; its rule speaks of its derivative alone."""
+    """Transposes the function's own equations, if it is linear; the custom rule is only for its derivative."""
     return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
 
 
@@ -315,7 +315,7 @@ def _custom_vjp_jvp(
 def custom_vjp_forward(
     fwd: Rule, bwd: Rule, primals: Sequence[Any], given: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Outputs, and tangents that can be transposed alone."""
+    """Outputs, and their tangents by `custom_lin`, which can be transposed and not evaluated."""
     outs, residuals = fwd.call(primals, [type(t) is not Zero for t in given])
     avals = [typeof(out).tangent() for out in outs]
     given = [instantiate(t) for t in given]
@@ -356,7 +356,7 @@ def _custom_vjp_batch(
         results, got, count = by_rule(primals, perturbed)
         residual_dims[:] = got[count:]
         wanted = outputs.agree(got[:count], "fwd", fwd.name)
-        outs = [_place(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], wanted, strict=True)]
+        outs = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], wanted, strict=True)]
         return outs, results[count:]
 
     def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -367,7 +367,7 @@ def _custom_vjp_batch(
             [*residuals, *cotangents],
             [*residual_dims, *outputs.dims],
         )
-        return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+        return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
 
     program = outputs.program
     outs = custom_vjp_call.bind(
@@ -381,10 +381,10 @@ def _custom_vjp_batch(
     return outs, outputs.settle()
 
 
-def _match(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
-    """A cotangent for an input that is mapped at `wanted`; for one that is shared, the sum over examples."""
+def _cotangent_of(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
+    """The cotangent of an operand that is mapped at `wanted`; of one that is not mapped, the sum over the batch."""
     if wanted is not None:
-        return _place(cotangent, dim, wanted, size)
+        return _place_dim(cotangent, dim, wanted, size)
     return cotangent if dim is None else sum_axes(cotangent, (dim,))
 
 
@@ -482,7 +482,7 @@ def _lin_batch(
             [*residuals, *cotangents],
             [*residual_dims, *[0] * len(cotangents)],
         )
-        return [_match(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+        return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
 
     wide = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
     return custom_lin.bind(*args, bwd=bwd._replace(call=batched), num_res=num_res, out_avals=wide), [0] * len(wide)

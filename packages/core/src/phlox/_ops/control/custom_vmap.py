@@ -1,7 +1,7 @@
-"""The `custom_vmap_call` primitive: a function whose batches the user computes.
+"""The `custom_vmap_call` primitive: a function with a batching rule of the user's.
 
-It carries the function as a program, and the user's rule as a flat Python function ``rule(size, batched, *args)`` that
-returns results for all examples, the batch in front, and which of them depend on the example.
+Its parameters are the function as a Jaxpr, and the rule as a flat Python function ``rule(size, batched, args)``, which
+returns batched results (the batch is axis 0) and for each result whether it is batched.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .call import axes_used
 
 
 class BatchRule(NamedTuple):
-    """``call(axis_size, batched, args) -> outputs, which of them are batched``, and the name of the user's rule.
+    """A rule ``call(axis_size, batched, args) -> (outputs, whether each is batched)``, and its name.
 
-    The constants of the program are among `args`; they are never batched.
+    The constants of the jaxpr are the first of `args`; they are never batched.
     """
 
     call: Callable[[int, list[bool], list[Any]], tuple[list[Any], list[bool]]]
@@ -73,7 +73,7 @@ def _jvp(
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
     _refuse_closed_over(nonzero[:num_consts], call.jaxpr.name, "differentiated")
-    # Which tangents come out must not depend on whether the rule of the user is run.
+    # The same tangents must be present whether the user's rule runs or not.
     keep = tuple(dtypes.is_inexact(a.dtype) for a in call.out_avals)
     derived, present = jvp_jaxpr(call, nonzero, keep)
     outs = custom_vmap_call.bind(
@@ -91,20 +91,22 @@ def _jvp(
 def _rule_of_jvp(
     rule: BatchRule, nonzero: tuple[bool, ...], derived: ClosedJaxpr, present: Sequence[bool]
 ) -> Callable[[int, list[bool], list[Any]], tuple[list[Any], list[bool]]]:
-    """The rule of the derivative `derived`: the derivative of the user's rule."""
+    """The batching rule of the jvp `derived`, made by differentiating the user's batching rule."""
     own, count = len(derived.consts), len(nonzero)
     kept = [i for i, there in enumerate(present) if there]
 
     def directions(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
-        """Many directions at one point, without the rule."""
+        """Only tangents are batched: the vmap of the jvp, without the user's rule."""
         dims = [0 if there else None for there in batched]
         return _in_front(partial(eval_jaxpr, hoisted(derived).jaxpr, []), size, args, dims)
 
     def apart(
         size: int, primals: list[Any], tangents: list[Any], batched: list[bool]
     ) -> tuple[list[Any], list[bool], bool]:
-        """Where no value is batched together with its tangent: the rule of one example, mapped. Also says whether the
-        rule returns a batch all the same."""
+        """No operand is batched together with its tangent: the jvp of the rule for unbatched operands, mapped.
+
+        Also returns whether that rule returned a batched output nevertheless.
+        """
         found: list[bool] = []
 
         def one(*xs: Any) -> list[Any]:
@@ -123,7 +125,8 @@ def _rule_of_jvp(
     def together(
         size: int, primals: list[Any], tangents: list[Any], with_axis: list[bool], tangent_with_axis: list[bool]
     ) -> tuple[list[Any], list[bool]]:
-        """A value and its tangent are batched together, for the rule sees one of them as the other."""
+        """The jvp of the rule for batched operands. The flag of an operand is that of its tangent too, so where one of
+        the two is batched the other is broadcast."""
         both = [p or t for p, t in zip(with_axis, tangent_with_axis, strict=True)]
         for i in range(count):
             if both[i] and not with_axis[i]:
@@ -160,14 +163,14 @@ def _rule_of_jvp(
 def _in_front(
     fun: Callable[..., Sequence[Any]], size: int, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[bool]]:
-    """Results of flat `fun` on a batch, which axis is in front, and which of them are batched."""
+    """The results of flat `fun` on batched operands, with the batch as axis 0, and for each whether it is batched."""
     outs, out_dims = run_batched(fun, BatchAxis(size), args, dims)
     in_front = [x if d is None else place_axis(x, d, 0, size) for x, d in zip(outs, out_dims, strict=True)]
     return in_front, [d is not None for d in out_dims]
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    # Once for the values, and once more beside the tangents when those are known.
+    # The function runs once for the primals, and again with the tangents when the linear program runs.
     return custom_vmap_call.bind(*primals, **params), _jvp(primals, tangents, **params)[1]
 
 

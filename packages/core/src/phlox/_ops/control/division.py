@@ -1,7 +1,7 @@
-"""A program in two, by a policy: what computes the results and keeps some values, and what computes them again.
+"""Splits a jaxpr by a checkpoint policy, into a half that saves some values and a half that recomputes the others.
 
-Primitives that hold programs, as `jit`, `cond` and `scan`, state how in the rule `divide`, so that a policy is asked of
-the operations inside of calls, branches and loop bodies.
+Primitives with inner jaxprs, such as `jit`, `cond` and `scan`, have a rule `divide`, so that a policy also decides on
+the equations inside calls, branches and loop bodies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, memoized, only
 
 
 class _Answer:
-    """What a policy may answer beside True and False."""
+    """What a policy may return besides True and False."""
 
     def __init__(self, name: str):
         self.name = name
@@ -28,22 +28,22 @@ Saveable = _Answer("Saveable")
 
 
 class Offloadable(NamedTuple):
-    """The answer of a policy: keep the results, in another memory until they are needed.
+    """What a policy returns to save results in another memory until they are needed.
 
-    `src` and `dst` are kinds of memory, as "device" and "pinned_host". Programs here know of one kind, in which the
-    results stay.
+    `src` and `dst` are memory kinds such as "device" and "pinned_host". Programs of phlox use one kind of memory, so
+    the results are saved there.
     """
 
     src: str
     dst: str
 
 
-#: Asked of each operation, as ``policy(primitive, *avals, **params)``: whether its results are kept.
+#: ``policy(primitive, *avals, **params)`` returns whether the results of an equation are saved.
 Policy = Callable[..., Any]
 
 
 def keeps(policy: Policy, eqn: JaxprEqn) -> bool:
-    """What a policy says of an equation. Raises `ArgumentError` when that is no answer."""
+    """Whether the policy saves the results of an equation. Raises `ArgumentError` if it returns anything unknown."""
     answer = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
     if isinstance(answer, bool):
         return answer
@@ -58,8 +58,8 @@ def keeps(policy: Policy, eqn: JaxprEqn) -> bool:
 
 
 class Divided(NamedTuple):
-    """`first` returns the results of a program, then what is `kept`; `again` takes the arguments, then what is kept,
-    and returns the results. The variables are the same in both."""
+    """A jaxpr split by a policy. `first` returns the results, then the `kept` (saved) values; `again` takes the
+    arguments, then the kept values, and returns the results. Both halves use the same `Var` objects."""
 
     first: ClosedJaxpr
     again: ClosedJaxpr
@@ -67,7 +67,7 @@ class Divided(NamedTuple):
 
 
 def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] = ()) -> Divided:
-    """Divides a program; the results of `excepted` equations are not kept."""
+    """Splits a jaxpr by a policy; `excepted` equations are in both halves and their results are not saved."""
 
     def make() -> Divided:
         first: list[JaxprEqn] = []
@@ -104,10 +104,11 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
 def divided_call(
     eqn: JaxprEqn, divided: Divided, num_carry: int, outer: Callable[[Var], Any]
 ) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
-    """The rule `divide` of a primitive that runs the program `jaxpr`, divided already.
+    """The rule `divide` of a primitive whose parameter `jaxpr` was split into `divided`.
 
-    Results of the program behind the first `num_carry` are results of the equation; `outer` gives the types that values
-    have there.
+    Returns the equations of the two halves, and the variables that the first passes to the second. A saved value that
+    is a result of the jaxpr after the first `num_carry` is passed as that result of the equation; for every other one
+    the equation gets a new result, of type ``outer(variable)``.
     """
     outputs = divided.first.jaxpr.outvars
     there = {v: o for v, o in zip(outputs[num_carry:], eqn.outvars[num_carry:], strict=False) if type(v) is Var}

@@ -1,4 +1,4 @@
-"""Calls of programs that were exported: the primitive `call_exported`."""
+"""The primitive `call_exported`: a call of an exported program, which is embedded in the module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..._xla.text import Function, Value
 
 
 class ExportedProgram:
-    """A program in portable form, and its types. `kept` are the numbers of the arguments that it reads."""
+    """A serialized StableHLO program, and its types. `kept` are the positions of the arguments that it takes."""
 
     __slots__ = ("artifact", "effects", "in_avals", "kept", "name", "out_avals")
 

@@ -1,6 +1,7 @@
-"""The `linear_call` primitive: a linear program that comes with its own transpose.
+"""The `linear_call` primitive: a linear function with a transpose that the user supplies.
 
-`transposed()` gives that one as (program, its constants), staged when it is first needed; its transpose is the first.
+`transposed()` returns the transpose as (jaxpr, its constants); it is traced when it is first needed. Its own transpose
+is the original function.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import axes_used
 
-#: A program without constants of its own, and the values of its first inputs.
+#: Returns a closed jaxpr whose constants were made its leading inputs, and the values of those inputs.
 Transposed = Callable[[], tuple[ClosedJaxpr, list[Any]]]
 
 

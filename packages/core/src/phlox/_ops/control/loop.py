@@ -1,7 +1,7 @@
-"""The `while` primitive: a program repeated as long as another one says so.
+"""The `while` primitive: runs its body jaxpr as long as its condition jaxpr returns true.
 
-Both programs take the carry, the values that go round, behind constants of their own. How often the loop turns is known
-only when it runs, so its values cannot be kept for a derivative in reverse; forward mode and vmap work.
+Both jaxprs take their own constants, then the carry. The number of iterations is not known before the loop runs, so
+residuals cannot be stored for reverse mode; forward mode and vmap work.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _lower(
     cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
     in_order = ordered(effects_inside({"cond": cond_jaxpr, "body": body_jaxpr}))
     if in_order:
-        return _text_in_order(f, cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
-    if not carry:  # nothing goes round: either it never turns, or forever
+        return _ordered_while(f, cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
+    if not carry:  # the condition is constant: the loop runs never, or forever
         return []
     avals = [x.aval for x in carry]
     go_on = f.region(
@@ -61,7 +61,7 @@ def _lower(
     return f.op("stablehlo.while", carry, avals, "", [go_on, turn])
 
 
-def _text_in_order(
+def _ordered_while(
     f: Function,
     cond_jaxpr: ClosedJaxpr,
     cond_consts: Sequence[Value],
@@ -69,7 +69,11 @@ def _text_in_order(
     body_consts: Sequence[Value],
     carry: Sequence[Value],
 ) -> list[Value]:
-    """The loop with a token that goes round, and the condition too: StableHLO's takes a token and returns none."""
+    """The loop with a token and the value of the condition in the carry.
+
+    Ordered effects need a token, and the condition region of stablehlo.while cannot return one. The condition is
+    therefore computed before the loop and at the end of the body.
+    """
 
     def goes_on(g: Function, xs: Sequence[Value]) -> Value:
         return lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs])[0]
@@ -89,7 +93,11 @@ def _text_in_order(
 
 
 def spread_carry(flags: Sequence[bool], out_flags: Any) -> tuple[bool, ...]:
-    """The least set of carries that holds `flags` and with each step what `out_flags(flags)` says comes out of it."""
+    """The least fixed point of `out_flags` that contains `flags`.
+
+    A flag of the carry (it has a tangent, is batched, is used) may set others after one step; `out_flags` maps the
+    flags before a step to those after it.
+    """
     known = tuple(flags)
     while True:
         wider = tuple(a or b for a, b in zip(known, out_flags(known), strict=True))
@@ -114,7 +122,7 @@ def _jvp(
     body = _jvp_body(body_jaxpr, const_has, carry_has)
     given = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
     outs = _bind(
-        _ignoring(cond_jaxpr, [typeof(t) for t in carry_tangents]),
+        _with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents]),
         primals[:cond_nconsts],
         body,
         [*primals[cond_nconsts:both], *given],
@@ -125,7 +133,7 @@ def _jvp(
 
 
 def _jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
-    """The step as one of (constants, their tangents, carry, its tangents)."""
+    """The jvp of the body, with the inputs (constants, their tangents, carry, its tangents)."""
     nconsts, ncarry = len(const_has), len(carry_has)
 
     def make() -> ClosedJaxpr:
@@ -149,8 +157,8 @@ def _jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[b
     return memoized(body.jaxpr, ("jvp of a step", const_has, carry_has, axis_env.get()), make)
 
 
-def _ignoring(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The program with further arguments, which it does not read."""
+def _with_ignored_inputs(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The jaxpr with further inputs of the types `more`, which it ignores."""
     if not more:
         return closed
     count = len(closed.in_avals)
@@ -166,7 +174,7 @@ def _ignoring(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
 def _bind(
     cond: ClosedJaxpr, cond_consts: Sequence[Any], body: ClosedJaxpr, body_consts: Sequence[Any], carry: Sequence[Any]
 ) -> list[Any]:
-    """`while` of programs whose constants are concrete: they become arguments."""
+    """Binds `while`; the constants of both closed jaxprs become operands."""
     first, second = hoisted(cond), hoisted(body)
     return while_p.bind(
         *cond.consts,
@@ -182,7 +190,8 @@ def _bind(
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    # The loop runs once for its values, and once more beside its tangents when those are known.
+    # The loop runs once for the primals, and again with the tangents when the linear program runs: without residuals
+    # the tangents cannot be computed alone.
     outs = while_p.bind(*primals, **params)
     return outs, _jvp(primals, tangents, **params)[1]
 
@@ -210,7 +219,7 @@ def _batch(
     def after(known: tuple[bool, ...]) -> list[bool]:
         carry_dims = tuple(0 if there else None for there in known)
         stops = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *carry_dims))[1][0]
-        if stops is not None:  # examples stop at different turns: all of their carries differ
+        if stops is not None:  # examples stop after different numbers of iterations, so every carry is batched
             return [True] * len(known)
         return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *carry_dims))[1]]
 
@@ -240,7 +249,7 @@ def _as_long_as_any(go_on: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, nbody: int, ncond: int) -> ClosedJaxpr:
-    """A step for the examples that go on; the others keep their carry."""
+    """The batched body, which updates the carry of examples whose condition is true and keeps the others'."""
 
     def fun(*args: Any) -> list[Any]:
         cond_consts, body_consts, carry = args[:ncond], args[ncond : ncond + nbody], args[ncond + nbody :]
@@ -280,8 +289,8 @@ def _checked(
     turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts)
     checks.make_room(checks.program(turn, turn.in_avals, both)[1])
     step, tree = checks.program(turn, turn.in_avals, both)
-    # The turn gives the carry, and whether it goes on, which is only there to be checked; so that the checks of what
-    # decides that need not be looked at.
+    # `turn` computes the condition as well, so that the step contains its checks; that result is dropped. The errors of
+    # the condition itself can therefore be ignored.
     step = step.replace(jaxpr=step.jaxpr.replace(outvars=step.jaxpr.outvars[:-1]))
     test, _ = checks.program(cond_jaxpr, test_avals, cond_nconsts)
     test = test.replace(jaxpr=test.jaxpr.replace(outvars=test.jaxpr.outvars[-1:]))
@@ -290,7 +299,7 @@ def _checked(
 
 
 def _turn(cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> ClosedJaxpr:
-    """One turn of a loop and the question whether it goes on: (their constants, carry) -> (carry, answer)."""
+    """The body followed by the condition: (constants of condition and body, carry) -> (carry, condition)."""
 
     def fun(*xs: Any) -> list[Any]:
         carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *xs[cond_nconsts:])
@@ -323,7 +332,10 @@ while_p = Primitive(
 
 
 def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start: Sequence[Any]) -> list[Any]:
-    """Repeats ``values = turn(*values)`` as long as ``go_on(*values)``; for operations that are made of a loop."""
+    """Binds `while` for Python functions: ``values = turn(*values)`` as long as ``go_on(*values)``.
+
+    For the lowering of primitives that are computed by a loop.
+    """
     avals = [typeof(x) for x in start]
     cond_jaxpr, cond_consts = stage(lambda *xs: [go_on(*xs)], avals)
     body_jaxpr, body_consts = stage(turn, avals)

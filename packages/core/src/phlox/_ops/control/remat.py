@@ -1,7 +1,7 @@
-"""The `checkpoint` primitive: a program whose derivative computes again what it needs, instead of keeping it.
+"""The `checkpoint` primitive: a jaxpr whose derivative recomputes its residuals instead of storing them.
 
-Its linear half takes the inputs, whatever a policy wants kept, and tangents; the values between are computed again when
-it runs, or is run backwards. `name` marks values so that policies can speak of them.
+Its linear half takes the inputs, the values that a policy saves, and tangents; it recomputes the other values when it
+runs or is transposed. The primitive `name` gives values a name for policies.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..._xla.text import Function, Value
 from .call import Steps, axes_used, narrow_call
 from .division import Divided, Policy, divide
 
-#: For each operand whether it stands behind a barrier that keeps the compiler from finding what was computed before.
+#: For each operand whether it passes an optimization barrier, which keeps XLA's CSE from reusing the first computation.
 Flags = bool | tuple[bool, ...]
 
 
@@ -58,7 +58,7 @@ def _lower(
     flags = (prevent_cse,) * len(args) if isinstance(prevent_cse, bool) else prevent_cse
     guarded = only(args, flags)
     if differentiated and guarded:
-        # Otherwise the compiler finds that it has computed all of this before, and keeps it.
+        # Without a barrier common subexpression elimination would reuse, and so store, the values of the first half.
         apart = iter(f.barrier(guarded))
         args = tuple(next(apart) if flag else x for x, flag in zip(args, flags, strict=True))
     return lower_jaxpr(f, jaxpr.jaxpr, args)
@@ -69,16 +69,16 @@ def _steps(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> Steps:
 
 
 def _bind(closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: Flags, how: dict[str, Any]) -> list[Any]:
-    """`checkpoint` of a program whose own constants are concrete: they become arguments. Operands beyond those that
-    `prevent_cse` tells of are values of the derivative, which stand behind the barrier."""
+    """Binds `checkpoint`; the constants of the closed jaxpr become operands. If `prevent_cse` has flags for operands,
+    constants do not pass the barrier; operands after those with flags (saved values, tangents, cotangents) do."""
     if not isinstance(prevent_cse, bool):
         more = len(args) - len(prevent_cse)
         prevent_cse = (False,) * len(closed.consts) + prevent_cse + (True,) * more
     return checkpoint.bind(*closed.consts, *args, jaxpr=hoisted(closed), prevent_cse=prevent_cse, **how)
 
 
-def _of(prevent_cse: Flags, there: Sequence[bool]) -> Flags:
-    """The flags of the operands where `there`."""
+def _selected(prevent_cse: Flags, there: Sequence[bool]) -> Flags:
+    """The flags of the operands that are selected by `there`."""
     return prevent_cse if isinstance(prevent_cse, bool) else tuple(only(prevent_cse, there))
 
 
@@ -93,8 +93,8 @@ def _jvp(
 
 
 class _Halves(NamedTuple):
-    """`primal` returns the outputs, then what is kept; `linear` takes the inputs that are `read`, what is kept, and
-    tangents, and returns tangents of outputs where `nonzero`."""
+    """A linearized jaxpr. `primal` returns the outputs, then the saved values; `linear` takes the inputs selected by
+    `read`, the saved values, and tangents, and returns the tangents of the outputs selected by `nonzero`."""
 
     primal: ClosedJaxpr
     linear: ClosedJaxpr
@@ -119,10 +119,10 @@ def _linearize(
     outs, kept = results[:count], results[count:]
     if not any(halves.nonzero):
         return outs, [Zero(a.tangent()) for a in jaxpr.out_avals]
-    monitoring.log(config.current().log_checkpoint_residuals, lambda: (_told(halves, count),))
+    monitoring.log(config.current().log_checkpoint_residuals, lambda: (_log_text(halves, count),))
     given = [t for t in tangents if type(t) is not Zero]
     operands = [*only(primals, halves.read), *kept, *given]
-    apart = _of(prevent_cse, halves.read)
+    apart = _selected(prevent_cse, halves.read)
     found = _bind(halves.linear, operands, apart, {"differentiated": True, "policy": policy})
     return outs, fill(found, halves.nonzero, jaxpr.out_avals)
 
@@ -140,8 +140,8 @@ def _split(jaxpr: ClosedJaxpr, wanted: tuple[bool, ...], policy: Policy | None) 
     return _Halves(divided.first.replace(jaxpr=_rounded(primal, kept)), linear, needed[:inputs], s.nonzero)
 
 
-def _told(halves: _Halves, outputs: int) -> str:
-    """What is kept, for the log."""
+def _log_text(halves: _Halves, outputs: int) -> str:
+    """The log message about the saved inputs and values."""
     jaxpr = halves.primal.jaxpr
     inputs = [v.aval.short for v in only(jaxpr.invars, halves.read)]
     values = described(jaxpr, jaxpr.outvars[outputs:])
@@ -151,12 +151,12 @@ def _told(halves: _Halves, outputs: int) -> str:
 
 
 def described(jaxpr: Jaxpr, values: Sequence[Atom]) -> list[str]:
-    """For each value that the equations compute, its type and where it comes from."""
+    """A line for each value that an equation computes: its type, its name or primitive, and its source line."""
     producers: dict[Atom, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     texts = []
     for v in values:
         eqn = producers.get(v)
-        while eqn is not None and eqn.primitive.name == "reduce_precision":  # put there by `_rounded`
+        while eqn is not None and eqn.primitive.name == "reduce_precision":  # inserted by `_rounded`
             eqn = producers.get(eqn.invars[0])
         if eqn is not None:
             name = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive.name}"
@@ -166,9 +166,10 @@ def described(jaxpr: Jaxpr, values: Sequence[Atom]) -> list[str]:
 
 
 def _rounded(jaxpr: Jaxpr, kept: Sequence[Var]) -> Jaxpr:
-    """The program with values that are kept rounded to their types where it uses them.
+    """The jaxpr with its saved values of narrow dtypes rounded by `reduce_precision` before they are used.
 
-    The compiler may compute on with more digits than narrow types have; the way back starts from what was kept.
+    XLA may compute with more precision than the dtype has. The derivative starts from the stored, rounded values, and
+    the forward computation must use the same values.
     """
     used = {v for eqn in jaxpr.eqns for v in eqn.invars}
     narrow = {v for v in kept if v in used and dtypes.is_inexact(v.aval.dtype) and v.aval.dtype.itemsize < 4}
@@ -199,7 +200,7 @@ def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, preven
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     derived, there = transpose_jaxpr(jaxpr, linear, nonzero)
     given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    apart = _of(prevent_cse, [not is_lin for is_lin in linear])
+    apart = _selected(prevent_cse, [not is_lin for is_lin in linear])
     found, present = iter(_bind(derived, given, apart, how)), iter(there)
     return [(next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
@@ -224,7 +225,7 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if isinstance(flags, bool) or narrower is eqn:
         return narrower
     read = narrowed(eqn.params["jaxpr"], used)[1]
-    return narrower.replace(params={**narrower.params, "prevent_cse": _of(flags, read)})
+    return narrower.replace(params={**narrower.params, "prevent_cse": _selected(flags, read)})
 
 
 checkpoint = Primitive(

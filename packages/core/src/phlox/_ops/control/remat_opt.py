@@ -1,7 +1,7 @@
-"""The `remat_opt` primitive: a custom_vjp function run by its forward rule, for programs that may compute it again.
+"""The `remat_opt` primitive: runs the forward rule of a custom_vjp function, which computes results and residuals.
 
-Where nothing needs what the rule keeps for the way back, as in the first half of a `checkpoint`, the equation becomes a
-call of the function itself.
+When no residual is used, as in the forward half of a `checkpoint`, the rule `narrow` replaces it with a call of the
+function itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _lower(f: Function, *args: Value, fwd_jaxpr: ClosedJaxpr, num_fun_consts: in
 
 
 def _as_call(args: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The forward rule as a plain call: what is differentiated needs all that it computes."""
+    """Operands and parameters of `jit_p` that call the forward rule, which is what derivatives differentiate."""
     closed = params["fwd_jaxpr"]
     return args[params["num_fun_consts"] :], {"jaxpr": closed, "name": closed.jaxpr.name, "inline": False}
 
@@ -60,7 +60,7 @@ def _batch(
     fun_dims = (*dims[:num_fun_consts], *dims[num_fun_consts + num_consts :])
     fwd, out_dims = batch_jaxpr(fwd_jaxpr, axis, tuple(dims[num_fun_consts:]))
     count = len(fun_jaxpr.out_avals)
-    # Both in the same places, for one may stand for the other.
+    # Results of both jaxprs need the same dims, because the function may replace its forward rule.
     front = (*(True for _ in range(count)), *(d is not None for d in out_dims[count:]))
     fwd, out_dims = batch_jaxpr(fwd_jaxpr, axis, tuple(dims[num_fun_consts:]), front)
     fun, _ = batch_jaxpr(fun_jaxpr, axis, fun_dims, (True,) * count)

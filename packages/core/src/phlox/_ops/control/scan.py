@@ -1,10 +1,10 @@
-"""The `scan` primitive: one program for each slice of some arrays, with values that go from each step to the next.
+"""The `scan` primitive: runs a jaxpr on each slice of some arrays, and passes a carry from each step to the next.
 
     (constants, carry, slices) -> (carry, slices of results)
 
-Its derivative in reverse is a scan too, backwards, over what the steps left behind. Of that as little is kept as is
-possible: constants, the arrays that were scanned, and the results are there already, and what depends on constants
-alone is computed once, outside of the loop.
+Its transpose is a scan in the other direction, over the residuals of the steps. As few residuals as possible are
+stored: constants, scanned arrays and results exist anyway, and residuals that depend on constants alone are computed
+once, outside of the loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Params = dict[str, Any]
 
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    """The type of `length` values of a type, one after the other along a new first axis."""
+    """The type of `length` values of type `aval`, stacked along a new first axis."""
     return shaped((length, *aval.shape), aval.dtype, aval.weak_type)
 
 
@@ -62,7 +62,7 @@ def _types(
 
 
 def _rows(x: Any, at: Any, count: int) -> Any:
-    """``x[at : at + count]``, which is known to be inside."""
+    """``x[at : at + count]``, which must be in bounds."""
     shape = typeof(x).shape
     if count == shape[0]:
         return x
@@ -77,7 +77,7 @@ def _row(x: Any, i: int) -> Any:
 
 
 def _with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
-    """`x` with these rows, the first one at `at`."""
+    """`x` with `rows` written to it, beginning at index `at`."""
     shape = typeof(x).shape
     parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
     block = parts[0] if len(parts) == 1 else concatenate(*parts, dimension=0)
@@ -90,9 +90,9 @@ _ZERO = dtypes.int32.type(0)
 def _as_loop(
     *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> list[Any]:
-    """The scan in other primitives: a loop of turns, with `unroll` steps one after the other in each."""
+    """The scan as a `while` loop with `unroll` steps in each iteration, then the remaining steps."""
     consts, carry, xs = _parts(args, num_consts, num_carry)
-    ys = [_blank(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
+    ys = [_empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
 
     def steps(
         i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
@@ -132,20 +132,20 @@ def _as_loop(
             body_nconsts=nconst + nxs,
         )
         carry, ys = outs[1 : num_carry + 1], outs[num_carry + 1 :]
-    if done < length:  # what is left over, or all of it
+    if done < length:  # the remaining steps, or all of them
         carry, ys = steps(dtypes.int32.type(done), length - done, carry, ys, xs, consts)
     return [*carry, *ys]
 
 
-def _blank(aval: ShapedArray) -> Any:
-    """An array of this type to write results into."""
+def _empty(aval: ShapedArray) -> Any:
+    """An array of zeros of this type, to write results into."""
     if is_key(aval):
         return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
     return zeros(aval.update(weak_type=False))
 
 
 def _parts(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """Constants, carry, and the arrays to scan."""
+    """`args` split into constants, carry, and scanned arrays."""
     both = num_consts + num_carry
     return list(args[:num_consts]), list(args[num_consts:both]), list(args[both:])
 
@@ -153,7 +153,7 @@ def _parts(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[A
 def _bind(
     closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
 ) -> tuple[list[Any], list[Any]]:
-    """A scan of a program whose own constants are concrete; returns the last carry, and the results."""
+    """Binds `scan`; constants of the closed jaxpr become operands. Returns the last carry, and the stacked results."""
     outs = scan.bind(
         *closed.consts,
         *consts,
@@ -170,8 +170,8 @@ def _bind(
 # --- forward mode ---------------------------------------------------------------------------------------
 
 
-def _regrouped(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
-    """The program with its inputs in another order: `groups` lists their positions."""
+def _with_inputs_in_order(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
+    """The jaxpr with its inputs reordered: `groups` lists the old positions in the new order."""
     order = [i for group in groups for i in group]
 
     def fun(*args: Any) -> list[Any]:
@@ -201,8 +201,8 @@ def _jvp(
         groups = []
         for mine, start, count in zip(plain, starts, counts, strict=True):
             groups += [mine, list(range(start, start + count))]
-        grouped = _regrouped(derived, groups, jaxpr.jaxpr)
-        # Results: carry, its tangents, slices, their tangents.
+        grouped = _with_inputs_in_order(derived, groups, jaxpr.jaxpr)
+        # Order of the results: carry, its tangents, slices, their tangents.
         order = [
             *range(num_carry),
             *range(outputs, outputs + counts[1]),
@@ -237,11 +237,11 @@ def _present(tangents: Sequence[Any]) -> list[Any]:
 class _Halves(NamedTuple):
     """A step split for reverse mode.
 
-    `invariant` computes, from the constants, residuals that are the same in each step. `primal` returns carry, slices,
-    and what the step leaves behind. `linear` takes residuals that are fixed, tangents of constants and of the carry,
-    residuals of the step, and tangents of slices; it returns tangents of the carry and of slices where `nonzero`.
-    `fixed` and `moving` say where residuals come from: ("const", i), ("invariant", i), ("xs", i), ("ys", i) or
-    ("left", i).
+    `invariant` computes the residuals that are equal in all steps, from the constants. `primal` returns carry, slices
+    of results, and the residuals of the step. `linear` takes fixed residuals, tangents of constants and of the carry,
+    moving residuals, and tangents of slices; it returns the tangents of the carry and of slices selected by `nonzero`.
+    `fixed` and `moving` list the sources of residuals that are equal in all steps and of those with a slice for each:
+    ("const", i), ("invariant", i), ("xs", i), ("ys", i), or ("left", i) for those that only the derivative needs.
     """
 
     invariant: ClosedJaxpr
@@ -286,10 +286,10 @@ def _split(
 ) -> _Halves:
     nconst, ncarry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
     s = linearize_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has))
-    steady = _steady(s.primal.jaxpr, nconst)
+    steady = _invariant(s.primal.jaxpr, nconst)
     inner = s.primal.jaxpr
     invariant_vars: list[Any] = []  # outputs of the primal half that depend on constants alone
-    left_vars: list[Any] = []  # what a step leaves behind for its derivative, and nothing else has
+    left_vars: list[Any] = []  # residuals of a step that are neither inputs nor results of it
     fixed: list[tuple[str, int]] = []
     moving: list[tuple[str, int]] = []
     places: list[tuple[bool, int]] = []  # for each residual: whether it is fixed, and its position there
@@ -331,14 +331,14 @@ def _split(
     )
 
 
-class _Steady(set[Var]):
-    """Variables that depend on the first inputs and on constants alone, with the equations that compute them."""
+class _Invariant(set[Var]):
+    """The variables that depend only on the constants of a scan's step, with the equations that compute them."""
 
     eqns: list[JaxprEqn]
 
 
-def _steady(jaxpr: Jaxpr, count: int) -> _Steady:
-    found = _Steady([*jaxpr.constvars, *jaxpr.invars[:count]])
+def _invariant(jaxpr: Jaxpr, count: int) -> _Invariant:
+    found = _Invariant([*jaxpr.constvars, *jaxpr.invars[:count]])
     found.eqns = []
     for eqn in jaxpr.eqns:
         if not eqn.effects and all(v in found for v in eqn.invars if type(v) is Var):
@@ -358,8 +358,8 @@ def _linear_step(
     carry_has: tuple[bool, ...],
     xs_has: tuple[bool, ...],
 ) -> ClosedJaxpr:
-    """The derivative of a step, its inputs in the order of a scan: fixed residuals, tangents of constants, tangents of
-    the carry, moving residuals, tangents of slices. `again` computes from those residuals the ones that `s` takes."""
+    """The linear jaxpr of a step, with inputs in the order of a scan: fixed residuals, tangents of constants, tangents
+    of the carry, moving residuals, tangents of slices. `again` computes the residuals of `s` from the stored ones."""
     ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
     avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
     for (is_fixed, i), aval in zip(places, again.in_avals, strict=True):
@@ -397,11 +397,12 @@ def _transpose(
     reverse: bool,
     unroll: int,
 ) -> list[Any]:
-    """The scan backwards: cotangents of the carry go round, those of constants add up, those of slices come out."""
+    """A scan in the other direction, with cotangents of constants (summed) and of the carry as its carry; cotangents of
+    slices are its results."""
     linear = tuple(is_linear(x) for x in args)
     consts, carry, xs = _parts(args, num_consts, num_carry)
     given_carry, given_ys = list(cotangents[:num_carry]), list(cotangents[num_carry:])
-    # Known zeros among the cotangents of slices stay out of the loop.
+    # Cotangents of slices that are `Zero` are not scanned.
     ys_has = tuple(type(ct) is not Zero for ct in given_ys)
     step = memoized(
         jaxpr.jaxpr,
@@ -467,7 +468,7 @@ def _backward_step(
     return restage(fun, avals, jaxpr.jaxpr)
 
 
-# --- what is not needed, and what a policy keeps ---------------------------------------------------------
+# --- dead code, and policies of checkpoint --------------------------------------------------------------
 
 
 def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
@@ -480,7 +481,7 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         found = narrowed(step, [*carried, *used[num_carry:]])[1]
         return _parts(found, num_consts, num_carry)
 
-    # What the next step reads of the carry this one computes.
+    # A carry is needed if it is used after the scan, or if the next step reads it.
     carried = spread_carry(used[:num_carry], lambda known: read(known)[1])
     consts, _, xs = read(carried)
     inputs = [*consts, *carried, *xs]
@@ -492,9 +493,10 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 
 
 def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
-    """What is kept of a step leaves it as a slice. What is the same in each step is not kept so many times."""
+    """Saved values of a step become scanned results. Loop-invariant values are not saved, but computed in both halves,
+    because they would be stored once for each step."""
     step, params = eqn.params["jaxpr"], eqn.params
-    divided = divide(step, policy, excepted=set(_steady(step.jaxpr, params["num_consts"]).eqns))
+    divided = divide(step, policy, excepted=set(_invariant(step.jaxpr, params["num_consts"]).eqns))
     return divided_call(eqn, divided, params["num_carry"], lambda v: stacked(v.aval, params["length"]))
 
 

@@ -1,1 +1,1 @@
-"""Primitives of one element of each operand: arithmetic, comparison, special functions."""
+"""Elementwise primitives: arithmetic, comparison, special functions."""

@@ -1,4 +1,4 @@
-"""Elementwise mathematics: each operation with its StableHLO name, the types it takes, and its derivative."""
+"""Elementwise mathematics: each primitive with its StableHLO operation, the dtypes it takes, and its derivative."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ add = binary(
     series="linear",
 )
 
-#: the sum of tangents or cotangents: `add` by another name, so that printed programs show who added
+#: the sum of tangents or cotangents; `add` under another name, so that printed jaxprs show the sums of derivatives
 add_any = binary(
     "add_any",
     "stablehlo.add",
@@ -119,13 +119,13 @@ def _truncated_quotient(x: Any, y: Any) -> Any:
 
 
 def _share(x: Any, out: Any, y: Any) -> Any:
-    """1 where `x` is the result, 1/2 where both operands are, else 0."""
+    """The derivative of max or min by `x`: 1 where only `x` equals the result, 1/2 where both operands do, else 0."""
     one, two, zero = literal(x, 1), literal(x, 2), literal(x, 0)
     return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
 
 
 def extremum_lower(f: Function, direction: str, x: Value, y: Value) -> Value:
-    """The text of a maximum (direction GT) or minimum (LT)."""
+    """Writes a maximum (direction GT) or minimum (LT)."""
     if dtypes.kind(x.aval.dtype) != "c":
         return f.same("stablehlo.maximum" if direction == "GT" else "stablehlo.minimum", x, y)
     # Complex numbers are ordered by real part, then by imaginary part.
@@ -177,7 +177,7 @@ def _round_lower(f: Function, x: Value, rounding_method: Any) -> Value:
 def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     if dtypes.kind(typeof(x).dtype) != "c":
         return select(ge(x, literal(x, 0)), t, neg(t))
-    # |x| moves with the part of t that points along x; at 0 along nothing.
+    # The component of t in the direction of x; zero where x is 0, which has no direction.
     safe = complex_(select(eq(out, literal(out, 0)), literal(out, 1), out), literal(out, 0))
     return real(mul(t, div(conj(x), safe)))
 
@@ -223,7 +223,7 @@ def _precision_lower(f: Function, x: Value, exponent_bits: int, mantissa_bits: i
     return f.op("stablehlo.reduce_precision", [x], f.out, bits)
 
 
-#: its derivative is rounded likewise
+#: linear for derivatives: tangents and cotangents are rounded too
 reduce_precision = unary(
     "reduce_precision",
     _precision_lower,
@@ -233,7 +233,7 @@ reduce_precision = unary(
     nan_checked=False,
 )
 
-#: the identity, which lets no derivative through
+#: the identity with derivative zero
 stop_gradient = unary(
     "stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array, nan_checked=False, light=True
 )
@@ -246,7 +246,7 @@ def _integer_pow_lower(f: Function, x: Value, y: int) -> Value:
         return f.constant(1, x.aval)
     result: Value | None = None
     power, left = x, abs(y)
-    while True:  # by repeated squaring
+    while True:  # repeated squaring
         if left & 1:
             result = power if result is None else f.same("stablehlo.multiply", result, power)
         left >>= 1
@@ -308,7 +308,7 @@ def _without_zero(x: Any) -> Any:
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
     if typeof(x).dtype == typeof(y).dtype:
         return mul(t, mul(y, pow_(x, sub(y, literal(y, 1)))))
-    # A whole exponent: at 0 the power is 1 for every x, so its slope is 0 even where x**-1 is not finite.
+    # Integer exponent: x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
     y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
     slope = mul(_without_zero(y), pow_(x, sub(y, literal(y, 1))))
     return mul(t, select(repeat_to(eq(y, literal(y, 0)), typeof(slope).shape), literal(x, 0), slope))
@@ -381,7 +381,7 @@ acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg
 atan = unary("atan", "chlo.atan", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))))
 sinh = unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, out: cosh(x))
 cosh = unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, out: sinh(x))
-# As jax 0.12 has it; 0.10 has (t + t out) (1 - out), which keeps two values for the derivative in place of one.
+# The derivative of jax 0.12. That of 0.10, (t + t out) (1 - out), needs two residuals instead of one.
 tanh = unary("tanh", "stablehlo.tanh", accepts=INEXACT, derivative=lambda x, out: sub(literal(x, 1), square(out)))
 asinh = unary("asinh", "chlo.asinh", accepts=INEXACT, derivative=lambda x, out: rsqrt(add(square(x), literal(x, 1))))
 acosh = unary(

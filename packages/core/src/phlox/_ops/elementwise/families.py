@@ -1,8 +1,8 @@
-"""Families of primitives: what the elementwise operations have in common, stated once.
+"""Constructors of elementwise primitives.
 
-`unary` and `binary` (and `nary` below them) supply types, lowering, derivative, transpose and batching, so
-that most operations are one line. Shapes of elementwise operands are equal, or of length one along an axis,
-or without axes; anything beyond that is broadcast explicitly by `phlox.numpy`.
+`unary` and `binary` make the rules for types, lowering, jvp, transpose and batching, so that most operations are one
+statement. Operands have equal shapes, or length one along an axis, or are scalars; `phlox.numpy` broadcasts everything
+else explicitly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 
-# Kinds of element types, as one letter each: see dtypes.kind.
+# Kinds of dtypes, one letter each: see dtypes.kind.
 FLOAT = "f"
 COMPLEX = "c"
 INEXACT = "fc"
@@ -40,14 +40,14 @@ _KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f
 
 
 def literal(like: Any, value: Any) -> Any:
-    """`value` as a number of the type of `like`: a NumPy scalar, or a Python number beside a weakly typed scalar."""
+    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
     return weak_number(number) if aval.weak_type and not aval.shape else number
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:
-    """Raises `DtypeError` when an operation does not take this element type."""
+    """Raises `DtypeError` unless the kind of the operand's dtype is among `accepts`."""
     if dtypes.kind(aval.dtype) not in accepts:
         if aval.dtype == dtypes.float0:
             what = f"{dtypes.NO_FLOAT0}: {name} got {aval.short}"
@@ -80,7 +80,7 @@ def broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
 
 
 def same_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
-    """The one element type of all operands. Raises `DtypeError` when they differ."""
+    """The dtype that all operands have. Raises `DtypeError` when their dtypes differ."""
     first = avals[0].dtype
     for aval in avals[1:]:
         if aval.dtype != first:
@@ -93,14 +93,14 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
 
 
 def fit(f: Function, x: Value, shape: tuple[int, ...]) -> Value:
-    """`x` repeated to `shape`: scalars everywhere, axes of length one along themselves."""
+    """Writes the broadcast of `x` to `shape`; `x` is a scalar or has axes of length one where `shape` is longer."""
     if x.aval.shape == shape:
         return x
     return f.broadcast(x, shape, range(len(shape)) if x.aval.ndim else ())
 
 
 def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
-    """The cotangent of an operand that was repeated: summed over the axes it was repeated along."""
+    """The cotangent of an operand of type `aval` that was broadcast: summed over the broadcast axes."""
     shape = typeof(cotangent).shape
     if shape == aval.shape:
         return cotangent
@@ -111,7 +111,7 @@ def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
 
 
 def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
-    """Operands with their mapped axes lined up, and where the axis is now."""
+    """The operands with their mapped axes at one position, and that position."""
     ranks = [typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
     rank = max(ranks)
     places = {d for d in dims if d is not None}
@@ -130,14 +130,14 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
             )
             continue
         x = move_axis(x, d, 0)
-        if r < rank:  # a batch of scalars beside arrays
+        if r < rank:  # each example has a scalar here and an array in another operand
             x = primitive("reshape").bind(x, new_sizes=(axis.size, *(1,) * rank), dimensions=None)
         lined.append(x)
     return lined, 0
 
 
 def elementwise_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    """The batching rule of an elementwise primitive (given late: the rule is made before the primitive)."""
+    """The batching rule of an elementwise primitive. `make` returns the primitive, which is defined after its rule."""
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         lined, dim = batch_elementwise(axis, make().name, args, dims)
@@ -146,24 +146,24 @@ def elementwise_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch
 
 
-def _computes(accepts: str) -> bool:
-    """Whether checkify looks for nan, unless an operation says something else: where it takes floats."""
+def _checks_nan(accepts: str) -> bool:
+    """The default of `nan_checked`: whether the operation takes floats or complex numbers."""
     return any(letter in accepts for letter in INEXACT)
 
 
 Lower = str | Callable[..., Value]
 Derivative = Callable[..., Any] | None
-#: the derivative of functions that are constant between jumps
+#: the derivative of piecewise constant functions
 ZERO: Any = "zero"
-#: the derivative of functions that are linear in their argument
+#: the derivative of functions that are linear in their operand
 LINEAR: Any = "linear"
 
 
-def _written(lower: Lower) -> Callable[..., Value]:
-    """The rule itself, or the one that writes the operation of this name."""
+def _lowering_rule(lower: Lower) -> Callable[..., Value]:
+    """The lowering rule: `lower` itself, or the rule that writes the operation of this name."""
     if callable(lower):
         return lower
-    if lower.startswith("chlo."):  # this dialect has no short forms
+    if lower.startswith("chlo."):  # `f.same` and `f.unlike` write the short form, which CHLO does not have
         return lambda f, *operands: f.op(lower, operands, f.out)
 
     def short(f: Function, x: Value, *more: Value) -> Value:
@@ -194,13 +194,14 @@ def unary(
       name: of the primitive.
       lower: the StableHLO operation by name, or a function ``(f, x, **params)`` that writes it; see `lowered_as`.
       accepts: kinds of dtypes that it takes, one letter each: `FLOAT`, `NUMBER`, `ANY` ...
-      derivative: ``derivative(x, out)``, what the tangent is multiplied with; `LINEAR` applies the primitive to the
+      derivative: ``derivative(x, out)``, the factor of the tangent; `LINEAR` applies the primitive to the
         tangent (give `transpose` too), `ZERO` gives none. None without `tangent`: it cannot be differentiated.
-      tangent: ``tangent(t, x, out)``, how the tangent `t` passes, linearly, where a product is not the natural form.
+      tangent: ``tangent(t, x, out)``, the tangent of the result, linear in `t`; for derivatives that are better not
+        written as a product with `t`.
       result: ``result(dtype)``, the dtype of the result; None for that of the operand.
       transpose: ``transpose(ct, x)``, the cotangent of the operand; None where the primitive is not linear.
       show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
-      eager: what computes it outside of traced functions; None for the compiled operation.
+      eager: the function that computes the result when no trace is current; None for the compiled operation.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused: see `Primitive`.
@@ -236,13 +237,13 @@ def unary(
     made = Primitive(
         name,
         types=types,
-        lower=_written(lower),
+        lower=_lowering_rule(lower),
         jvp=None if derivative is None and tangent is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
         show=show,
         eager=eager,
-        nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
+        nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
         series="linear" if derivative is LINEAR else None,
         unfused=unfused,
@@ -267,7 +268,7 @@ def binary(
 ) -> Primitive:
     """An elementwise function of two operands, as a primitive with its rules.
 
-    Operands with axes of length one, or without axes, are repeated; where they were, cotangents are summed.
+    Scalars and operands with axes of length one are broadcast; their cotangents are summed over the broadcast axes.
 
     Args:
       name: of the primitive.
@@ -278,9 +279,9 @@ def binary(
       transpose: for each operand a function ``(ct, x, y)`` that gives its cotangent, or None where the operation is not
         linear in it.
       result: ``result(dtype)``, the dtype of the result; None for that of the operands.
-      dtype_of: ``dtype_of(name, avals)``, the common dtype of the operands; by default they must have the same.
-      requires: ``requires(checks, x, y)`` tells `checkify` what must hold of the operands, such as a divisor that is
-        not zero; None for nothing.
+      dtype_of: ``dtype_of(name, avals)``, the common dtype of the operands; by default their dtypes must be equal.
+      requires: ``requires(checks, x, y)`` states the conditions on the operands that `checkify` checks, such as a
+        divisor that is not zero; None for none.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       series, unfused: see `Primitive`.
@@ -308,7 +309,7 @@ def binary(
             dtype = result(dtype)
         return shaped(shape, dtype, x.weak_type and y.weak_type)
 
-    rule = _written(lower)
+    rule = _lowering_rule(lower)
 
     def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
         shape = f.outs[0].shape
@@ -347,7 +348,7 @@ def binary(
         transpose=None if transpose is None else transposed,
         batch=elementwise_batch(lambda: made),
         requires=requires,
-        nan_checked=_computes(accepts) if nan_checked is None else nan_checked,
+        nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
         series=series,
         unfused=unfused,
@@ -356,11 +357,11 @@ def binary(
 
 
 def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any]:
-    """A lowering rule that writes what a function of arrays, made of other primitives, does.
+    """A lowering rule that traces a function of arrays and writes its primitives.
 
     Args:
       fun: ``fun(*operands, **params)``.
-      many: it returns a list of results instead of one.
+      many: whether `fun` returns a list of results instead of one result.
 
     Returns:
       A rule for `Primitive`.
@@ -384,7 +385,7 @@ def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any
 
 
 def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` repeated to `shape` the way elementwise operands are."""
+    """`x` broadcast to `shape`; `x` is a scalar or has axes of length one where `shape` is longer."""
     have = typeof(x).shape
     if have == shape:
         return x

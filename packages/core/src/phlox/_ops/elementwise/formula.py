@@ -1,6 +1,7 @@
-"""Arithmetic on arrays in the notation of formulas, for functions that are computed by long ones.
+"""Operators for arrays, for the primitives that long formulas compute.
 
-`Formula` wraps an array; its operators bind the primitives, with Python numbers as constants of the array's type.
+`Formula` wraps an array; its operators bind primitives and take Python numbers as constants of the array's dtype. (The
+operators of arrays themselves belong to `phlox.numpy`, which is not imported here.)
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .families import literal, repeat_to
 
 
 class Formula:
-    """An array in a formula."""
+    """An array with operators that bind primitives."""
 
     __slots__ = ("x",)
 
@@ -25,15 +26,15 @@ class Formula:
         return Formula(primitive(y, self.x) if swapped else primitive(self.x, y))
 
     def of(self, value: Any) -> Formula:
-        """A number as a constant of this type; a formula as it is."""
+        """A number as a constant of this dtype; a formula unchanged."""
         return value if type(value) is Formula else Formula(literal(self.x, value))
 
     def full(self, value: Any) -> Formula:
-        """A number at each place of this shape."""
+        """An array of this shape filled with a number."""
         return Formula(repeat_to(literal(self.x, value), typeof(self.x).shape))
 
     def everywhere_like(self, other: Formula) -> Formula:
-        """This number at each place of the other's shape."""
+        """An array of the other's shape filled with this number."""
         return Formula(repeat_to(self.x, typeof(other.x).shape))
 
     def __add__(self, other: Any) -> Formula:
@@ -94,7 +95,7 @@ class Formula:
         return Formula(logic.not_(self.x))
 
     def where(self, yes: Any, no: Any) -> Formula:
-        """`yes` where this is true, else `no`; one of them is a formula."""
+        """`yes` where this is true, else `no`; at least one of the two is a formula."""
         like = yes if type(yes) is Formula else no
         return Formula(logic.select(self.x, like.of(yes).x, like.of(no).x))
 

@@ -1,7 +1,7 @@
-"""Incomplete gamma and beta functions, by series and continued fractions that run until they have converged.
+"""Incomplete gamma and beta functions, computed by series and continued fractions until convergence.
 
-As in Cephes, whose cases and bounds are kept: the series where x is small or below a, the fraction elsewhere. Each loop
-also carries derivatives by a, so that one program serves the functions and their derivatives.
+Cases and bounds are those of Cephes: the series where x is small or less than a, the continued fraction elsewhere. Each
+loop also carries derivatives with respect to a, so that one program serves the functions and their derivatives.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .special import digamma, lgamma, no_derivative
 
 
 class Part(enum.Enum):
-    """What is wanted of the incomplete gamma function: its value, its derivative by a, or that of a sample by a."""
+    """What to compute of the incomplete gamma function: its value, its derivative by a, or that of a sample by a."""
 
     VALUE = 1
     DERIVATIVE = 2
@@ -56,7 +56,7 @@ def _any(x: Formula) -> Any:
 
 
 def _loop(go_on: Callable[..., Any], turn: Callable[..., Sequence[Formula]], start: Sequence[Formula]) -> list[Formula]:
-    """Repeats `turn` on formulas as long as `go_on`."""
+    """A while loop over formulas: `turn` is the body, `go_on` the condition."""
     found = repeat(
         lambda *xs: go_on(*map(Formula, xs)),
         lambda *xs: [y.x for y in turn(*map(Formula, xs))],
@@ -66,7 +66,7 @@ def _loop(go_on: Callable[..., Any], turn: Callable[..., Sequence[Formula]], sta
 
 
 def _keep(active: Formula, new: Sequence[Formula], old: Sequence[Formula]) -> list[Formula]:
-    """New values where the loop is still active."""
+    """`new` where the loop is still active, else `old`."""
     return [active.where(n, o) for n, o in zip(new, old, strict=True)]
 
 
@@ -92,7 +92,7 @@ def _gamma_series(ax: Formula, x: Formula, a: Formula, active: Formula, eps: flo
 
 
 def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: float, part: Part) -> Formula:
-    """Of the complement, 1 minus the incomplete gamma function."""
+    """The continued fraction of the complement, 1 minus the incomplete gamma function."""
 
     def go_on(active: Formula, count: Formula, *_: Formula) -> Any:
         return ((count < 2000.0) & Formula(_any(active))).x
@@ -134,7 +134,7 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
 
 
 def _widened(formula: Callable[..., Formula]) -> Callable[..., Any]:
-    """The formula on arrays, in float32 for narrower types."""
+    """The formula as a function of arrays; dtypes narrower than float32 are computed in float32."""
 
     def run(*args: Any) -> Any:
         dtype = typeof(args[0]).dtype
@@ -228,7 +228,7 @@ igammac = binary(
 )
 igamma_grad_a = binary("igamma_grad_a", lowered_as(_widened(_by_a(Part.DERIVATIVE))), accepts=FLOAT)
 
-#: how a sample of the gamma distribution moves with its parameter; on arrays of one shape
+#: the derivative of a sample of the gamma distribution with respect to its parameter; for arrays of equal shapes
 sample_derivative = _widened(_by_a(Part.SAMPLE))
 
 # --- beta -----------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _fraction(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
     limit = 200 if info.bits == 32 else 600
 
     def numerator(count: Formula) -> Formula:
-        """1 first, then the numbers of DLMF 8.17.23 in turn."""
+        """1 first, then the numbers of DLMF 8.17.23, even and odd in turn."""
         m = Formula(convert(e.div((count - 1).x, literal(count.x, 2)), typeof(a.x).dtype))
         even = Formula(e.rem(count.x, literal(count.x, 2))).equals(0)
         first = -(a + b) * x / (a + 1.0)
@@ -273,7 +273,7 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
     one = (step_down & ~start) | (step_up & end)
     wrong = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (step_down & step_up)
     wrong = wrong | a.is_nan | b.is_nan | x.is_nan
-    fast = x < (a + 1.0) / (a + b + 2.0)  # else by symmetry
+    fast = x < (a + 1.0) / (a + b + 2.0)  # where the fraction converges fast; elsewhere by symmetry
     a, b, x = fast.where(a, b), fast.where(b, a), fast.where(x, 1.0 - x)
     rest = _lgamma(b) - _lgamma(a + b)
     tiny = a < float(info.tiny) * 2

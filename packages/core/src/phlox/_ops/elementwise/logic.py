@@ -1,4 +1,4 @@
-"""Comparison, selection and bits."""
+"""Primitives of comparison, selection, and bitwise operations."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ lt = _comparison("lt", "LT", ORDERED, unfused="operation")
 le = _comparison("le", "LE", ORDERED, unfused="operation")
 gt = _comparison("gt", "GT", ORDERED, unfused="operation")
 ge = _comparison("ge", "GE", ORDERED, unfused="operation")
-# In the order of all floats: -0 is below 0, nan is above everything and equal to itself.
+# Total order of floats: -0 is less than 0; nan is greater than everything else and equal to itself.
 eq_to = _comparison("eq_to", "EQ", ORDERED, total=True)
 lt_to = _comparison("lt_to", "LT", ORDERED, total=True)
 le_to = _comparison("le_to", "LE", ORDERED, total=True)
 
 
 def is_negative(x: Any) -> Any:
-    """Where `x` is below zero."""
+    """Where `x` is less than zero."""
     return lt(x, literal(x, 0))
 
 
@@ -79,7 +79,7 @@ mulhi = binary("mulhi", "chlo.mulhi", accepts=INTEGER, tangents=ZERO)
 population_count = unary("population_count", "stablehlo.popcnt", accepts=INTEGER, derivative=ZERO)
 clz = unary("clz", "stablehlo.count_leading_zeros", accepts=INTEGER, derivative=ZERO)
 
-# --- select_n: one of several cases, chosen element by element ------------------------------------------
+# --- select_n: elementwise choice among several cases ---------------------------------------------------
 
 
 def _select_types(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
@@ -109,10 +109,10 @@ def _select_types(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
 def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
     shape = cases[0].aval.shape
     if which.aval.ndim < len(shape) and which.aval.ndim:
-        which = f.broadcast(which, shape, range(which.aval.ndim))  # trailing axes of extended elements
+        which = f.broadcast(which, shape, range(which.aval.ndim))  # extended dtypes have trailing axes in memory
 
     def choose(lo: int, hi: int) -> Value:
-        """One of cases[lo:hi], by halving."""
+        """Selects one of cases[lo:hi] by bisection."""
         if hi - lo == 1:
             return cases[lo]
         middle = (lo + hi) // 2
@@ -157,7 +157,7 @@ def _select_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
     else:
         which = move_axis(which, which_dim, 0)
     missing = typeof(moved[0]).ndim - typeof(which).ndim
-    if typeof(which).ndim and missing:  # a batch of scalar choices between arrays
+    if typeof(which).ndim and missing:  # each example has a scalar `which` and array cases
         which = primitive("broadcast_in_dim").bind(which, shape=typeof(moved[0]).shape, broadcast_dimensions=(0,))
     return select_n(which, *moved), 0
 
@@ -195,7 +195,7 @@ def _clamp_types(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedA
 def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     low, x, high = primals
     out = clamp(low, x, high)
-    # Each place follows one operand; where it touches both, none.
+    # The derivative of each element goes to one operand; where x equals a bound, to none.
     follows = (and_(gt(low, x), lt(low, high)), and_(gt(x, low), lt(x, high)), lt(high, x))
     total: Any = Zero(typeof(out).tangent())
     for t, here in zip(tangents, follows, strict=True):
@@ -223,7 +223,7 @@ clamp = Primitive(
 
 
 def select(which: Any, yes: Any, no: Any) -> Any:
-    """`yes` where `which`, else `no`; scalars among the two are repeated to the shape of `which`."""
+    """`yes` where `which`, else `no`; scalar cases are broadcast to the shape of `which`."""
     shape = typeof(which).shape
     yes, no = (
         x if typeof(x).shape == shape else primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=())

@@ -1,6 +1,6 @@
-"""Sums of numbers that are given by their logarithms: `logaddexp`, which numpy.logaddexp and lax.cumlogsumexp share.
+"""The primitive `logaddexp`, the logarithm of a sum of exponentials; numpy.logaddexp and lax.cumlogsumexp use it.
 
-It is a primitive because its derivative is no derivative of the steps that compute it: those have a kink at ties.
+It is a primitive because differentiating the operations that compute it would give wrong derivatives at ties.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 def _no_infinity(x: Any) -> Any:
-    """`x` with 0 for infinity, which has no difference to itself."""
+    """`x` with 0 in place of infinities, because inf - inf is nan."""
     real = e.real(x) if _complex(x) else x
     return logic.select(logic.eq(real, literal(real, np.inf)), literal(x, 0), x)
 
 
 def _angle_between(x: Any) -> Any:
-    """The angle `x` modulo a whole turn, between -pi and pi."""
+    """The angle `x` modulo 2 pi, between -pi and pi."""
     half, turn = literal(x, np.pi), literal(x, 2 * np.pi)
     rest = e.rem(e.add(x, half), turn)
     return e.sub(logic.select(logic.is_negative(rest), e.add(rest, turn), rest), half)

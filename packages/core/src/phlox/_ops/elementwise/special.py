@@ -1,6 +1,6 @@
-"""Special functions of one and two numbers: gamma and its relatives, zeta, Bessel functions.
+"""Special functions of one and two operands: gamma and related functions, zeta, Bessel functions.
 
-XLA computes most of them; i0e is a sum of Chebyshev polynomials with the coefficients of Cephes.
+Most are CHLO operations; i0e is a sum of Chebyshev polynomials with the coefficients of Cephes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ digamma = unary("digamma", "chlo.digamma", accepts=FLOAT, derivative=lambda x, o
 
 
 def no_derivative(function: str, argument: str) -> Any:
-    """A tangent rule that says there is none."""
+    """A tangent rule that raises: the function cannot be differentiated with respect to this argument."""
 
     def refuse(t: Any, *operands: Any) -> NoReturn:
         raise DerivativeError(f"{function} has no derivative with respect to {argument}")
@@ -47,7 +47,7 @@ zeta = binary("zeta", "chlo.zeta", accepts=FLOAT)
 
 # --- Bessel functions -----------------------------------------------------------------------------------
 
-# Chebyshev coefficients of i0e, up to 8 and beyond, in single and double precision.
+# Chebyshev coefficients of i0e, for arguments up to 8 and greater ones, in single and double precision.
 # fmt: off
 _NEAR_32 = (
     -1.30002500998624804212e-8, 6.04699502254191894932e-8, -2.67079385394061173391e-7, 1.11738753912010371815e-6,
@@ -100,7 +100,7 @@ def _i0e(x: Any) -> Any:
 
 
 def _i1e_derivative(x: Any, out: Any) -> Any:
-    # i0e(x) - out * (sign(x) + 1/x); at 0, where the last term cannot be computed, it is 1/2.
+    # i0e(x) - out * (sign(x) + 1/x); at 0, where 1/x is not finite, the derivative is 1/2.
     eps = dtypes.finfo(typeof(x).dtype).eps
     away = logic.gt(e.abs_(x), literal(x, eps))
     safe = logic.select(away, x, literal(x, eps))

@@ -1,1 +1,1 @@
-"""Primitives that reach out of the program: callbacks, foreign functions, checks."""
+"""Primitives that call code outside of the compiled program: callbacks, foreign functions, checks."""

@@ -32,9 +32,9 @@ from ..control.scan import row_of, scan
 
 @dataclasses.dataclass(frozen=True)
 class Callback:
-    """A user's function of `(args, kwargs)` as one of flat arrays.
+    """A user's function of `(args, kwargs)` as a function of flat arrays.
 
-    `fixed` are the leaves that are no arrays, by position; `keys` the types of arrays that are more than their numbers.
+    `fixed` has the leaves that are not arrays, by position; `keys` the avals of arrays of PRNG keys, by position.
     """
 
     fun: Callable[..., Any]
@@ -63,7 +63,7 @@ def _with_keys(params: dict[str, Any], _trailing: tuple[int, ...], *avals: Shape
 def _each(
     made: Primitive, axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], unroll: bool, params: dict[str, Any]
 ) -> tuple[list[Any], list[Dim]]:
-    """One call for each example, one after the other."""
+    """Calls the function once for each example, in order."""
     mapped = [d is not None for d in dims]
     consts = [x for x, there in zip(args, mapped, strict=True) if not there]
     xs = [move_axis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
@@ -120,7 +120,7 @@ def vectorized(
     result_avals: Sequence[ShapedArray],
     params: dict[str, Any],
 ) -> tuple[list[Any], list[Dim]]:
-    """The batching rule of operations that XLA cannot look into, by the method that the user chose."""
+    """The batching rule of callbacks and foreign functions, by the `vmap_method` that the user chose."""
     how = {**params, "vmap_method": vmap_method, "result_avals": result_avals}
     if vmap_method in ("sequential", "sequential_unrolled"):
         return _each(made, axis, args, dims, vmap_method == "sequential_unrolled", how)
@@ -190,7 +190,7 @@ io_callback = Primitive(
 )
 
 
-# --- callbacks that only look ---------------------------------------------------------------------------
+# --- callbacks without results --------------------------------------------------------------------------
 
 
 def _debugging(name: str) -> Primitive:
@@ -207,7 +207,7 @@ def _debugging(name: str) -> Primitive:
         types=lambda *avals, **_: [],
         lower=lower,
         eager=lambda *args, callback, **_: _nothing(callback(*map(as_array, args))),
-        # What is printed are values, so tangents and cotangents pass by.
+        # The callback sees primals only; there are no results with tangents.
         jvp=lambda primals, tangents, **params: (made.bind(*primals, **params), []),
         transpose=lambda cotangents, *args, **params: [None] * len(args),
         batch=lambda axis, args, dims, **params: _each(made, axis, args, dims, False, params),

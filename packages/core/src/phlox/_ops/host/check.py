@@ -1,8 +1,8 @@
-"""The `check` primitive, and the value that stands for "an error may have happened".
+"""The `check` primitive, and `Error`, a value that holds the first failed check.
 
-A check is recorded in programs with an `Error` among its arguments. Run at once it raises; compiled it cannot, so that
-`checkify` must first turn it into a result (see `_api/checkify/checkify.py`). An `Error` is a tree of arrays: for each
-kind of error whether it happened, which check of the program found it first, and values for its message.
+A check has an `Error` as its operand. Run eagerly it raises. A compiled program cannot raise, so `checkify` must first
+make the error a result (see `_api/checkify/checkify.py`). An `Error` is a pytree of arrays: for each kind of error
+whether it happened, the number of the check that failed first, and the values for its message.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ..structure.slicing import dynamic_slice
 
 
 class CheckEffect(Effect):
-    """A check: the program may turn out to be wrong."""
+    """A check that may fail and that `checkify` has not made a result yet."""
 
 
 class JaxException(Exception):
-    """What a failed check stands for; `where` is the user's line of the check."""
+    """The exception of a failed check; `where` is the source line of the check."""
 
     where: Location | None = None
 
@@ -45,13 +45,13 @@ Categories = frozenset[ErrorCategory]
 
 
 class JaxRuntimeError(ValueError):
-    """A check failed. The exception that says which one is its cause."""
+    """A check failed. Its `__cause__` is the exception of that check."""
 
     __module__ = "phlox.experimental.checkify"
 
 
 class Report(NamedTuple):
-    """How the exception is made for one check of a program: ``kind.restore(details, payload)``."""
+    """Makes the exception of one check of a program: ``kind.restore(details, payload)``."""
 
     kind: Any
     details: tuple[Any, ...]
@@ -65,14 +65,14 @@ class Report(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Errors of one class with values of the same types; they share a place in an `Error`."""
+    """Errors of one class whose values have equal types; they share one `State` of an `Error`."""
 
     category: type[JaxException]
     payload: tuple[ShapedArray, ...]
 
 
 class State(NamedTuple):
-    """What is known of one kind of error while the program runs."""
+    """The run-time state of one kind of error."""
 
     happened: Any
     code: Any
@@ -122,15 +122,15 @@ class Error:
 
     __repr__ = __str__
 
-    # -- as a value of programs
+    # -- methods for traced code
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of errors that it has a place for."""
+        """The kinds of errors that have a `State` in this error."""
         return tuple(self._states)
 
     def adding(self, happened: Any, report: Report, payload: Sequence[Any]) -> Error:
-        """This error, or if it has not happened the reported one, if that has."""
+        """This error if it has happened, else the reported one if `happened`."""
         code = next(_codes)
         values = [convert(x, typeof(x).dtype) for x in payload]
         kind = Kind(report.kind, tuple(typeof(x) for x in values))
@@ -138,7 +138,7 @@ class Error:
         return self._joined({kind: state}, {code: report})
 
     def joined(self, other: Error, categories: Iterable[type[JaxException]]) -> Error:
-        """This error, or if it has not happened the other one, as far as that is of these categories."""
+        """This error if it has happened, else the other one, restricted to these categories."""
         wanted = set(categories)
         chosen = {kind: state for kind, state in other._states.items() if kind.category in wanted}
         return self._joined(chosen, other._reports)
@@ -151,7 +151,7 @@ class Error:
         return Error(result, {**self._reports, **reports})
 
     def with_places(self, kinds: Iterable[Kind]) -> Error:
-        """The same error with a place for each of `kinds`."""
+        """This error with a `State` for each of `kinds`."""
         blank = {
             kind: State(np.False_, dtypes.int32.type(-1), [zeros(a) for a in kind.payload])
             for kind in kinds
@@ -160,14 +160,14 @@ class Error:
         return Error({**self._states, **blank}, self._reports)
 
     def with_reports(self, *others: Error) -> Error:
-        """The same error, which knows the checks of the others too."""
+        """This error with the reports of the others added."""
         reports = dict(self._reports)
         for other in others:
             reports.update(other._reports)
         return Error(self._states, reports)
 
     def reduced(self) -> Error:
-        """Of an error for each example of a batch (along axis 0), that of the first example that has one."""
+        """For a batched error (axis 0), the error of the first example that has one."""
         return Error({kind: _first_state(s) for kind, s in self._states.items()}, self._reports)
 
 
@@ -225,7 +225,7 @@ class BatchedError(JaxException):
 
 
 def raise_failed(error: Error, *, debug: bool = False) -> None:
-    """Raises what `error` says, now or when the program is checkified; `debug` says that only checkify does."""
+    """Binds `check`, which raises if `error` has happened; with `debug` only in functions that are checkified."""
     if any(typeof(s.happened).shape for s in error._states.values()):
         error = error.reduced()
     leaves, tree = pytree.flatten(error)

@@ -1,6 +1,6 @@
-"""Calls of foreign functions: the primitive `ffi_call`, and how such a call is written.
+"""The primitive `ffi_call`, and the lowering of calls of foreign functions (XLA custom calls).
 
-XLA counts the axes of a layout from the one that varies fastest (minor to major); so do the parameters here.
+Layouts are written as in XLA, minor to major: the axis that varies fastest comes first.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 
 
 class FfiEffect(Effect):
-    """A foreign function that does more than compute."""
+    """The side effect of a foreign function."""
 
 
 _WITH_EFFECT: Effects = frozenset({FfiEffect()})
 
 
 class Frozen:
-    """An attribute as part of a key: those of equal text are equal."""
+    """An attribute, hashable for cache keys; equal if its MLIR text is equal."""
 
     __slots__ = ("text",)
 
@@ -51,7 +51,7 @@ class Frozen:
 
 
 def attribute(value: Any) -> str:
-    """A Python value as MLIR writes attributes: ``3 : i64``, ``"text"``, ``[1.0 : f64]``, ``{k = true}``."""
+    """A Python value as MLIR text of an attribute: ``3 : i64``, ``"text"``, ``[1.0 : f64]``, ``{k = true}``."""
     if isinstance(value, Frozen):
         return value.text
     if isinstance(value, bool | np.bool_):
@@ -88,14 +88,14 @@ def build_ffi_lowering_function(
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
 ) -> Callable[..., list[Value]]:
-    """A function that writes the call of a foreign function into a program.
+    """A function that writes the custom call of a foreign function.
 
     Args:
       call_target_name: the name that the function was registered under.
       operand_layouts, result_layouts: the order of axes in memory, from the fastest to the slowest, of each argument
         and result; None is row-major.
       backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
-      skip_ffi_layout_processing: say nothing of layouts.
+      skip_ffi_layout_processing: omit layouts.
       **lowering_args: `has_side_effect`, `api_version` (4, the typed interface), and `operand_output_aliases`, a dict
         from arguments to the results that take their memory.
 
@@ -165,7 +165,7 @@ def ffi_lowering(
       operand_layouts, result_layouts: the order of axes in memory, from the fastest to the slowest, of each argument
         and result; None is row-major.
       backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
-      skip_ffi_layout_processing: say nothing of layouts.
+      skip_ffi_layout_processing: omit layouts.
       **lowering_args: as for `build_ffi_lowering_function`.
 
     Returns:
@@ -254,7 +254,7 @@ def _batch(
 
 
 def _deeper(layout: Ints) -> Ints:
-    """The layout of a batch whose examples have this one."""
+    """This layout with a leading batch axis, which varies slowest."""
     return (*[n + 1 for n in layout], 0)
 
 

@@ -1,4 +1,4 @@
-"""The primitive that tells how an array lies on devices, when that is decided: at once, or when XLA has partitioned."""
+"""The primitive that reports the sharding of an array when it is decided: eagerly, or after XLA's partitioner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithms of matrix products: in which types hardware multiplies and adds, and in how many steps."""
+"""Algorithms of `dot_general`: the dtypes in which hardware multiplies and adds, and the number of operations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..control.barrier import platform_of
 
 
 class DotAlgorithm(NamedTuple):
-    """How a matrix product is computed: the types that factors are rounded to and that sums are kept in.
+    """How a matrix product is computed: the dtypes to which factors are rounded and in which sums are accumulated.
 
-    Factors may be taken apart into components, which are multiplied in several operations, to be more exact than
-    their type. What a platform does not have is refused when the program is compiled; CPUs have none but presets.
+    Factors may be split into components, which are multiplied by several operations, for more precision than their
+    dtype has. Compilation raises for algorithms that the platform does not support; CPUs support presets only.
 
     >>> DotAlgorithm(np.float16, np.float16, np.float32).num_primitive_operations
     1
@@ -34,9 +34,9 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms that some platform has, as (type of left factor)_(of right factor)_(of the sum).
+    """Algorithms that some platform supports, named (dtype of left factor)_(of right factor)_(of the sum).
 
-    X3, X6, X9 take that many operations to be more exact. The name as a string is accepted as `precision` too.
+    X3, X6, X9 use that many operations for more precision. The name as a string is accepted as `precision` too.
 
     >>> DotAlgorithmPreset["TF32_TF32_F32"]
     DotAlgorithmPreset.TF32_TF32_F32
@@ -67,7 +67,7 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:
-        """Types that the factors may have; others are converted to the first. None: all."""
+        """Dtypes that the factors may have; others are converted to the first of these. None: all."""
         words = self.name.split("_")
         if "ANY" in words or self is DotAlgorithmPreset.DEFAULT:
             return None
@@ -77,19 +77,19 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_rhs_types(self) -> tuple[Any, ...] | None:
-        """The same for the right factor."""
+        """Dtypes that the right factor may have; others are converted to the first of these. None: all."""
         return self.supported_lhs_types
 
     @property
     def accumulation_type(self) -> Any:
-        """The type that sums are kept in, or None for that of the result."""
+        """The dtype in which sums are accumulated, or None for that of the result."""
         if self.name in ("DEFAULT", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"):
             return None
         word = [w for w in self.name.split("_") if w not in ("FAST", "ACCUM") and not w.startswith("X")][-1]
         return {"F16": np.float16, "BF16": dtypes.bfloat16, "F64": np.float64}.get(word, np.float32)
 
     def supported_output_types(self, lhs_dtype: Any, rhs_dtype: Any) -> tuple[Any, ...] | None:
-        """Types that results may have for factors of these types; others are converted from the first. None: all."""
+        """Dtypes of results for factors of these dtypes; others are converted from the first of these. None: all."""
         both = {np.dtype(lhs_dtype), np.dtype(rhs_dtype)}
         name = self.name
         if name.startswith("ANY_F8_ANY_F8_F32"):
@@ -106,13 +106,13 @@ Algorithm = DotAlgorithm | DotAlgorithmPreset
 
 
 def algorithm_of(precision: Any) -> Algorithm | None:
-    """The algorithm that a user means by a precision; None where it is another precision, or none."""
+    """The algorithm that this `precision` names; None if it names a `Precision`, or is None."""
     if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
         return DotAlgorithmPreset[precision]
     return precision if isinstance(precision, Algorithm) else None
 
 
-#: those that the compiler for CPUs computes as they say
+#: algorithms that XLA implements on CPUs
 _ON_CPU = {
     "DEFAULT",
     "F16_F16_F16",
@@ -129,9 +129,9 @@ def _fitting(dtype: Any, accepted: tuple[Any, ...] | None) -> Any:
 
 
 def prepared(f: Function, lhs: Value, rhs: Value, algorithm: Algorithm) -> tuple[Value, Value, Any, str]:
-    """The factors in the types of the algorithm, the element type of the product, and the attribute.
+    """The factors in the dtypes of the algorithm, the dtype of the product, and the MLIR attribute.
 
-    Raises `OptionError` for an algorithm that the platform or the factors' types do not allow.
+    Raises `OptionError` if the platform or the factors' dtypes do not support the algorithm.
     """
     on_cpu = isinstance(algorithm, DotAlgorithmPreset) and algorithm.name in _ON_CPU
     if platform_of(f) == "cpu" and not on_cpu:

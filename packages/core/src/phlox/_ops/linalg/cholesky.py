@@ -1,4 +1,4 @@
-"""Positive definite matrices: `cholesky`, its change when a vector's square is added, and the product A Aᵀ."""
+"""Positive definite matrices: `cholesky`, its rank-one update, and the product A Aᵀ."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _square(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
 
 def _lower(f: Function, x: Value) -> Value:
     factor, info = lapack(f, "potrf", [x], [x.aval, status(x.aval.shape[:-2])], aliases={0: 0}, uplo="L")
-    # What was above the diagonal is still there.
+    # LAPACK leaves the operand's elements above the diagonal.
     return lowered_as(lower_triangle)(f, nan_unless(f, succeeded(f, info), factor))
 
 
@@ -48,7 +48,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     factor = cholesky.bind(x)
     right = solve_triangular(factor, dx, left_side=False, transpose_a=True, conjugate_a=True)
     inner = lower_triangle(solve_triangular(factor, right))
-    # (nan stays below the diagonal, as in the factor)
+    # The triangle is taken again so that nan is below the diagonal only, as in the factor.
     return factor, lower_triangle(product(factor, div(inner, plus_identity(filled(inner, 1)))))
 
 
@@ -67,7 +67,7 @@ def _update_result(dtype: Any, r: Shape, w: Shape) -> list[tuple[Shape, Any]]:
 
 
 def _update(r: Any, w: Any) -> Any:
-    """Rotates `w` into the rows of `r`, one after the other; each rotation makes one element of `w` zero."""
+    """Applies a rotation to `w` and each row of `r` in turn; each makes one element of `w` zero."""
     shape, stack = typeof(w).shape, typeof(w).ndim - 1
     n = shape[-1]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .algorithms import Algorithm
 
-    #: what users give as a precision
+    #: what users may pass as `precision`
     PrecisionLike: TypeAlias = "str | Precision | tuple[str, str] | tuple[Precision, Precision] | Algorithm | None"
 
 Dims = tuple[int, ...]
@@ -30,9 +30,9 @@ DotDimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 
 
 class Precision(enum.Enum):
-    """How exact matrix products are on hardware that multiplies in less than float32.
+    """The precision of matrix products on hardware that multiplies in less than float32.
 
-    DEFAULT is fastest, HIGHEST the full precision of the element type. On a CPU all three are the same.
+    DEFAULT is fastest, HIGHEST the full precision of the dtype. On a CPU all three are the same.
 
     >>> jnp.dot(jnp.ones(2), jnp.ones(2), precision=Precision.HIGHEST)
     Array(2., dtype=float32)
@@ -63,11 +63,11 @@ _WORDS = {
 
 
 def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorithm | None:
-    """A user's precision (None, a word, a `Precision`, a pair of those, or an algorithm) as a pair, an algorithm, or
-    None."""
+    """The `precision` of a user (None, a name, a `Precision`, a pair of those, or an algorithm) as a pair of
+    `Precision`, an algorithm, or None."""
     several = type(precision) in (tuple, list)
     if not several and not isinstance(precision, Precision) and precision not in _WORDS:
-        from .algorithms import algorithm_of  # as few programs name one
+        from .algorithms import algorithm_of  # imported late: few programs name an algorithm
 
         if (algorithm := algorithm_of(precision)) is not None:
             return algorithm
@@ -181,7 +181,7 @@ def _dot_transpose(
     precision: Any,
     preferred_element_type: Any,
 ) -> list[Any]:
-    """The cotangent of one factor is the contraction of `ct` with the other over the other's free axes."""
+    """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
     if is_linear(lhs):
         if type(ct) is Zero:
             return [Zero(lhs.aval), None]
@@ -201,8 +201,8 @@ def _factor(
     my_free = _free(aval.ndim, mine, my_batch)
     their_free = _free(other_aval.ndim, theirs, their_batch)
     batches = len(my_batch)
-    # In ct the axes are: batch, free axes of the left factor, free axes of the right factor. The result has: batch, my
-    # free axes, then the other's contracted axes in the other's order.
+    # Axes of ct: batch, free axes of the left factor, free axes of the right factor. Axes of the result: batch, free
+    # axes of this factor, then contracted axes in the order that they have in the other factor.
     start = batches + (len(my_free) if ct_has_it_first else 0)
     ct_axes = tuple(range(start, start + len(their_free)))
     ct_batch = tuple(range(batches))
@@ -212,7 +212,7 @@ def _factor(
     numbers = ((ct_axes, tuple(their_free)), (ct_batch, their_batch))
     order = [*my_batch, *my_free, *contracted]
     if order != sorted(order) and [*my_batch, *contracted, *my_free] == sorted(order):
-        # The other way round nothing has to be transposed; XLA on a CPU is up to twice as fast with that.
+        # In this order of factors the result needs no transpose; XLA on a CPU is up to twice as fast.
         factors.reverse()
         numbers = (numbers[0][::-1], numbers[1][::-1])
         swapped = swapped[::-1] if type(swapped) is tuple else swapped
@@ -243,7 +243,7 @@ def _dot_batch(
         numbers = ((_skip(lc, ld), _skip(rc, rd)), ((ld, *_skip(lb, ld)), (rd, *_skip(rb, rd))))
         return dot_general(lhs, rhs, dimension_numbers=numbers, **params), 0
     if ld is not None:
-        # The mapped axis is one more free axis of the left factor.
+        # The mapped axis becomes a free axis of the left factor.
         numbers = ((_skip(lc, ld), rc), (_skip(lb, ld), rb))
         free = _free(typeof(lhs).ndim, numbers[0][0], numbers[1][0])
         place = len(lb) + free.index(ld)
@@ -256,7 +256,7 @@ def _dot_batch(
 
 
 def _skip(dims: Dims, new: int) -> Dims:
-    """Axis numbers after an axis was inserted at `new`."""
+    """These axis numbers after an axis was inserted at `new`."""
     return tuple(d if d < new else d + 1 for d in dims)
 
 

@@ -37,7 +37,7 @@ from .matrices import (
 
 
 class EighImplementation(enum.Enum):
-    """Ways to compute `eigh`. On a CPU there is QR.
+    """Implementations of `eigh`. CPUs have QR.
 
     >>> phlox.lax.linalg.eigh(jnp.eye(2), implementation=EighImplementation.QR)[1]
     Array([1., 1.], dtype=float32)
@@ -49,7 +49,7 @@ class EighImplementation(enum.Enum):
 
 
 class EigImplementation(enum.Enum):
-    """Ways to compute `eig`. On a CPU there is LAPACK's.
+    """Implementations of `eig`. CPUs have LAPACK.
 
     >>> phlox.lax.linalg.eig(jnp.eye(2), implementation=EigImplementation.LAPACK)[0].shape
     (2,)
@@ -185,10 +185,10 @@ def _eig_jvp(
 
 
 def _vectors_tangent(w: Any, v: Any, da: Any) -> tuple[Any, Any]:
-    """Tangents of eigenvalues and of eigenvectors that are scaled as LAPACK does it.
+    """Tangents of eigenvalues and of eigenvectors with LAPACK's normalization.
 
-    A V = V W leaves the scale of each column v open: dv = u + c v with U = V (F ∘ P), P = V⁻¹ dA V, and any c. The
-    columns have length one, and are real where they are largest; both conditions together give c.
+    A V = V W does not determine the scale of each column v: dv = u + c v with U = V (F ∘ P), P = V⁻¹ dA V, for any c.
+    LAPACK's columns have length one, and their largest element is real; both conditions together determine c.
     """
     inner = product(solve(v, da), v)
     inverse = minus_identity(integer_pow(plus_identity(differences(w)), y=-1))

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms over the last axes: complex, and of real numbers, both ways."""
+"""The primitive `fft`: discrete Fourier transforms over the last axes, complex and real, forward and inverse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ints = tuple[int, ...]
 
 
 class FftType(enum.IntEnum):
-    """Which transform: of complex numbers, forth or back, or of real numbers, whose spectrum is stored by half.
+    """Kinds of transforms: FFT and its inverse; RFFT of real numbers and its inverse, which use half of the spectrum.
 
     >>> phlox.lax.fft(jnp.ones(4), FftType.RFFT, (4,)).shape
     (3,)
@@ -34,7 +34,7 @@ class FftType(enum.IntEnum):
 
     @staticmethod
     def from_any(kind: Any) -> FftType:
-        """The type that a user's word means, in capitals or not."""
+        """The type with this name, in upper or lower case."""
         if isinstance(kind, FftType):
             return kind
         for member in FftType:
@@ -65,7 +65,7 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     fits = last[:-1] == fft_lengths[:-1] if back else last == fft_lengths
     if not fits:
         raise ShapeError(f"{name}: the last axes of {x.short} do not have the lengths {fft_lengths}", shapes=[x.shape])
-    empty = back and count and fft_lengths[-1] == 0 and last[-1] <= 1  # what irfft makes of one element by default
+    empty = back and count and fft_lengths[-1] == 0 and last[-1] <= 1  # the default length of irfft for one element
     if back and count and not empty and (fft_lengths[-1] < 1 or last[-1] != half[-1]):
         raise ShapeError(
             f"{name}: the last axis of {x.short} must have length {half[-1]} for a result of length {fft_lengths[-1]}",
@@ -80,7 +80,7 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
 def _lower(f: Function, x: Value, fft_type: FftType, fft_lengths: Ints) -> Value:
     if fft_type is not FftType.IRFFT or len(fft_lengths) == 1:
         return _plain(f, x, fft_type, fft_lengths, f.out)
-    # XLA on GPUs does not know this one: all axes but the last go first, as complex numbers.
+    # XLA on GPUs does not have this transform: transform all axes but the last first, as complex ones.
     rank, first = x.aval.ndim, x.aval.ndim - len(fft_lengths)
     order = [*range(first), rank - 1, *range(first, rank - 1)]
     turned = shaped(tuple(x.aval.shape[i] for i in order), x.aval.dtype)
@@ -99,7 +99,7 @@ def _plain(f: Function, x: Value, fft_type: FftType, lengths: Ints, out: ShapedA
 
 
 def _counts(aval: ShapedArray, length: int) -> np.ndarray:
-    """How often each element of a half spectrum stands in the whole one: twice, but for the first and a middle one."""
+    """How often each element of a half spectrum is in the full spectrum: twice, but the first and a middle one once."""
     counts = np.full(aval.shape[-1:], 2.0)
     counts[:1] = 1
     if length % 2 == 0:

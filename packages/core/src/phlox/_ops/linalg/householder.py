@@ -1,6 +1,6 @@
-"""Householder reflections: `geqrf` and `geqp3` find those that make a matrix triangular, two others multiply them.
+"""Householder reflections: `geqrf` and `geqp3` compute those that make a matrix triangular, two others multiply them.
 
-They come as LAPACK keeps them: vectors below the diagonal of a matrix, and a factor for each.
+Reflections are stored as in LAPACK: vectors below the diagonal of a matrix, and a factor for each.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _pivoted_lower(f: Function, a: Value, order: Value, *, use_magma: bool | Non
     return lapack(f, "geqp3", [a, order], f.outs, aliases={0: 0, 1: 1})
 
 
-#: The same with columns in an order that makes the diagonal decrease; that order counts from one.
+#: `geqrf` with column pivoting, so that the diagonal decreases; the permutation counts from one.
 geqp3 = linalg(
     "geqp3",
     ranks=(2, 1),

@@ -1,4 +1,4 @@
-"""General square systems: `lu`, what its pivots mean, and solving with the factors."""
+"""General square systems: `lu`, the permutation of its pivots, and solving with the factors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .triangular import solve_triangular
 
 
 def _permutation(pivots: Any, permutation_size: int) -> Any:
-    """Swaps places i and ``pivots[i]`` of 0, 1, 2 …, for one i after the other."""
+    """The permutation from 0, 1, 2 … by swapping the elements at i and ``pivots[i]``, for one i after the other."""
     stack = typeof(pivots).shape[:-1]
     shape = (*stack, permutation_size)
     start = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
@@ -56,7 +56,7 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
         if not stack:
             y = dynamic_slice(order, j, slice_sizes=(1,))
             return dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)
-        # Each matrix of a stack swaps other places.
+        # Each matrix of the stack has its own pivots.
         places = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
         here = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
         y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
@@ -105,7 +105,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], li
     aval = typeof(a)
     m, n = aval.shape[-2:]
     k = min(m, n)
-    # Of matrices that are not square the triangles are completed by the identity.
+    # Triangles of matrices that are not square are extended to square ones by the identity.
     left = plus_identity(_wider(lower_triangle(block(factors, (0, m), (0, k)), -1), (0, m - k)))
     right = _wider(upper_triangle(block(factors, (0, k), (0, n))), (n - k, 0))
     beyond = diagonal_matrix(convert(ge(iota(dtype=dtypes.int32, shape=(n,), dimension=0), np.int32(k)), aval.dtype))
@@ -117,7 +117,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], li
 
 
 def _wider(x: Any, more: tuple[int, int]) -> Any:
-    """Matrices with this many rows and columns of zeros more."""
+    """Matrices padded with this many rows and columns of zeros."""
     none = ((0, 0, 0),) * (typeof(x).ndim - 2)
     return pad(x, literal(x, 0), padding_config=(*none, (0, more[0], 0), (0, more[1], 0)))
 
@@ -126,7 +126,7 @@ lu = linalg("lu", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)
 
 
 def lu_solve(factors: Any, order: Any, b: Any, trans: int = 0) -> Any:
-    """The x with ``A x = b`` (with Aᵀ for `trans` 1, with Aᴴ for 2), for stacks of one shape; `b` are matrices."""
+    """The solution of ``A x = b`` (Aᵀ for `trans` 1, Aᴴ for 2) for stacks of equal shape; `b` are matrices."""
     if trans == 0:
         x = solve_triangular(factors, take_rows(b, order), unit_diagonal=True)
         return solve_triangular(factors, x, lower=False)
@@ -137,7 +137,7 @@ def lu_solve(factors: Any, order: Any, b: Any, trans: int = 0) -> Any:
 
 
 def inverse_order(order: Any) -> Any:
-    """The permutation that undoes another one."""
+    """The inverse permutation."""
     shape = typeof(order).shape
     last = len(shape) - 1
     places = iota(dtype=dtypes.int32, shape=shape, dimension=last)
@@ -145,6 +145,6 @@ def inverse_order(order: Any) -> Any:
 
 
 def solve(a: Any, b: Any) -> Any:
-    """The x with ``A x = b`` for stacks of one shape; `b` are matrices."""
+    """The solution of ``A x = b`` for stacks of equal shape; `b` are matrices."""
     factors, _, order = lu.bind(a)
     return lu_solve(factors, order, b)

@@ -1,6 +1,6 @@
-"""Stacks of matrices: the words that linear algebra is written in, and the family of its primitives.
+"""Stacks of matrices: `linalg`, which makes the primitives of linear algebra, and functions that their rules use.
 
-The last two axes are those of the matrix, the others number the matrices of the stack.
+The last two axes are those of the matrix, the others are the batch axes of the stack.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..structure.slicing import along, slice_
 from .dot import Precision, dot_general
 
 Shape = tuple[int, ...]
-#: Shapes of matrices and element type to the shapes and element types of the results.
+#: Maps the dtype and the shapes of the operands to the shapes and dtypes of the results.
 Result = Callable[..., Sequence[tuple[Shape, Any]]]
 
 
@@ -43,14 +43,14 @@ def linalg(
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
 ) -> Primitive:
-    """An operation on stacks of matrices (rank 2) and vectors (rank 1).
+    """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
 
     Args:
-      ranks: of each operand without the axes of the stack, which all operands share.
-      result: ``result(dtype, *shapes, **params)`` of one element of the stack; it raises `ShapeError`.
-      kinds: of element types, for each operand; by default all are of one inexact type.
-      jvp: called when one of the tangents is an array at least.
-      batch: where the mapped axis need not simply become one more axis of the stack.
+      ranks: the rank of each operand without the batch axes, which all operands share.
+      result: ``result(dtype, *shapes, **params)`` for one element of the stack; it raises `ShapeError`.
+      kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
+      jvp: called if at least one of the tangents is not `Zero`.
+      batch: the batching rule, if the mapped axis should not become one more batch axis.
     """
 
     def types(*avals: ShapedArray, **params: Any) -> Any:
@@ -111,31 +111,31 @@ def need_square(name: str, shape: Shape) -> int:
 
 
 def real_of(dtype: Any) -> Any:
-    """The element type of absolute values."""
+    """The dtype of absolute values."""
     return dtypes.real_part(dtype) if dtypes.kind(dtype) == "c" else dtype
 
 
-# --- words ----------------------------------------------------------------------------------------------
+# --- functions for rules --------------------------------------------------------------------------------
 
 
 def swapped(x: Any) -> Any:
-    """Each matrix transposed."""
+    """The transpose of each matrix."""
     ndim = typeof(x).ndim
     return transpose(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def conjugated(x: Any) -> Any:
-    """The complex conjugate; real numbers are their own."""
+    """The complex conjugate; `x` itself if it is real."""
     return conj(x) if dtypes.kind(typeof(x).dtype) == "c" else x
 
 
 def real_part(x: Any) -> Any:
-    """The real part; real numbers are their own."""
+    """The real part; `x` itself if it is real."""
     return real(x) if dtypes.kind(typeof(x).dtype) == "c" else x
 
 
 def adjoint(x: Any) -> Any:
-    """Each matrix transposed and conjugated."""
+    """The conjugate transpose of each matrix."""
     return conjugated(swapped(x))
 
 
@@ -145,12 +145,12 @@ def hermitian_part(x: Any) -> Any:
 
 
 def filled(x: Any, value: Any) -> Any:
-    """A number in the shape and type of `x`."""
+    """An array of the shape and dtype of `x`, filled with a number."""
     return repeat(literal(x, value), typeof(x).shape)
 
 
 def repeat(x: Any, shape: Shape) -> Any:
-    """`x` with axes in front, repeated along them to `shape`."""
+    """`x` broadcast to `shape` along new leading axes."""
     have = typeof(x).shape
     if have == shape:
         return x
@@ -158,7 +158,7 @@ def repeat(x: Any, shape: Shape) -> Any:
 
 
 def product(x: Any, y: Any, *more: Any) -> Any:
-    """The matrix products of stacks of one shape, in the full precision of the element type."""
+    """The matrix products of stacks with equal batch axes, in the full precision of the dtype."""
     a, b = typeof(x), typeof(y)
     stack = tuple(range(a.ndim - 2))
     out = dot_general(
@@ -172,19 +172,19 @@ def product(x: Any, y: Any, *more: Any) -> Any:
 
 
 def _places(shape: Shape) -> tuple[Any, Any]:
-    """The row and the column of each element."""
+    """The row number and the column number of each element."""
     rows, columns = (iota(dtype=dtypes.int32, shape=shape[-2:], dimension=i) for i in (0, 1))
     return repeat(rows, shape), repeat(columns, shape)
 
 
 def lower_triangle(x: Any, k: int = 0) -> Any:
-    """`x` with zeros above the diagonal that lies `k` places above the main one."""
+    """`x` with zeros above the diagonal `k`, as numpy.tril."""
     rows, columns = _places(typeof(x).shape)
     return select(ge(add(rows, filled(rows, k)), columns), x, literal(x, 0))
 
 
 def upper_triangle(x: Any, k: int = 0) -> Any:
-    """`x` with zeros below the diagonal that lies `k` places above the main one."""
+    """`x` with zeros below the diagonal `k`, as numpy.triu."""
     rows, columns = _places(typeof(x).shape)
     return select(le(add(rows, filled(rows, k)), columns), x, literal(x, 0))
 
@@ -201,32 +201,32 @@ def diagonal_of(x: Any) -> Any:
 
 
 def over_rows(x: Any, rows: int) -> Any:
-    """Vectors as matrices whose rows are all this vector."""
+    """For each vector the matrix whose rows are all equal to it."""
     aval = typeof(x)
     shape = (*aval.shape[:-1], rows, aval.shape[-1])
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=(*range(aval.ndim - 1), aval.ndim))
 
 
 def over_columns(x: Any, columns: int) -> Any:
-    """Vectors as matrices whose columns are all this vector."""
+    """For each vector the matrix whose columns are all equal to it."""
     aval = typeof(x)
     return broadcast_in_dim(x, shape=(*aval.shape, columns), broadcast_dimensions=tuple(range(aval.ndim)))
 
 
 def diagonal_matrix(x: Any) -> Any:
-    """Vectors as the diagonals of square matrices."""
+    """The diagonal matrices with these diagonals."""
     wide = over_rows(x, typeof(x).shape[-1])
     return select(eq(*_places(typeof(wide).shape)), wide, literal(wide, 0))
 
 
 def differences(x: Any) -> Any:
-    """For vectors the matrices of ``x[j] - x[i]``, with i the row."""
+    """For each vector the matrix with ``x[j] - x[i]`` in row i and column j."""
     n = typeof(x).shape[-1]
     return sub(over_rows(x, n), over_columns(x, n))
 
 
 def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
-    """Part of each matrix: rows and columns from and to these numbers."""
+    """A block of each matrix, from ``(start, stop)`` of its rows and columns."""
     shape = typeof(x).shape
     stack = shape[:-2]
     start, stop = (*(0 for _ in stack), rows[0], columns[0]), (*stack, rows[1], columns[1])
@@ -236,7 +236,7 @@ def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
 
 
 def take_rows(x: Any, order: Any) -> Any:
-    """The rows of each matrix in another order, an order for each matrix."""
+    """The rows of each matrix permuted by `order`, which has a permutation for each matrix."""
     shape = typeof(x).shape
     stack = tuple(range(len(shape) - 2))
     numbers = GatherDimensionNumbers((len(shape) - 1,), (len(shape) - 2,), (len(shape) - 2,), stack, stack)
@@ -253,7 +253,7 @@ def take_rows(x: Any, order: Any) -> Any:
 
 
 def take_columns(x: Any, order: Any) -> Any:
-    """The columns of each matrix in another order, an order for each matrix."""
+    """The columns of each matrix permuted by `order`, which has a permutation for each matrix."""
     return swapped(take_rows(swapped(x), order))
 
 
@@ -263,12 +263,12 @@ def times(x: Any, number: Any) -> Any:
 
 
 def plus_identity(x: Any) -> Any:
-    """`x` with one added on the diagonal."""
+    """`x` plus the identity matrix."""
     return add(x, identity(typeof(x).shape, typeof(x).dtype))
 
 
 def minus_identity(x: Any) -> Any:
-    """`x` with one subtracted on the diagonal."""
+    """`x` minus the identity matrix."""
     return sub(x, identity(typeof(x).shape, typeof(x).dtype))
 
 

@@ -1,4 +1,4 @@
-"""Orthogonal times triangular: the primitive `qr`."""
+"""The primitive `qr`: factorization into an orthogonal (unitary) and a triangular matrix."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 
 
 def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
-    """X = Q R with square R, so dX R⁻¹ = dQ + Q dR R⁻¹, where Qᴴ dQ is skew and dR R⁻¹ a triangle.
+    """X = Q R with square R, so dX R⁻¹ = dQ + Q dR R⁻¹, where Qᴴ dQ is skew-Hermitian and dR R⁻¹ triangular.
 
     See https://j-towns.github.io/papers/qr-derivative.pdf.
     """
@@ -103,7 +103,7 @@ def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
 
 
 def _completion_jvp(q: Any, thin: Any, dthin: Any) -> Any:
-    """The tangent of the columns that complete the thin factor to a square one; see https://arxiv.org/abs/2409.13374."""
+    """The tangent of the columns of square Q that the thin factor lacks; see https://arxiv.org/abs/2409.13374."""
     m, n = typeof(thin).shape[-2:]
     top, bottom = block(thin, (0, n), (0, n)), block(thin, (n, m), (0, n))
     dtop, dbottom = block(dthin, (0, n), (0, n)), block(dthin, (n, m), (0, n))

@@ -1,4 +1,4 @@
-"""Similar matrices that are nearly triangular: `hessenberg` and `schur`."""
+"""The primitives `hessenberg` and `schur`: reduction to (nearly) triangular matrices by similarity."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The `custom_linear_solve` primitive: x with A x = b, found by a program of the user, differentiated by what it means.
+"""The `custom_linear_solve` primitive: solves A x = b by the user's function, and is differentiated implicitly.
 
     A x = b     gives     dx = A⁻¹ (db - dA x)     and for cotangents     b̄ = A⁻ᵀ x̄
 
-Four programs come along, each with the values of its first inputs: A, its transpose, and how to solve with either.
+Its parameters hold four jaxprs: the products with A and with its transpose, and the solvers for both. Its operands are
+the constants of each, then b.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..elementwise.arithmetic import neg
 
 
 class LinearSolve(NamedTuple):
-    """Something for each of the four programs. Without `transpose_solve` there is no `vecmat` either."""
+    """One item for each of the four jaxprs. If `transpose_solve` is None, so is `vecmat`."""
 
     matvec: Any
     vecmat: Any
@@ -41,7 +42,7 @@ class LinearSolve(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any], *each: LinearSolve) -> LinearSolve:
-        """`function` of the parts of `each`; None where there is no program."""
+        """Applies `function` to corresponding items; the result is None where there is no jaxpr."""
         return cls(*(None if parts[0] is None else function(*parts) for parts in zip(*each, strict=True)))
 
 
@@ -121,7 +122,7 @@ def _batch(
         found = [batched(*pair, known)[1] for pair in zip(jaxprs, const_dims, strict=True) if pair[0] is not None]
         return [any(ds[i] is not None for ds in found) for i in range(len(known))]
 
-    # x and b have one structure, and each program makes one of the other.
+    # x and b have the same types, and each jaxpr maps one to the other, so that both must have the same dims.
     known = spread_carry([d is not None for d in b_dims], after)
     derived = LinearSolve.of(lambda closed, mine: batched(closed, mine, known)[0], jaxprs, const_dims)
     out_dims = batched(jaxprs.solve, const_dims.solve, known)[1]

@@ -1,4 +1,4 @@
-"""Singular values and vectors: the primitive `svd`."""
+"""The primitive `svd`: singular values and vectors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .matrices import (
 
 
 class SvdAlgorithm(enum.Enum):
-    """Ways to compute `svd`. On a CPU there are QR and DIVIDE_AND_CONQUER, the default.
+    """Algorithms of `svd`. CPUs have QR and DIVIDE_AND_CONQUER, the default.
 
     >>> phlox.lax.linalg.svd(jnp.eye(2), algorithm=SvdAlgorithm.QR)[1]
     Array([1., 1.], dtype=float32)
@@ -110,7 +110,7 @@ def _empty(x: Any, full_matrices: bool, compute_uv: bool) -> list[Any]:
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool, **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), and dU, dV follow from the rest of M where the values differ.
+    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), and dU, dV follow from the rest of M for distinct singular values.
 
     See https://people.maths.ox.ac.uk/gilesm/files/NA-08-01.pdf.
     """
@@ -135,7 +135,7 @@ def _jvp(
     right, left = mul(columns, inner), mul(rows, inner)
     du = mul(inverse, add(right, adjoint(right)))
     dv = product(v, mul(inverse, add(left, adjoint(left))))
-    # Of complex matrices the phases of both sides turn together.
+    # For complex matrices the phases of left and right singular vectors change together.
     zero = convert(eq(s, filled(s, 0)), typeof(s).dtype)
     inverse_values = sub(div(filled(s, 1), add(s, zero)), zero)
     turn = mul(times(sub(inner, adjoint(inner)), 0.5), convert(diagonal_matrix(inverse_values), dtype))
@@ -148,7 +148,7 @@ def _jvp(
 
 
 def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any, dtype: Any) -> Any:
-    """What of `x` lies outside of the space that `basis` spans, divided by the singular values."""
+    """The component of `x` orthogonal to the space that `basis` spans, divided by the singular values."""
     rest = sub(x, product(basis, product(basis_adjoint, x)))
     return div(rest, convert(over_rows(s, typeof(x).shape[-2]), dtype))
 

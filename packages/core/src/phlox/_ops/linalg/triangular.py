@@ -1,4 +1,4 @@
-"""Systems of equations whose matrix is a triangle: the primitive `triangular_solve`."""
+"""The primitive `triangular_solve`: systems of equations with a triangular matrix."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
         da = conjugated(da) if params["conjugate_a"] else da
         left = params["left_side"]
         rows, columns = typeof(x).shape[-2:]
-        # Both orders give the same; one of them solves for fewer columns (or rows).
+        # Both orders of the products give the same result; choose the one that solves for fewer columns (or rows).
         first, count = (da, x), rows > columns if left else rows < columns
         if not left:
             first = (x, da)
@@ -95,7 +95,7 @@ def _batch(
 ) -> tuple[Any, Dim]:
     a, b = args
     if dims[0] is None:
-        # One matrix for the whole batch: its right hand sides stand next to each other.
+        # The matrix is not batched: solve once, with the right hand sides of all examples side by side.
         assert dims[1] is not None
         ndim = typeof(b).ndim
         place = ndim - 1 if left_side else ndim - 2
@@ -124,7 +124,7 @@ def solve_triangular(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """`triangular_solve` with the usual parameters left out."""
+    """`triangular_solve` with defaults for its parameters."""
     return triangular_solve.bind(
         a,
         b,

@@ -1,4 +1,4 @@
-"""Matrices with three diagonals: how Hermitian ones are brought there, and solving systems with them."""
+"""Tridiagonal matrices: reduction of Hermitian matrices to tridiagonal form, and solving tridiagonal systems."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _solve_lower(f: Function, dl: Value, d: Value, du: Value, b: Value, *, pertu
 
 
 def _shifted(x: Any, by: int) -> Any:
-    """Vectors moved on by one place, with 0 where they left one."""
+    """Vectors shifted by one position to the right or left, with 0 in the free position."""
     none = ((0, 0, 0),) * (typeof(x).ndim - 1)
     return pad(x, literal(x, 0), padding_config=(*none, (by, -by, 0)))
 
 
 def _product(dl: Any, d: Any, du: Any, x: Any) -> Any:
-    """The matrix with these diagonals times `x`."""
+    """The product of the matrix with these three diagonals and `x`."""
     aval = typeof(x)
     none = ((0, 0, 0),) * (aval.ndim - 2)
     zero, k = literal(x, 0), aval.shape[-1]
@@ -94,7 +94,7 @@ def _solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -
 def _solve_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
     *diagonals, b = args
     if all(d is None for d in dims[:3]):
-        # One matrix for the whole batch: its right hand sides stand next to each other.
+        # The matrix is not batched: solve once, with the right hand sides of all examples side by side.
         assert dims[3] is not None
         place = typeof(b).ndim - 2
         b = move_axis(b, dims[3], place)

@@ -1,7 +1,7 @@
-"""Generators that encrypt counters: Threefry with four words, and Philox with two and with four (Salmon et al., 2011).
+"""Counter-based PRNG implementations: Threefry with four words, Philox with two and with four (Salmon et al., 2011).
 
-Each is a cipher, from the words of a key and of a counter to as many random words, and a table row that says which
-counters are encrypted for what: the same ones as in JAX.
+Each consists of a cipher, which maps the words of a key and of a counter to as many random words, and parameters of
+`_generator` that choose the counters: those of JAX.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _threefry(key: Words, x: Words) -> Words:
     x = [add(a, k) for a, k in zip(x, key, strict=True)]
     rotations = ((10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20))
     for turn in range(20):
-        # The two pairs that are mixed change from turn to turn.
+        # Even and odd rounds mix different pairs of words.
         pairs = ((0, 1), (2, 3)) if turn % 2 == 0 else ((0, 3), (2, 1))
         for (a, b), by in zip(pairs, rotations[turn % 8], strict=True):
             x[a] = add(x[a], x[b])
@@ -46,7 +46,7 @@ def _threefry(key: Words, x: Words) -> Words:
 
 
 def _rounds(key: Words) -> Any:
-    """The keys of the ten rounds of Philox."""
+    """The round keys of the ten rounds of Philox."""
     steps = (0x9E3779B9, 0xBB67AE85)
     for _ in range(10):
         yield key
@@ -87,11 +87,11 @@ def _generator(
     seed_is_key: bool = False,
     pairs: bool = False,
 ) -> Impl:
-    """A generator whose keys have `size` words and whose cipher works on `block` words.
+    """An implementation whose keys have `size` words and whose cipher encrypts blocks of `block` words.
 
-    Seeds are encrypted, or with `seed_is_key` they are the key under which zeros are. Counters of new keys stand last
-    in the block, those of random bits in front. Numbers of 64 bits are two words, or four, of which two are mixed each
-    (`pairs`).
+    To make a key, the seed is encrypted; with `seed_is_key`, zeros are encrypted under the seed. For new keys the
+    counter is in the last words of the block, for random bits in the first words. 64-bit numbers are made of two words,
+    or with `pairs` of four, two of which are mixed into each word.
     """
 
     def words(key: Any) -> Words:

@@ -1,7 +1,7 @@
-"""`random_gamma`: samples of the gamma distribution, by rejection, with the derivative by the parameter.
+"""The primitive `random_gamma`: samples of the gamma distribution, differentiable with respect to its parameter.
 
-Marsaglia and Tsang, A simple method for generating gamma variables, 2000: a transformed normal number is accepted or
-drawn again. A parameter below one is raised by one, and the sample multiplied with a power of a uniform number.
+Marsaglia and Tsang, A simple method for generating gamma variables, 2000: rejection sampling of a transformed normal
+sample. For a parameter less than one, 1 is added to it, and the sample is multiplied by a power of a uniform sample.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _keys(key: Any, count: int) -> list[Any]:
 
 
 def _sample(key: Any, alpha: Any, log_space: bool) -> Any:
-    """One sample from one key; its logarithm with `log_space`, where a tiny sample would underflow."""
+    """One sample from one key; with `log_space` its logarithm, because small samples underflow."""
     dtype = typeof(alpha).dtype
     a = Formula(alpha)
     third, zero, one = a.of(1.0 / 3.0), a.of(0), a.of(1)
@@ -80,7 +80,7 @@ def _samples(words: Any, alphas: Any, impl: Impl, log_space: bool) -> Any:
     count = math.prod(shape[typeof(keys).ndim :])
     size = math.prod(shape)
     flat = [reshape(x, new_sizes=(size,), dimensions=None) for x in (random_split(keys, shape=(count,)), alphas)]
-    if not impl.elementwise and size:  # as in JAX: of these generators the first key would serve all samples
+    if not impl.elementwise and size:  # under vmap the first key would make all samples; same results as in JAX
         return reshape(_one_by_one(flat[0], flat[1], log_space), new_sizes=shape, dimensions=None)
     (drawn,), (dim,) = run_batched(lambda k, a: [_sample(k, a, log_space)], BatchAxis(size), flat, [0, 0])
     assert dim == 0
@@ -122,7 +122,7 @@ def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], log_space:
     return random_gamma(*placed, log_space=log_space), 0
 
 
-#: of keys and parameters, which have the axes of the keys and then their own: each key gives samples for these
+#: operands: keys, and parameters with the axes of the keys, then more axes; each key samples for its parameters
 random_gamma = Primitive(
     "random_gamma",
     types=_types,

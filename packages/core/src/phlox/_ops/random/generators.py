@@ -1,7 +1,7 @@
-"""Generators of random numbers: what one is, and those that phlox has.
+"""PRNG implementations: their interface `Impl`, and a table of those that phlox has.
 
-A generator says how keys are made of seeds, split, mixed with a number, and turned into random bits. The streams of all
-agree with JAX's bit for bit; those of "rbg" and "unsafe_rbg" differ between platforms, as XLA's own generator does.
+An implementation makes keys from seeds, splits them, folds numbers into them, and makes random bits. All streams agree
+with JAX's bit for bit; those of "rbg" and "unsafe_rbg" depend on the platform, because XLA's own generator does.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Shape = tuple[int, ...]
 
 
 class Impl(NamedTuple):
-    """A generator whose keys are arrays of uint32 of shape `key_shape`. Its functions take one key (K):
+    """A PRNG implementation. Its keys are arrays of uint32 of shape `key_shape`; its functions take one key (K):
 
     seed: integer -> K;  split: K, shape -> K[*shape];  random_bits: K, bits of a number, shape -> uint[*shape];
-    fold_in: K, uint32 -> K.  If they are `elementwise`, they take arrays of keys as well.
+    fold_in: K, uint32 -> K.  If `elementwise` is true, they also take arrays of keys.
     """
 
     key_shape: Shape
@@ -41,8 +41,11 @@ class Impl(NamedTuple):
         return self.tag
 
     def each(self, function: Callable[..., Any], ranks: Sequence[int], *args: Any) -> Any:
-        """`function` for each key of arrays of them, which have so many axes of keys, none or as many as the others;
-        axes of length one are repeated."""
+        """Applies `function` to each key of arrays of keys.
+
+        `ranks` has the number of batch axes of each argument: 0, or the number of the others. Batch axes of length one
+        are broadcast.
+        """
         if self.elementwise or not any(ranks):
             return function(*args)
         sizes = {typeof(x).shape[0] for x, rank in zip(args, ranks, strict=True) if rank}
@@ -66,7 +69,7 @@ THREEFRY = Impl(
 
 # --- XLA's own generator --------------------------------------------------------------------------------
 #
-# Under vmap the first key makes the bits of all examples.
+# Under vmap the bits of all examples are made from the first key.
 
 
 def _bits(key: Any, bit_width: int, shape: Shape) -> Any:
@@ -84,7 +87,7 @@ def _rbg_seed(seed: Any) -> Any:
 
 
 def _rbg_split(key: Any, shape: Shape) -> Any:
-    """Both halves of the key are split as threefry keys."""
+    """Splits both halves of the key as threefry keys."""
     rank = len(shape)
     pairs = threefry.split(_halves(key), shape)
     pairs = transpose(pairs, permutation=(*range(1, rank + 1), 0, rank + 1))
@@ -97,7 +100,7 @@ def _rbg_fold_in(key: Any, data: Any) -> Any:
 
 
 def _unsafe_split(key: Any, shape: Shape) -> Any:
-    """Ten rounds of bits serve as a hash function."""
+    """Uses the first of every ten blocks of random bits made from the key."""
     count = 1
     for n in shape:
         count *= n
@@ -115,13 +118,13 @@ UNSAFE_RBG = Impl((4,), _rbg_seed, _unsafe_split, _bits, _unsafe_fold_in, "unsaf
 
 # --- by name --------------------------------------------------------------------------------------------
 
-#: by their names, the rarer ones from when they are first asked for
+#: implementations by name; `named` adds the rarer ones when they are first used
 KNOWN = {impl.name: impl for impl in (THREEFRY, RBG, UNSAFE_RBG)}
 NAMES = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
 
 
 def named(name: str) -> Impl:
-    """The generator of this name."""
+    """The PRNG implementation with this name."""
     if name not in NAMES:
         raise OptionError(
             f'unrecognized PRNG implementation "{name}"', instead="one of " + ", ".join(map(repr, NAMES)), value=name

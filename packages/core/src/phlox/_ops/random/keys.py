@@ -1,7 +1,7 @@
-"""PRNG keys: their element type, and the primitives that make, split and use them.
+"""PRNG keys: their extended dtype, and the primitives that make, split and use them.
 
-An array of keys is an array of `KeyDtype` elements; in memory each is a few 32-bit words. The primitives' types
-speak of keys, their lowering of words, through one of the generators in `generators.py`.
+An array of keys has the dtype `KeyDtype`; in memory each key is a few 32-bit words. The `types` rules of the primitives
+see keys; their lowering rules see words, and use an implementation of `generators.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .generators import KNOWN, Impl, named
 
 
 def find_impl(given: Any) -> Impl:
-    """The generator of this name, or of keys of this element type (None: the default)."""
+    """The PRNG implementation with this name or of this key dtype (None: the default)."""
     if given is None:
         return named(config.current().default_prng_impl)
     if isinstance(given, Impl):
@@ -43,7 +43,7 @@ def find_impl(given: Any) -> Impl:
 
 
 class KeyDtype(ExtendedDtype):
-    """The element type of PRNG keys, ``key<fry>``."""
+    """The dtype of PRNG keys, such as ``key<fry>``."""
 
     physical = dtypes.uint32
     type = dtypes.prng_key
@@ -64,7 +64,7 @@ def _dtype_of(impl: Impl) -> KeyDtype:
 
 
 def key_dtype(impl: Any) -> KeyDtype:
-    """The element type of keys of this generator, which `find_impl` finds."""
+    """The dtype of keys of an implementation, given as for `find_impl`."""
     return _dtype_of(find_impl(impl))
 
 
@@ -83,17 +83,17 @@ def _unchanged(params: dict[str, Any], trailing: tuple[int, ...], *avals: Shaped
 
 
 def with_impl(params: dict[str, Any], trailing: tuple[int, ...], *avals: ShapedArray) -> dict[str, Any]:
-    """The parameters for lowering rules that meet words in place of keys: they get the generator too."""
+    """The rule `extend`: adds the implementation to the parameters, because the lowering rule sees only words."""
     return {**params, "impl": avals[0].dtype.impl}
 
 
 def _rank(impl: Impl, words: Any) -> int:
-    """How many axes there are beside those of the words of a key."""
+    """The number of axes of an array of keys, given its words."""
     return typeof(words).ndim - len(impl.key_shape)
 
 
 def _kept(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    """Batching of an operation on keys with one operand: the mapped axis stays where it is."""
+    """The batching rule of a primitive with one operand of keys: the mapped axis keeps its position."""
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         return make().bind(args[0], **params), dims[0]
@@ -102,7 +102,7 @@ def _kept(make: Callable[[], Primitive]) -> Callable[..., Any]:
 
 
 def _front(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    """Batching of an operation on words, whose last axes are those of one key: the mapped axis goes in front."""
+    """The batching rule of a primitive on words, whose last axes are those of one key: moves the mapped axis to 0."""
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         dim = dims[0]

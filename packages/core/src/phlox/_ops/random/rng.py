@@ -1,4 +1,4 @@
-"""Random bits as the compiler makes them: fast, and others on other platforms. `phlox.random` has its own."""
+"""XLA's own random bits: fast, but different on each platform. (`phlox.random` uses them for "rbg" keys only.)"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..structure.slicing import along
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """How `rng_bit_generator` makes its bits.
+    """Algorithms of `rng_bit_generator`.
 
     >>> key, bits = phlox.lax.rng_bit_generator(jnp.zeros(4, "uint32"), (2,), algorithm=RandomAlgorithm.RNG_PHILOX)
     >>> bits.shape
@@ -45,7 +45,7 @@ def _bits_types(
 def _bits_lower(
     f: Function, key: Value, *, shape: tuple[int, ...], dtype: Any, algorithm: RandomAlgorithm
 ) -> list[Value]:
-    # XLA's key is u64[2]; without 64 bits in the language it is written as u32[4].
+    # XLA's key is u64[2]; without 64-bit mode it is passed as u32[4].
     narrow = key.aval.dtype == dtypes.uint32
     state, pairs = shaped((2,), dtypes.uint64), shaped((2, 2), dtypes.uint32)
     words = f.outs[0]
@@ -64,7 +64,8 @@ def _bits_lower(
 def _bits_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], *, shape: tuple[int, ...], **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    """The first key makes the bits of all examples and alone moves on, as in jax: XLA has no generator of many keys."""
+    """The bits of all examples are made from the first key, and only that key advances, as in JAX: XLA's generator
+    takes one key."""
     keys = place_axis(args[0], dims[0], 0, axis.size)
     first = reshape(along(keys, 0, 0, 1), new_sizes=typeof(keys).shape[1:], dimensions=None)
     state, bits = rng_bit_generator.bind(first, shape=(axis.size, *shape), **params)

@@ -1,8 +1,8 @@
 """Threefry-2x32, the counter-based generator behind all random numbers (Salmon et al., 2011).
 
-`threefry2x32` encrypts pairs of 32-bit counters under a key of two 32-bit words in twenty rounds of add, rotate
-and xor. Everything else in this file says which counters are encrypted: the same ones as in JAX with
-``jax_threefry_partitionable``, so streams agree bit for bit. Keys are arrays of shape (..., 2) here.
+`threefry2x32` encrypts pairs of 32-bit counters under a key of two 32-bit words, in twenty rounds of add, rotate and
+xor. The other functions choose the counters: those of JAX with ``jax_threefry_partitionable``, so that streams agree
+bit for bit. Keys are arrays of shape (..., 2) here.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def words(keys: Any) -> tuple[Any, Any]:
 
 
 def pair(first: Any, second: Any) -> Any:
-    """Two arrays of words as an array of keys."""
+    """An array of keys from arrays of their first and second words."""
     shape = typeof(first).shape
     columns = [
         broadcast_in_dim(w, shape=(*shape, 1), broadcast_dimensions=tuple(range(len(shape)))) for w in (first, second)
@@ -94,7 +94,7 @@ def pair(first: Any, second: Any) -> Any:
 
 
 def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """0, 1, 2 … in the order of the elements of `shape`, as high and low words."""
+    """The counters 0, 1, 2 … as arrays of this shape: high words and low words."""
     high = broadcast_in_dim(np.uint32(0), shape=shape, broadcast_dimensions=()) if shape else np.uint32(0)
     if not shape:
         return high, np.uint32(0)
@@ -102,14 +102,14 @@ def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
     if size <= 2**32:
         flat = iota(dtype=u32, shape=(size,), dimension=0)
         return high, reshape(flat, new_sizes=shape, dimensions=None)
-    # There are no numbers of 64 bits to shift by where 64-bit mode is off, but bits can be read as two words.
+    # Without 64-bit mode the words cannot be separated by 64-bit shifts, but a bitcast to two words works.
     pairs = bitcast_convert_type(iota(dtype=dtypes.uint64, shape=(size,), dimension=0), new_dtype=u32)
     low, top = (reshape(along(pairs, 1, i, i + 1), new_sizes=shape, dimensions=None) for i in (0, 1))
     return top, low
 
 
 def _encrypt(keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The two words of the cipher for each key and each counter of `shape`; results have shape keys + `shape`."""
+    """The two output words for each key and counter; their shape is that of the keys, followed by `shape`."""
     k0, k1 = words(keys)
     outer = typeof(k0).shape
     high, low = counters(shape)
@@ -133,24 +133,24 @@ def high_and_low(seeds: Any) -> tuple[Any, Any]:
 
 
 def seed(seeds: Any) -> Any:
-    """Keys of integer seeds: the high and the low 32 bits of each."""
+    """Keys from integer seeds; the words of a key are the high and the low 32 bits of its seed."""
     return pair(*high_and_low(seeds))
 
 
 def split(keys: Any, shape: tuple[int, ...]) -> Any:
-    """New keys, `shape` of them for each key."""
+    """New keys: an array of this shape for each key."""
     return pair(*_encrypt(keys, shape))
 
 
 def fold_in(keys: Any, data: Any) -> Any:
-    """Keys that depend on `data` (an array of words of the shape of the keys) as well."""
+    """Keys mixed with `data`, an array of one word for each key."""
     message = seed(data)
     first, second = threefry2x32.bind(*words(keys), *words(message))
     return pair(first, second)
 
 
 def bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
-    """Random words of 8, 16, 32 or 64 bits, `shape` of them for each key."""
+    """Random words of 8, 16, 32 or 64 bits: an array of this shape for each key."""
     first, second = _encrypt(keys, shape)
     if bit_width == 64:
         high = shift_left(convert(first, dtypes.uint64), np.uint64(32))

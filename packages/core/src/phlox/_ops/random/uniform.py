@@ -1,4 +1,4 @@
-"""Floats from random bits, uniform and normal ones: what samplers and the primitive `random_gamma` are made of."""
+"""Uniform and normal floats from random bits, for the samplers of `phlox.random` and the primitive `random_gamma`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .keys import random_bits
 
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers spread evenly over [0, 1): random mantissas under the exponent of 1 give numbers in [1, 2)."""
+    """Uniform samples in [0, 1): random mantissas with the exponent of 1 give floats in [1, 2), minus 1."""
     info = dtypes.finfo(dtype)
     width = int(info.bits)
-    drawn = 8 if info.nmant < 8 else width  # as many random bits as JAX draws
+    drawn = 8 if info.nmant < 8 else width  # the number of random bits that JAX draws
     word = np.dtype(f"uint{width}")
     words = convert(random_bits(key, bit_width=drawn, shape=shape), word)
     mantissa = logic.shift_right_logical(words, np.asarray(drawn - info.nmant, word)[()])
@@ -26,13 +26,13 @@ def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def between(key: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers spread evenly over [low, high); both are of this dtype."""
+    """Uniform samples in [low, high); both bounds have this dtype."""
     scaled = e.add(e.mul(unit(key, shape, dtype), e.sub(high, low)), low)
     return e.max_(low, scaled)
 
 
 def normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers of the standard normal distribution, by its inverse distribution function."""
+    """Standard normal samples, by the inverse of the distribution function."""
     low = np.nextafter(np.asarray(-1.0, dtype), np.asarray(0.0, dtype), dtype=dtype)
     u = between(key, low, np.asarray(1.0, dtype)[()], shape, dtype)
     return e.mul(np.asarray(np.sqrt(2), dtype)[()], e.erf_inv(u))

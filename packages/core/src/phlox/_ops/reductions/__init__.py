@@ -1,1 +1,1 @@
-"""Primitives that combine elements along axes: reductions and running reductions."""
+"""Primitives that combine elements along axes: reductions and cumulative reductions."""

@@ -1,6 +1,7 @@
-"""Reductions by a program of the user's: `reduce` over axes, `reduce_window`, and `select_and_scatter`.
+"""Reductions by a user's function: `reduce` over axes, `reduce_window`, and `select_and_scatter`.
 
-The program takes two elements (or two lists of them, of several arrays that are reduced together) and returns one.
+The jaxpr of the function takes two elements (or two lists of them, if several arrays are reduced together) and returns
+one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Ints = tuple[int, ...]
 
 
 def _region(f: Function, jaxpr: ClosedJaxpr, scalars: Sequence[ShapedArray]) -> str:
-    """The text of the program as a region; what it closes over is written into it."""
+    """The jaxpr as MLIR text of a region; its constants are written into it."""
 
     def body(g: Function, *args: Value) -> list[Value]:
         constants = [g.constant(np.asarray(c), typeof(c)) for c in jaxpr.consts]
@@ -75,7 +76,7 @@ def _check(name: str, operands: Sequence[ShapedArray], starts: Sequence[ShapedAr
 
 
 def _moves(tangents: Sequence[Any], name: str) -> bool:
-    """Whether any operand has a tangent; initial values may have none."""
+    """Whether any operand has a tangent. Raises if an initial value has one."""
     given, of_starts = _halves(tangents)
     if any(type(t) is not Zero for t in of_starts):
         raise UnsupportedError(f"the derivative of {name} with respect to initial values")
@@ -103,7 +104,7 @@ def _reduce_lower(f: Function, *values: Value, jaxpr: ClosedJaxpr, dimensions: I
 
 
 def _reduce_derivative(trace: type[JVPTrace]) -> Callable[..., Any]:
-    """The rule for one of the two forward modes; the program may hold operations that tell them apart."""
+    """The rule for jvp or for linearize; they differ because the jaxpr may contain primitives with different rules."""
 
     def rule(
         primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, dimensions: Ints
@@ -118,7 +119,7 @@ def _reduce_derivative(trace: type[JVPTrace]) -> Callable[..., Any]:
 
 
 def _by_halving(jaxpr: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], axes: Ints) -> list[Any]:
-    """The same reduction by operations that have derivatives: halves are combined until one element is left."""
+    """The reduction in differentiable primitives: combines halves until one element is left."""
     shape = typeof(xs[0]).shape
     rest = tuple(i for i in range(len(shape)) if i not in axes)
     flat = (math.prod(shape[i] for i in axes), *(shape[i] for i in rest))
@@ -139,7 +140,7 @@ def _by_halving(jaxpr: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], ax
 
 
 def _elementwise(jaxpr: ClosedJaxpr, xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
-    """The program on arrays, element by element."""
+    """Applies the jaxpr of scalars to arrays elementwise."""
     values = [*xs, *ys]
     shape = typeof(values[0]).shape
     if not math.prod(shape):
@@ -196,7 +197,7 @@ def _window_lower(f: Function, *values: Value, jaxpr: ClosedJaxpr, **window: Any
 def _window_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, **window: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Elements and their tangents are reduced together."""
+    """Reduces elements and their tangents together, by the jvp of the jaxpr."""
     if not _moves(tangents, "reduce_window"):
         outs = reduce_window(*primals, jaxpr=jaxpr, **window)
         return outs, [Zero(typeof(x).tangent()) for x in outs]
@@ -204,7 +205,8 @@ def _window_jvp(
     n = len(xs)
     has = tuple(dtypes.is_inexact(typeof(x).dtype) for x in xs)
     both, _ = jvp_jaxpr(jaxpr, (*has, *has), has)
-    # That takes all elements, then all tangents; a reduction has those of its first argument before the others.
+    # The jvp takes the primals of both elements, then their tangents. A reduction takes primals and tangents of the
+    # first element, then those of the second.
     v, count = both.jaxpr.invars, sum(has)
     invars = [*v[:n], *v[2 * n : 2 * n + count], *v[n : 2 * n], *v[2 * n + count :]]
     both = ClosedJaxpr(both.jaxpr.replace(invars=invars), both.consts)
@@ -237,7 +239,7 @@ reduce_window = Primitive(
 )
 
 
-# --- scattering to the chosen element of each window ----------------------------------------------------
+# --- scattering to the selected element of each window --------------------------------------------------
 
 
 def _select_types(

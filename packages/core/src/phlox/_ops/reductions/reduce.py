@@ -31,7 +31,7 @@ def _kept(ndim: int, axes: Axes) -> Axes:
 
 
 def spread(x: Any, aval: ShapedArray, axes: Axes) -> Any:
-    """`x`, which lacks `axes`, repeated along them to the shape of `aval`."""
+    """`x`, from which `axes` were reduced, broadcast along them to the shape of `aval`."""
     return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=_kept(aval.ndim, axes))
 
 
@@ -44,7 +44,7 @@ def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
 
 
 def _check_half(x: ShapedArray, axes: Axes) -> None:
-    """Refuses sums that lose most of their precision, where the flag says so."""
+    """Raises for sums in half precision, if the config flag forbids them."""
     if config.current().allow_f16_reductions or x.dtype not in (dtypes.float16, dtypes.bfloat16):
         return
     if any(x.shape[a] != 1 for a in axes):
@@ -55,12 +55,12 @@ def _check_half(x: ShapedArray, axes: Axes) -> None:
         )
 
 
-#: How two elements become one: a StableHLO operation, or what writes it.
+#: Combines two elements: the name of a StableHLO operation, or a function that writes the operations.
 Combine = str | Callable[[Function, Value, Value], Value]
 
 
 def combined(g: Function, op: Combine, a: Value, b: Value) -> Value:
-    """`a` and `b` combined by `op`."""
+    """Writes the combination of `a` and `b` by `op`."""
     return g.same(op, a, b) if isinstance(op, str) else op(g, a, b)
 
 
@@ -77,10 +77,10 @@ def reducer(
     series: Series | None = None,
     unfused: Unfused | None = None,
 ) -> Primitive:
-    """A reduction with `op`, a StableHLO operation or its text, beginning with ``start(dtype)``.
+    """A reduction by `op` with the initial value ``start(dtype)``.
 
-    `jvp(reduce, t, x, axes)` returns the result and its derivative, `reduce` being the reduction itself;
-    `check(type, axes)` may refuse what `accepts` lets pass, as flags say: it is asked each time.
+    `jvp(reduce, t, x, axes)` returns the result and its tangent; `reduce` is the primitive. `check(aval, axes)` may
+    raise for operands that `accepts` allows. It depends on config flags, so results of `types` are then not cached.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
@@ -122,7 +122,7 @@ def reducer(
 
 
 def reduce_lower(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
-    """The text of a reduction of one operand."""
+    """Writes a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
     if isinstance(op, str) and op.startswith("stablehlo."):
         operands = f"({x.name} init: {f.number(start, scalar).name})"
@@ -171,7 +171,7 @@ reduce_sum = reducer(
 
 
 def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
-    # Elements that share the extremum share the derivative equally.
+    # Elements that are equal to the extremum get equal parts of the derivative.
     out = reduce(x, axes=axes)
     hit = convert(eq(x, spread(out, typeof(x), axes)), typeof(x).dtype)
     count = reduce_sum(hit, axes=axes)
@@ -179,12 +179,12 @@ def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, A
 
 
 def larger(g: Function, a: Value, b: Value) -> Value:
-    """The text of the larger of two elements."""
+    """Writes the maximum of two elements."""
     return extremum_lower(g, "GT", a, b)
 
 
 def smaller(g: Function, a: Value, b: Value) -> Value:
-    """The text of the smaller of two elements."""
+    """Writes the minimum of two elements."""
     return extremum_lower(g, "LT", a, b)
 
 
@@ -193,7 +193,7 @@ reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_
 
 
 def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
-    """Products of halves, then of halves of these, …, and their derivatives: no element is divided by."""
+    """The product and its tangent, by multiplying halves repeatedly; without a division by elements, which may be 0."""
     aval = typeof(x)
     if len(axes) == 1:
         (axis,) = axes
@@ -208,7 +208,7 @@ def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, An
 
 
 def _halves(x: Any, axis: int, n: int, neutral: int) -> tuple[Any, Any]:
-    """The halves of `x` along `axis`, of length `n`; the second is filled up if it is shorter."""
+    """The halves of `x` along `axis`, of length `n`; a shorter second half is padded with `neutral`."""
     half = (n + 1) // 2
     first, second = along(x, axis, 0, half), along(x, axis, half, n)
     if n % 2:
@@ -239,7 +239,8 @@ reduce_xor = reducer("reduce_xor", "stablehlo.xor", lambda d: 0, accepts=BITS, j
 
 
 def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
-    """argmax or argmin: reduces pairs (value, index); nan wins, then the better value, then the smaller index."""
+    """argmax or argmin, as a reduction of pairs (value, index): nan is preferred, then the extremum, then the smaller
+    index."""
 
     def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
         check_kind(name, x, ORDERED)

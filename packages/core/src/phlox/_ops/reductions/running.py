@@ -1,7 +1,7 @@
-"""Running reductions along an axis (cumsum and relatives), and the associative scan that their derivatives are made of.
+"""Cumulative reductions along an axis (cumsum and others), and the associative scan that computes their derivatives.
 
-They are written as windows that reach back to the first element: XLA makes a tree of these, and is sooner done with it
-than with the many slices of a scan.
+They are lowered to windows that reach back to the first element: XLA rewrites these as a tree, and compiles that faster
+than the many slices of an associative scan.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from .reduce import Combine, highest, larger, lowest, smaller
 def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> list[Any]:
     """All prefixes of `xs` under an associative `combine` of two lists of arrays, in a logarithmic number of steps.
 
-    Pairs are combined, the half as long list of pairs is scanned, and the elements between are filled in
-    (Blelloch, 1990).
+    Combines neighbours, scans the resulting half as many elements, and computes the elements between (Blelloch, 1990).
     """
     n = typeof(xs[0]).shape[axis]
     if n < 2:
@@ -47,7 +46,7 @@ def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> l
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
-    """even[0], odd[0], even[1], …; `even` is as long as `odd`, or one longer."""
+    """even[0], odd[0], even[1], …; `even` is as long as `odd`, or longer by one."""
     shape, longer = typeof(even).shape, typeof(even).shape[axis] - typeof(odd).shape[axis]
     config_even, config_odd = [(0, 0, 0)] * len(shape), [(0, 0, 0)] * len(shape)
     config_even[axis] = (0, 1 - longer, 1)
@@ -66,14 +65,14 @@ def cumulative(
     accepts: str,
     transpose: Callable[..., Any] | None = None,
 ) -> Primitive:
-    """A running reduction along `axis`, from the end with `reverse`: element i covers elements 0 … i.
+    """A cumulative reduction along `axis`: element i covers elements 0 … i, or with `reverse` those from i to the end.
 
-    `op` is the text of `operation`, and ``start(dtype)`` changes nothing under it. A reduction with a `transpose` is
-    linear. The derivative of others is that of a scan, so zeros and ties are treated as `operation` treats them.
+    `op` writes `operation`, and ``start(dtype)`` is its neutral element. A reduction with a `transpose` is linear.
+    Others are differentiated as an associative scan of `operation`, so that its jvp rule decides about zeros and ties.
     """
 
     def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        from ..windows.pooling import reduced  # which few programs need
+        from ..windows.pooling import reduced  # imported late: few programs need it
 
         n, rank = x.aval.shape[axis], x.aval.ndim
         if n == 0:

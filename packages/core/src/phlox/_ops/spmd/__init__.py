@@ -1,1 +1,1 @@
-"""Primitives of several devices: collectives, shard_map, resharding."""
+"""Primitives for several devices: collectives, shard_map, reshard."""

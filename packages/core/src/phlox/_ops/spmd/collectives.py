@@ -1,7 +1,7 @@
-"""Collectives: operations that see all examples of a mapped axis (of vmap) or all devices of one (of pmap).
+"""Collectives: primitives that combine all examples of an axis mapped by vmap, or all devices along a mesh axis.
 
-Under vmap the batching rule turns them into reductions over the batch. In a program for several devices they are
-lowered to StableHLO's collectives; `f.axes` holds the mesh then.
+Under vmap the batching rule makes them reductions over the batch. In programs for several devices they are lowered to
+StableHLO collectives; `f.axes` holds the mesh.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ..reductions.reduce import Combine, combined, larger, reduce_max, reduce_mi
 from ..structure.shape import convert, iota
 
 Axes = tuple[Any, ...]
-#: which indices along the axes talk to each other, one tuple for each group; None: all of them
+#: the indices along the axes that form each group; None: one group of all
 Groups = tuple[tuple[int, ...], ...] | None
 
 
 def groups(f: Function, axes: Axes) -> np.ndarray:
-    """Partition numbers of the devices that talk to each other, one row for each group."""
+    """The partition numbers of the devices in each group, one row per group."""
     mesh = f.axes
     names = [name for name, _ in mesh] if mesh else []
     missing = [axis for axis in axes if axis not in names]
@@ -48,7 +48,7 @@ def groups(f: Function, axes: Axes) -> np.ndarray:
 
 
 def groups_text(f: Function, axes: Axes, axis_index_groups: Groups = None) -> str:
-    """The attribute that says which devices talk to each other."""
+    """The attribute `replica_groups`."""
     found = groups(f, axes).tolist()
     if axis_index_groups is not None:
         found = [[row[i] for i in group] for row in found for group in axis_index_groups]
@@ -58,12 +58,12 @@ def groups_text(f: Function, axes: Axes, axis_index_groups: Groups = None) -> st
 
 
 def ints_of_rows(rows: Sequence[Sequence[int]]) -> str:
-    """``[[0, 1], [2, 3]]``"""
+    """Rows of numbers as MLIR text, such as ``[[0, 1], [2, 3]]``."""
     return f"[{', '.join(map(ints, rows))}]" if rows else ""
 
 
 def channel(f: Function) -> str:
-    """The attribute that numbers a communication between devices."""
+    """The attribute `channel_handle`, with a number that no other collective of the module has."""
     return f"channel_handle = #stablehlo.channel_handle<handle = {f.module.channel()}, type = 1>"
 
 
@@ -78,7 +78,7 @@ def _reduction(
 ) -> Primitive:
     """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
 
-    `count` says that this is a sum: an operand that is the same for every example counts as often as there are.
+    `count` is true for a sum: an unmapped operand is multiplied by the number of examples.
     """
 
     def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
@@ -123,7 +123,7 @@ def _reduction(
 
 
 def unbound(axes: Axes) -> Any:
-    """What collectives do at once, outside of everything that maps an axis: they refuse."""
+    """The eager rule of collectives: raises, because no axis is mapped."""
     raise AxisNameError(f"unbound axis name: {axes[0]!r}", instead="call this inside vmap or pmap", axis=axes[0])
 
 
@@ -153,7 +153,7 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
             if type(t) is Zero:
                 moved.append(t)
                 continue
-            # Those that hold the extremum share its tangent.
+            # Examples that hold the extremum get equal parts of its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
             total, holders = psum.bind(mul(t, hit), hit, **params)
             moved.append(div(total, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
@@ -185,7 +185,8 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
 
 
 def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
-    """The index where the compiler may split along some axes: it knows its place only where all are mapped."""
+    """The index in a program with unmapped mesh axes, along which the compiler partitions: the partition id exists only
+    inside a manual computation over all axes."""
     inner = Function(f.module, f.axes, f.counter, f.indent + "  ")
     index = _index_lower(inner, axis_name)
     name = f.fresh()
@@ -196,7 +197,7 @@ def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
         f"manual_axes={{{rest}}} () {{"
     )
     end = [f"{inner.indent}sdy.return {index} : {index.aval.text}", f"{f.indent}}} : () -> {index.aval.text}"]
-    f.line("\n".join([begin, *inner.lines, *end]))  # one operation is one line
+    f.line("\n".join([begin, *inner.lines, *end]))  # one entry, because `locate` adds a location to each entry
     return Value(name, index.aval)
 
 
@@ -216,6 +217,6 @@ axis_index = Primitive(
 
 
 def in_scope(axes: Axes) -> None:
-    """Raises `AxisNameError` unless every axis is mapped by something around."""
+    """Raises `AxisNameError` unless every axis is mapped by an enclosing transformation."""
     for axis in axes:
         axis_size(axis)

@@ -1,8 +1,8 @@
 """Collectives that move data between the examples of a mapped axis, or the devices of one: all_gather, reduce_scatter,
 all_to_all, ppermute. They are linear, and each is transposed to another of them.
 
-Under vmap the mapped axis is an axis of the batch, so they become moves and reshapes of it. Dimensions count the axes
-of one example's operand; `axis_size` is the length of the mapped axis, or of each of `axis_index_groups`.
+Under vmap the mapped axis is an axis of the operand, so they become transposes and reshapes. Parameters count the axes
+of one example; `axis_size` is the length of the mapped axis, or of each of `axis_index_groups`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,13 @@ def _exchange(
     apart: Callable[..., Any] | None = None,
     moves: bool = True,
 ) -> Primitive:
-    """A linear collective of one operand. `over_batch(axis, x, dim, **params)` is its batch rule where the axis is its
-    own; `beside_batch(x, dim, **params)` where it is another one. `apart(x, lengths, **params)`, with the length of
-    each axis by name, is the same as collectives of one axis each. `moves` says that elements are not computed with."""
+    """A linear collective of one operand.
+
+    `over_batch(axis, x, dim, **params)` is the batching rule if vmap maps the axis of the collective, and
+    `beside_batch(x, dim, **params)` if vmap maps another axis. `apart(x, lengths, **params)`, with the length of each
+    axis by name, does the work of a collective over several axes by collectives over one axis each. `moves` is true if
+    elements are only moved, not combined.
+    """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -87,7 +91,7 @@ def _exchange(
 
 
 def _split(x: Any, axis: int, count: int) -> Any:
-    """`x` with an axis cut into `count` parts: that axis, and behind it one along a part."""
+    """`x` with an axis split in two: one of length `count`, followed by one along each part."""
     shape = typeof(x).shape
     if shape[axis] % count:
         raise ShapeError(f"axis {axis} of {typeof(x).short} cannot be split evenly into {count} parts", axis=axis)
@@ -96,7 +100,7 @@ def _split(x: Any, axis: int, count: int) -> Any:
 
 
 def _fold(x: Any, axis: int) -> Any:
-    """`x` with an axis and the one behind it made one."""
+    """`x` with an axis and the next one merged."""
     shape = typeof(x).shape
     folded = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
     return reshape(x, new_sizes=folded, dimensions=None)
@@ -113,7 +117,7 @@ def _with_axis(f: Function, x: Value, axis: int) -> Value:
 
 
 def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
-    """`x` with an axis cut into axes of these lengths."""
+    """`x` with an axis split into axes of these lengths."""
     shape = typeof(x).shape
     return reshape(x, new_sizes=(*shape[:axis], *lengths, *shape[axis + 1 :]), dimensions=None)
 
@@ -162,7 +166,7 @@ def _gather_beside_batch(x: Any, dim: Dim, all_gather_dimension: int, tiled: boo
 
 def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, tiled: bool, **params: Any) -> Any:
     at, shape = all_gather_dimension, typeof(x).shape
-    for name in reversed(lengths):  # the first name counts slowest
+    for name in reversed(lengths):  # the index along the first name varies slowest
         x = all_gather.bind(
             x, **{**params, "axis_size": lengths[name]}, axis_name=(name,), all_gather_dimension=at, tiled=tiled
         )
@@ -295,7 +299,7 @@ def _all_to_all_lower(
 def _all_to_all_over_batch(
     axis: BatchAxis, x: Any, dim: Dim, split_axis: int, concat_axis: int, axis_index_groups: Groups, axis_size: int
 ) -> tuple[Any, Dim]:
-    # With the batch in front, [sender, ..., receiver, part, ...] is what is sent; receivers become the batch.
+    # The operand is [sender, ..., receiver, part, ...]; the receivers become the batch axis.
     whole = insert_axis(x, axis.size, 0) if dim is None else move_axis(x, dim, 0)
     parts = move_axis(_split(whole, split_axis + 1, axis.size), split_axis + 1, 0)
     return _fold(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
@@ -310,7 +314,7 @@ def _all_to_all_beside_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int
 def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_axis: int, **params: Any) -> Any:
     x = _split(x, split_axis, prod(lengths.values()))
     x = _split_into(x, split_axis, list(lengths.values()))
-    for i, (name, length) in enumerate(lengths.items()):  # receivers and senders change places, axis by axis
+    for i, (name, length) in enumerate(lengths.items()):  # exchange receivers and senders along one axis at a time
         at = split_axis + i
         x = all_to_all.bind(x, **{**params, "axis_size": length}, axis_name=(name,), split_axis=at, concat_axis=at)
     count, behind = len(lengths), concat_axis > split_axis
@@ -340,7 +344,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def check_pairs(perm: Pairs, size: int) -> None:
-    """Raises `OptionError` unless the pairs name places of the axis, each at most once on each side."""
+    """Raises `OptionError` unless sources and targets are indices of the axis, without repetitions on either side."""
     sources, targets = [s for s, _ in perm], [t for _, t in perm]
     for what, places in (("source", sources), ("destination", targets)):
         if len(set(places)) < len(places):

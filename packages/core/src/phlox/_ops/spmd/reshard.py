@@ -1,4 +1,4 @@
-"""`reshard`: the same array, laid out over the devices of a mesh as a PartitionSpec says. A linear identity."""
+"""The primitive `reshard`: the identity, whose result has the sharding of a PartitionSpec on a mesh."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..._xla.text import Function, Value
 
 
 def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> PartitionSpec:
-    """The spec of an array with one more axis at `dim`, which is split over the mesh axes of these names."""
+    """The spec after an axis was inserted at `dim`, which is split over the mesh axes of these names."""
     if dim is None or (dim >= len(spec) and not names):
         return spec
     before = (*spec[:dim], *(None for _ in range(dim - len(spec))))

@@ -1,8 +1,8 @@
-"""`shard_map`: one program run by every device of a mesh on its own part of the data. pmap is made of it.
+"""The primitive `shard_map`: every device of a mesh runs a jaxpr on its own shards. pmap uses it.
 
-The inner Jaxpr sees the parts. Which part of an argument a device gets, and where its result goes, is said by
-PartitionSpecs. Lowered to Shardy's manual computation, in which collectives name the axes of the mesh. `manual` are
-the axes that the program is mapped over; along the others the compiler may split the parts as it likes.
+PartitionSpecs define the shard of each operand that a device gets, and how results are assembled. It is lowered to
+Shardy's manual computation, in which collectives name the axes of the mesh. `manual` are the axes that the jaxpr is
+mapped over; along the other axes the compiler may partition the shards.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts:
 
 
 def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
-    """The type of one device's part of an array."""
+    """The type of one device's shard of an array."""
     return shaped(_scaled(aval.shape, mesh, spec, True), aval.dtype, aval.weak_type)
 
 
 @contextmanager
 def inside(mesh: Mesh, manual: Names) -> Iterator[None]:
-    """Puts the axes that are mapped in scope."""
+    """Puts the manual axes in scope, for collectives."""
     with only_axes((*axis_env.get(), *[(name, size) for name, size in mesh.shape.items() if name in manual])):
         yield
 
@@ -64,7 +64,7 @@ def inside(mesh: Mesh, manual: Names) -> Iterator[None]:
 def bind(
     jaxpr: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
 ) -> list[Any]:
-    """Applies `shard_map`; constants of the Jaxpr become arguments that every device gets whole."""
+    """Binds `shard_map`; constants of the closed jaxpr become replicated operands."""
     if jaxpr.consts:
         args = [*jaxpr.consts, *args]
         in_specs = (*[PartitionSpec()] * len(jaxpr.consts), *in_specs)
@@ -152,7 +152,7 @@ def _linearize(
     with inside(mesh, manual):
         split = linearize_jaxpr(jaxpr, wanted)
         count = len(out_specs)
-        # Residuals differ from device to device: they leave with an axis in front that is split over all.
+        # Residuals differ between devices: they are results with a new leading axis, split over all manual axes.
         stacked = PartitionSpec(manual)
 
         def with_axis(*xs: Any) -> list[Any]:
@@ -188,7 +188,7 @@ def _linearize(
 
 
 def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
-    """Mapped axes that a spec does not split over: along them every device holds the same."""
+    """Manual axes over which a spec does not split: along them the array is replicated."""
     used = {axis for entry in spec for axis in axes_of(entry)}
     return tuple(axis for axis in manual if axis not in used)
 
@@ -213,8 +213,8 @@ def _transpose(
 
         def adjusted(*xs: Any) -> list[Any]:
             values, cts = list(xs[: len(arg_specs)]), list(xs[len(arg_specs) :])
-            # A result that all devices hold is one value: each device answers for its share of it. An argument
-            # that all devices hold collects the cotangents of all.
+            # The cotangent of a replicated result is divided among the devices that hold it; the cotangent of a
+            # replicated operand is the sum over devices.
             for i, spec in enumerate(ct_specs):
                 copies = _unmapped(manual, spec)
                 if copies:
@@ -258,7 +258,7 @@ def _batch(
 def _checked(
     checks: Any, *args: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
 ) -> list[Any]:
-    """Each device has an error of its own; that of the first device that has one is kept."""
+    """Each device has its own `Error`; the result is that of the first device with an error."""
     leaves = checks.leaves
     with inside(mesh, manual):
         program, tree = checks.program(jaxpr, jaxpr.in_avals)

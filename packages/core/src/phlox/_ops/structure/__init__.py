@@ -1,1 +1,1 @@
-"""Primitives that move elements about: reshaping, slices, gather and scatter, sorting."""
+"""Primitives that rearrange elements: reshaping, slices, gather and scatter, sorting."""

@@ -1,7 +1,8 @@
-"""Gather: reading slices at computed places; and what it has in common with scatter. NumPy indexing is built on them.
+"""The primitive `gather`, which reads slices at computed indices, and the checks that it shares with scatter.
 
-The dimension numbers are those of StableHLO. Indices are an array whose last axis holds one index vector.
-Batching dimensions (axes that operand and indices share) make the vmap of both one operation of the same kind.
+Dimension numbers are those of StableHLO. The last axis of the indices holds the index vectors. With batching dimensions
+(axes that operand and indices share) the vmap of a gather or scatter is one gather or scatter. Indexing in
+`phlox.numpy` uses both.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ Ints = tuple[int, ...]
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to indices outside of the array.
+    """How a gather or scatter treats indices that are out of bounds.
 
-    CLIP moves them to the nearest valid one; FILL_OR_DROP reads a fill value and drops writes;
-    PROMISE_IN_BOUNDS says there are none; ONE_HOT reads zeros and drops writes, as a product with rows of
-    `phlox.nn.one_hot` does.
+    CLIP clamps them to the nearest valid index; FILL_OR_DROP reads a fill value and drops writes; PROMISE_IN_BOUNDS
+    assumes that there are none; ONE_HOT reads zeros and drops writes, like a product with rows of `phlox.nn.one_hot`.
 
     >>> jnp.arange(3).at[7].get(mode=GatherScatterMode.CLIP)
     Array(2, dtype=int32)
@@ -42,7 +42,7 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(mode: Any) -> GatherScatterMode:
-        """The mode that a user's word means; None means 'fill'."""
+        """The mode with this name, in any of the spellings that users may pass; None means 'fill'."""
         if isinstance(mode, GatherScatterMode):
             return mode
         if mode not in _WORDS:
@@ -65,7 +65,7 @@ _WORDS = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How operand, indices and result of a gather relate; see StableHLO's gather.
+    """How the axes of operand, indices and result of a gather correspond; see StableHLO's gather.
 
     >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
     >>> phlox.lax.gather(jnp.eye(3), jnp.array([[2], [0]]), rows, slice_sizes=(1, 3))
@@ -81,7 +81,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How operand, indices and updates of a scatter relate; see StableHLO's scatter.
+    """How the axes of operand, indices and updates of a scatter correspond; see StableHLO's scatter.
 
     >>> rows = ScatterDimensionNumbers((1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> phlox.lax.scatter_add(jnp.zeros((2, 2)), jnp.array([[1]]), jnp.ones((1, 2)), rows)
@@ -97,12 +97,12 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def up(dims: Ints) -> Ints:
-    """The numbers of these axes behind one more."""
+    """These axis numbers after an axis was inserted in front."""
     return tuple(d + 1 for d in dims)
 
 
 def check_axes(op: str, name: str, axes: Ints, rank: int, ordered: bool = True) -> None:
-    """Refuses numbers of axes that are not below `rank`, that come twice, or that are not in order."""
+    """Raises `ShapeError` for axis numbers that are out of range, repeated, or (if `ordered`) not sorted."""
     for axis in axes:
         if not 0 <= axis < rank:
             raise ShapeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {axis}.", axes=axes)
@@ -119,7 +119,7 @@ def _check_apart(op: str, **dims: Ints) -> None:
 
 
 def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
-    """Refuses indices that do not fit an operand, and what `numbers` of a gather or a scatter say of them."""
+    """Raises unless the indices and the dimension numbers of a gather or scatter fit the operand."""
     names = type(numbers)._fields
     if dtypes.kind(indices.dtype) not in "iu":
         raise DtypeError(f"{op}: indices must have an integer type, got {indices.short}", aval=indices)
@@ -152,7 +152,7 @@ def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: 
 
 
 def check_mapping(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
-    """Refuses `numbers` of a gather or a scatter that do not give each element of an index vector its own axis."""
+    """Raises unless the dimension numbers map each element of an index vector to a different axis of the operand."""
     name, axes = type(numbers)._fields[2], numbers[2]
     if len(axes) != indices.shape[-1]:
         raise ShapeError(
@@ -194,7 +194,7 @@ def _check_slices(operand: ShapedArray, numbers: Any, slice_sizes: Ints) -> None
                 shapes=[operand.shape],
             )
     for at, i in enumerate(collapsed):
-        if slice_sizes[i] > 1:  # an axis without elements is collapsed by a slice without elements
+        if slice_sizes[i] > 1:  # size 0 is allowed too: an empty axis is collapsed by an empty slice
             raise ShapeError(
                 f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[i]} for index {i} "
                 f"at position {at}.",
@@ -269,7 +269,7 @@ def _gather_lower(
 
 
 def _in_bounds(f: Function, indices: Value, limits: Sequence[int]) -> Value:
-    """For each index vector, whether all of it lies between 0 and `limits`."""
+    """For each index vector, whether all its elements are between 0 and `limits`."""
     aval = indices.aval
     whole = shaped(aval.shape[:-1], dtypes.bool_)
     if not limits:
@@ -290,7 +290,7 @@ def _in_bounds(f: Function, indices: Value, limits: Sequence[int]) -> Value:
 
 
 def default_fill(dtype: Any) -> Any:
-    """What out-of-bounds reads give: nan, or the smallest signed, the largest unsigned number."""
+    """The value of out-of-bounds reads: nan, True, the smallest signed or the largest unsigned integer."""
     letter = dtypes.kind(dtype)
     if letter in "fc":
         return np.nan
@@ -309,7 +309,7 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
 
 
 def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
-    from .scatter import scatter_add  # it reads back what it wrote
+    from .scatter import scatter_add  # imported late: scatter imports this module for its derivatives
 
     if type(ct) is Zero:
         return [Zero(operand.aval), None]

@@ -1,4 +1,4 @@
-"""Scatter: writing slices at computed places, or adding them to what is there. Gather reads them; see `indexing`."""
+"""Scatter primitives: write slices at computed indices, or combine them with the operand (add, mul, min, max)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _scatter_types(
     return shaped(operand.shape, operand.dtype, operand.weak_type)
 
 
-#: how what was there and what is written become one
+#: the computation of each scatter: how an element of the operand and one of the updates are combined
 _COMBINE: dict[str, Any] = {
     "scatter-apply": lambda g, old, new, func: lower_jaxpr(g, func.jaxpr, [old])[0],
     "scatter": lambda g, old, new: new,
@@ -127,14 +127,14 @@ def _scatter_lower(name: str) -> Any:
 
 
 def _window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
-    """Lengths of the written windows along each axis of the operand."""
+    """Lengths of the update windows along each axis of the operand."""
     given = iter(numbers.update_window_dims)
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     return tuple(1 if i in dropped else updates.shape[next(given)] for i in range(operand.ndim))
 
 
 def _limits(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
-    """How large the elements of an index vector may be."""
+    """The largest valid value of each element of an index vector."""
     sizes = _window_sizes(operand, updates, numbers)
     return [operand.shape[d] - sizes[d] for d in numbers.scatter_dims_to_operand_dims]
 
@@ -192,8 +192,8 @@ def _scatter_requires(checks: Any, operand: Any, indices: Any, updates: Any, **p
 
 
 def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, params: dict[str, Any]) -> Any:
-    """The elements of `x` (of the operand's shape) at the places a scatter writes to, in the updates' shape."""
-    if not operand.size or not updates.size:  # a window of one element does not fit into an axis of none
+    """Gathers from `x` (of the operand's shape) the elements that a scatter writes, in the shape of the updates."""
+    if not operand.size or not updates.size:  # a window of one element does not fit into an empty axis
         return zeros(updates.update(dtype=typeof(x).dtype))
     numbers = params["dimension_numbers"]
     forward = GatherDimensionNumbers(
@@ -265,7 +265,8 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
     if params["unique_indices"]:
         return out, scatter(t_operand, indices, t_updates, **params)
-    # Several updates may meet at one place. Number the updates, see whose number won, and let only it through.
+    # Several updates may write one element, in an order that XLA chooses. Scatter the numbers of the updates as well:
+    # they show which update was written, and only its tangent passes.
     count = shaped(typeof(updates).shape, dtypes.int32)
     flat = primitive("iota").bind(dtype=dtypes.int32, shape=(max(count.size, 1),), dimension=0)
     numbers = (
@@ -342,7 +343,7 @@ def _extremum_jvp(make: Any) -> Any:
         out = make().bind(operand, indices, updates, **params)
         if type(t_operand) is Zero and type(t_updates) is Zero:
             return out, Zero(typeof(out).tangent())
-        # Where several candidates equal the result, each gets its share of the derivative.
+        # Where several candidates equal the result, each gets an equal part of the derivative.
         t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
         one, none = literal(out, 1), literal(out, 0)
         stayed = select(eq(operand, out), one, none)
@@ -374,7 +375,7 @@ scatter_max = Primitive(
     nan_checked=True,
 )
 
-#: `func`, the program of a function of one element, applied to what is there; the updates say only where
+#: applies `func`, the jaxpr of a function of one element, to elements of the operand; only the updates' shape matters
 scatter_apply = Primitive(
     "scatter-apply",
     types=_scatter_types,

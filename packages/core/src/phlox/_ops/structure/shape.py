@@ -1,7 +1,7 @@
-"""Operations that move elements about or reinterpret them: conversion, reshaping, broadcasting, joining.
+"""Primitives that rearrange or convert elements: conversion, reshape, transpose, broadcast, concatenate, pad, iota.
 
-They are linear, so most state a transpose and no derivative: `linear` supplies it. `extend` rules let them
-carry arrays of PRNG keys, which have more axes in memory.
+They are linear, so most state a transpose only, and `structural` makes the jvp rule. `extend` rules adapt their
+parameters to arrays of PRNG keys, which have trailing axes in memory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def structural(
     nan_checked: bool = False,
     unfused: Unfused | None = None,
 ) -> Primitive:
-    """A linear operation on one array: its tangent goes the same way. `transpose(ct, aval, **params)`."""
+    """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -131,7 +131,7 @@ convert_element_type = Primitive(
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """`x` with this element type and weakness; `x` itself when it has them already."""
+    """`x` converted to this dtype and weak type; `x` itself when it has them already."""
     aval = typeof(x)
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
@@ -140,12 +140,13 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return converted(x, dtype, weak_type)
 
 
-#: from which kinds of numbers to which NumPy converts as the compiler does: floats beyond integers differ
+#: pairs (from, to) of dtype kinds that NumPy converts like XLA; float to integer differs for values out of range
 _EXACT = {"bb", "bi", "bu", "bf", "bc", "ii", "iu", "ui", "uu", "if", "uf", "ic", "uc", "ff", "fc", "cc"}
 
 
 def converted(x: Any, dtype: Any, weak_type: bool) -> Any:
-    """`x`, an array, with this element type and weakness; a number of the program being recorded remains a number."""
+    """The array `x` converted to this dtype and weak type. A literal of the jaxpr being traced is converted now and
+    stays a literal."""
     if type(x) is JaxprTracer and type(x.variable) is Literal and recorder() is x.owner:
         old = x.aval.dtype
         if dtypes.kind(old) + dtypes.kind(dtype) in _EXACT:
@@ -155,13 +156,13 @@ def converted(x: Any, dtype: Any, weak_type: bool) -> Any:
 
 
 def literal_of(x: Any, dtype: Any) -> Any:
-    """A number as a NumPy scalar of this element type, as the compiler would convert it."""
+    """A number as a NumPy scalar of this dtype, with the value to which XLA would convert it."""
     value = np.asarray(x)
     if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
         value = value.real
     if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
         info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
-        default = np.iinfo(dtypes.canonical(dtypes.int64))  # a number of this type is converted, and wraps
+        default = np.iinfo(dtypes.canonical(dtypes.int64))  # integers that fit this dtype are converted and wrap
         outside = info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0)
         if outside and not default.min <= x <= default.max:
             raise dtypes.too_large(x, dtype)
@@ -170,8 +171,9 @@ def literal_of(x: Any, dtype: Any) -> Any:
 
 
 def wrapped(x: Any, dtype: Any) -> Any:
-    """A Python integer that default integers cannot hold as a number of this element type, modulo its range; all else
-    as it is.
+    """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, wrapped to its range.
+
+    Everything else is returned unchanged.
     """
     if type(x) is not int or dtypes.bits(dtypes.canonical(dtypes.int64)) > x.bit_length():
         return x
@@ -400,7 +402,7 @@ copy = structural(
 
 
 def own(x: Any) -> Any:
-    """`x` if it is an array; of a number or NumPy array, an array of its values (of the running trace's own)."""
+    """`x` as an array or tracer: a number or NumPy array becomes a constant of the jaxpr being traced, or an array."""
     if isinstance(x, ArrayLike):
         return x
     program = recorder()
@@ -518,7 +520,7 @@ def _pad_jvp(primals: Sequence[Any], tangents: Sequence[Any], padding_config: Pa
 def _pad_transpose(ct: Any, x: Any, value: Any, padding_config: PaddingConfig) -> list[Any]:
     if type(ct) is Zero:
         return [Zero(a.aval) if is_linear(a) else None for a in (x, value)]
-    # Undo the outer padding by padding with negative widths, then step over the inner padding.
+    # Negative widths remove the outer padding; the strides of the slice skip the interior padding.
     zero = literal(ct, 0)
     inside = pad(ct, zero, padding_config=tuple((-lo, -hi, 0) for lo, hi, _ in padding_config))
     limits = typeof(inside).shape
@@ -539,7 +541,7 @@ def _pad_batch(
     wider = ((0, 0, 0), *padding_config)
     if dims[1] is None:
         return pad(x, value, padding_config=wider), 0
-    # A different value for each example: mark the padding with a mask and choose.
+    # The padding value is batched: select it where a padded mask is False.
     shape = typeof(x).shape
     inside = pad(broadcast_in_dim(np.True_, shape=shape, broadcast_dimensions=()), np.False_, padding_config=wider)
     padded = pad(x, literal(x, 0), padding_config=wider)

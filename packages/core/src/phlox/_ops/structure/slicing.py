@@ -1,4 +1,4 @@
-"""Slices: at fixed places, and at places that are computed (dynamic_slice, dynamic_update_slice)."""
+"""Slices with static start indices (slice, split) and computed ones (dynamic_slice, dynamic_update_slice)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any], sizes: Ints, axi
 
 
 def _split_transpose(cotangents: Sequence[Any], x: Any, sizes: Ints, axis: int) -> list[Any]:
-    # The pieces are written side by side once; slices would add up arrays that are zero but for a piece.
+    # One concatenate; transposed slices would instead add full-size arrays, each zero outside of its piece.
     if all(type(ct) is Zero for ct in cotangents):
         return [Zero(x.aval)]
     return [concatenate(*[instantiate(ct) for ct in cotangents], dimension=axis)]
@@ -176,7 +176,7 @@ def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
 
 
 def _start_of_all(starts: Sequence[Any]) -> Any:
-    """The start along one axis more, which is taken as a whole."""
+    """The start index 0 for an inserted axis that the slice contains whole, with the dtype of the others."""
     return literal(starts[0], 0) if starts else np.int32(0)
 
 
@@ -195,7 +195,7 @@ def _dynamic_slice_lower(f: Function, x: Value, *starts: Value, slice_sizes: Int
 
 
 def _all_starts(f: Function, starts: Sequence[Value], rank: int) -> tuple[Value, ...]:
-    """Start indices, with zeros for the trailing axes that extended elements add."""
+    """Start indices, with zeros for the trailing axes that extended dtypes have in memory."""
     missing = rank - len(starts)
     zero = [f.constant(0, starts[0].aval)] * missing if missing else []
     return (*starts, *zero)
@@ -226,8 +226,8 @@ def _dynamic_slice_batch(
         starts.insert(dim, _start_of_all(starts))
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
-    # Different places for each example: one gather of a slice per index vector.
-    from .gather import GatherDimensionNumbers, GatherScatterMode, gather  # as most slices need none of it
+    # Batched start indices: a gather of one slice per index vector.
+    from .gather import GatherDimensionNumbers, GatherScatterMode, gather  # only needed for batched start indices
 
     every = tuple(range(len(slice_sizes)))
     return gather.rule("batch")(
@@ -244,7 +244,7 @@ def _dynamic_slice_batch(
 
 
 def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) -> Any:
-    """The start indices of all examples, one vector each."""
+    """The start indices of the batch, one index vector per example."""
     columns = [
         broadcast_in_dim(s, shape=(axis.size, 1), broadcast_dimensions=(0,) if d is not None else ())
         for s, d in zip(starts, dims, strict=True)
@@ -258,7 +258,7 @@ def _dynamic_slice_requires(checks: Any, x: Any, *starts: Any, slice_sizes: Ints
 
 
 def _fitting(starts: Sequence[Any], shape: Ints, sizes: Ints) -> tuple[Any, Ints, Ints]:
-    """Start indices as a vector, their axes, and how large they may be for parts of these sizes."""
+    """Start indices as a vector, their axes, and the largest start of a slice of these sizes along each axis."""
     parts = [reshape(convert(x, dtypes.int32), new_sizes=(1,), dimensions=None) for x in starts]
     vector = concatenate(*parts, dimension=0) if parts else np.zeros(0, np.int32)
     return vector, tuple(range(len(shape))), tuple(n - k for n, k in zip(shape, sizes, strict=True))

@@ -1,4 +1,4 @@
-"""Sorting of several arrays together, by the first `num_keys` of them."""
+"""The primitive `sort`: sorts several arrays together by the first `num_keys` of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sort_lower(f: Function, *xs: Value, dimension: int, is_stable: bool, num_ke
     scalars = [shaped((), x.aval.dtype) for x in xs for _ in range(2)]
 
     def body(g: Function, *pairs: Value) -> list[Value]:
-        # Less in the first key, or equal there and less in the next one …
+        # Lexicographic order: less in the first key, or equal there and less in the next one …
         result: Value | None = None
         keys = [part for i in range(num_keys) for part in _parts(g, *pairs[2 * i : 2 * i + 2])]
         for a, b in reversed(keys):
@@ -48,7 +48,7 @@ def _sort_lower(f: Function, *xs: Value, dimension: int, is_stable: bool, num_ke
 
 
 def _parts(g: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
-    """What two elements are compared by: themselves, or of complex numbers the real and then the imaginary part."""
+    """The pairs of values to compare: the elements themselves; real, then imaginary parts of complex numbers."""
     if dtypes.kind(a.aval.dtype) != "c":
         return [(_ordered(g, a), _ordered(g, b))]
     real = shaped((), dtypes.real_part(a.aval.dtype))
@@ -57,7 +57,7 @@ def _parts(g: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
 
 
 def _ordered(g: Function, x: Value) -> Value:
-    """`x` with all nans and all zeros made alike, so that the total order is the order of numbers, nan last."""
+    """`x` with one nan and one zero for all, so that in the total order -0 equals 0 and every nan is last."""
     if dtypes.kind(x.aval.dtype) != "f":
         return x
     zero, nan = g.constant(0, x.aval), g.constant(float("nan"), x.aval)
@@ -72,7 +72,7 @@ def _sort_jvp(
     if all(type(t) is Zero for t in tangents):
         outs = sort(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
         return outs, [Zero(typeof(x).tangent()) for x in outs]
-    # Sort positions along; tangents go where their values went.
+    # Sort the positions together with the keys; tangents are then taken at the sorted positions.
     positions = iota(dtype=dtypes.int32, shape=shape, dimension=dimension)
     *outs, order = sort(*primals, positions, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
     moved = [t if type(t) is Zero else take_along(t, order, dimension) for t in tangents]
@@ -80,7 +80,7 @@ def _sort_jvp(
 
 
 def take_along(x: Any, order: Any, axis: int) -> Any:
-    """The elements of `x` at positions `order` along `axis`; elsewhere the two have one shape."""
+    """The elements of `x` at positions `order` along `axis`; along other axes the lengths of both are equal."""
     shape = typeof(x).shape
     if 0 in shape:
         return x

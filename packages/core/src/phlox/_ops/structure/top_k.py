@@ -1,4 +1,4 @@
-"""The k largest elements along an axis: `top_k`, and `approx_top_k`, which accelerators find faster."""
+"""Primitives for the k largest elements along an axis: `top_k`, and `approx_top_k`, which is faster on accelerators."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def _with_length(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, .
     return (*shape[:axis], length, *shape[axis + 1 :])
 
 
-def _follow(primals: Sequence[Any], tangents: Sequence[Any], outs: list[Any], axis: int) -> tuple[list[Any], list[Any]]:
-    """Tangents of the elements that were found, and of their places."""
+def _with_tangents(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: list[Any], axis: int
+) -> tuple[list[Any], list[Any]]:
+    """`outs` (values, indices) with their tangents: the elements of the operand's tangent at the indices, and zero."""
     t, places = tangents[0], outs[1]
     still = Zero(typeof(places).tangent())
     return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, places, axis), still]
@@ -53,7 +55,7 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
 
 
 def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
-    """chlo.top_k, which knows the last axis only."""
+    """chlo.top_k, between transposes because it works along the last axis only."""
     outs, last = f.outs, x.aval.ndim - 1
     order = list(range(x.aval.ndim))
     order[axis], order[last] = last, axis
@@ -81,7 +83,9 @@ top_k = Primitive(
     multiple_results=True,
     types=_types,
     lower=_lower,
-    jvp=lambda primals, tangents, **params: _follow(primals, tangents, top_k(*primals, **params), params["axis"]),
+    jvp=lambda primals, tangents, **params: _with_tangents(
+        primals, tangents, top_k(*primals, **params), params["axis"]
+    ),
     batch=_batch,
     nan_checked=False,
 )
@@ -168,7 +172,7 @@ approx_top_k = Primitive(
     multiple_results=True,
     types=_approx_types,
     lower=_approx_lower,
-    jvp=lambda primals, tangents, **params: _follow(
+    jvp=lambda primals, tangents, **params: _with_tangents(
         primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
     ),
     batch=_approx_batch,

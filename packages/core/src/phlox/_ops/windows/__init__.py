@@ -1,1 +1,1 @@
-"""Primitives of windows that move over arrays: convolution and pooling."""
+"""Primitives of sliding windows: convolution and pooling."""

@@ -1,8 +1,8 @@
-"""Convolution: `conv_general_dilated`, of any rank, with strides, padding, dilation and groups.
+"""The primitive `conv_general_dilated`: convolution of any rank, with strides, padding, dilation and groups.
 
-In the mathematics below n counts examples, j features of the input, k features of the output, g groups, r places of the
+In the formulas below n counts examples, j features of the input, k features of the output, g groups, r positions of the
 kernel. Convolution is bilinear: out[n, gk] = sum over j, r of lhs[n, gj, …] rhs[gk, j, r]. Its transposes are
-convolutions again, with the roles of these axes exchanged; so is its batch, whose examples become groups.
+convolutions with the roles of these axes exchanged; so is its vmap, in which examples become groups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .geometry import Ints, Pads, dilated, input_pads, positions
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axes of input, kernel and output mean what.
+    """The meanings of the axes of input, kernel and output.
 
     Attributes:
       lhs_spec: axes of the input: examples, features, then the spatial ones.
@@ -51,7 +51,7 @@ def _spatial(shape: Sequence[int], spec: Ints) -> Ints:
 
 
 def _groups_fit(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, features: int, batches: int) -> None:
-    """Raises `ShapeError` when groups do not divide what they should."""
+    """Raises `ShapeError` unless the numbers of groups divide the features (or the batch) that they split."""
     examples, given = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
     made, wanted = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
     where = f"conv_general_dilated of {lhs.short} with {rhs.short}"
@@ -132,7 +132,7 @@ def _conv_types(
 
 
 def check_preferred(dtype: Any, preferred: Any) -> None:
-    """Raises `DtypeError` unless sums of `dtype` may be kept in `preferred`: of its kind, and as wide."""
+    """Raises `DtypeError` unless `preferred` is of the kind of `dtype` and at least as wide."""
     have, want = dtypes.kind(dtype), dtypes.kind(preferred)
     fits = {"b": "biufc", "i": "if", "u": "iuf"}.get(have, have)
     if want not in fits or dtypes.bits(preferred) < dtypes.bits(dtype):
@@ -143,7 +143,7 @@ def check_preferred(dtype: Any, preferred: Any) -> None:
 
 
 def _axes_text(spec: Ints, first: str, second: str) -> str:
-    """``[b, f, 0, 1]``: what each axis means."""
+    """The meaning of each axis as MLIR text, such as ``[b, f, 0, 1]``."""
     words = {spec[0]: first, spec[1]: second, **{axis: str(i) for i, axis in enumerate(spec[2:])}}
     return f"[{', '.join(words[i] for i in range(len(spec)))}]"
 
@@ -169,7 +169,7 @@ def _conv_lower(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
 
 
 def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
-    """Of complex numbers by three convolutions of real ones: XLA has no others on CPUs and GPUs."""
+    """A complex convolution as three real ones, because XLA on CPUs and GPUs has only real ones."""
     preferred = params["preferred_element_type"]
     part = {**params, "preferred_element_type": preferred and dtypes.real_part(preferred)}
     a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
@@ -194,14 +194,14 @@ def _conv_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
 
 
 def _split(x: Any, axis: int, count: int) -> Any:
-    """`x` with `axis` made two, of which the first has length `count`."""
+    """`x` with `axis` split into two axes, the first of length `count`."""
     shape = typeof(x).shape
     sizes = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
     return reshape(x, new_sizes=sizes, dimensions=None)
 
 
 def _merge(x: Any, source: int, axis: int) -> Any:
-    """`x` with axis `source` put before what is then axis `axis` without it, and both made one."""
+    """`x` with the axis `source` moved in front of an axis and merged with it; `axis` counts without `source`."""
     x = move_axis(x, source, axis)
     shape = typeof(x).shape
     sizes = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
@@ -236,7 +236,8 @@ def _of_input(
     precision: Any,
     preferred_element_type: Any,
 ) -> Any:
-    """ct[n, gk] with the reversed kernel, its k now what is summed over: [n, gj], or with batch groups [gn, j]."""
+    """The input's cotangent: ct[n, gk] convolved with the reversed kernel and summed over k; [n, gj], or with batch
+    groups [gn, j]."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     groups = max(feature_group_count, batch_group_count)
     pads = input_pads(
@@ -283,7 +284,8 @@ def _of_kernel(
     precision: Any,
     preferred_element_type: Any,
 ) -> Any:
-    """The input with ct as its kernel, examples being what is summed over; the two kinds of groups change places."""
+    """The kernel's cotangent: the input convolved with ct, summed over examples; feature groups and batch groups are
+    exchanged."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     sides = zip(
         _spatial(typeof(lhs).shape, lhs_spec),
@@ -316,7 +318,7 @@ def _of_kernel(
 
 
 def _with_groups(x: Any, dim: int, axis: int, groups: int) -> Any:
-    """Mapped `x` (along `dim`) with the mapped axis inside `axis`, after its groups: (groups, mapped, rest) as one."""
+    """`x` with its mapped axis `dim` merged into `axis`, between groups and the rest: (groups, mapped, rest)."""
     x = move_axis(x, dim, 0)
     if groups > 1:
         x = _split(x, axis + 1, groups)
@@ -329,7 +331,7 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     features, batches = params["feature_group_count"], params["batch_group_count"]
     if ld is not None and rd is not None:
-        # Each example is one more group, of features or, where there are groups of examples, of those.
+        # Each mapped example becomes a group: a batch group if there are batch groups, else a feature group.
         at = lhs_spec[0] if batches > 1 else lhs_spec[1]
         count = {"batch_group_count": axis.size * batches} if batches > 1 else {}
         count = count or {"feature_group_count": axis.size * features}

@@ -1,6 +1,6 @@
-"""Arithmetic of windows that move over arrays: convolutions and windowed reductions share it.
+"""Shape arithmetic of sliding windows, for convolutions and windowed reductions.
 
-Along each axis an array is dilated (`dilated`: gaps between elements), padded, and a window moves over it in strides.
+Along each axis an array is dilated (gaps between elements) and padded, and a window moves over it in strides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def dilated(length: int, factor: int) -> int:
 
 
 def positions(length: int, window: int, stride: int) -> int:
-    """How many places a window has on an axis of this (padded) length."""
+    """The number of positions of a window on an axis of this (padded) length."""
     return 0 if window > length else (length - window) // stride + 1
 
 
@@ -75,7 +75,7 @@ def input_pads(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> Pads:
-    """How the cotangent of the result, dilated by `strides`, is padded for the cotangent of the input."""
+    """The padding of the result's cotangent, dilated by `strides`, for the convolution that computes the input's."""
     pads = []
     for n, k, s, out, (low, _), b, d in zip(
         in_shape, window, strides, out_shape, padding, base_dilation, window_dilation, strict=True

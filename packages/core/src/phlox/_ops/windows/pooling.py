@@ -1,7 +1,7 @@
-"""Sums and extrema of windows that move over an array, and what their derivatives are made of.
+"""Sums and extrema over sliding windows, and the primitives of their derivatives.
 
-The derivative of a windowed extremum follows the element that was chosen: `select_and_gather_add` reads tangents at the
-chosen places, its transpose `select_and_scatter_add` writes cotangents there.
+The derivative of a windowed extremum is that of the selected element: `select_and_gather_add` reads tangents at the
+selected positions, its transpose `select_and_scatter_add` writes cotangents there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def check_scattered(name: str, source: ShapedArray, operand: ShapedArray, window
 
 
 def window_attributes(window: dict[str, Any]) -> str:
-    """The attributes of a window as MLIR writes them."""
+    """The attributes of a window as MLIR text."""
     words = {"base_dilation": "base_dilations", "window_dilation": "window_dilations"}
     listed = [f"{words.get(k, k)} = {i64_array(v)}" for k, v in window.items() if k != "padding"]
     pads = window["padding"]
@@ -73,7 +73,7 @@ def with_axis(window: dict[str, Any], at: int) -> dict[str, Any]:
 
 
 def reduced(f: Function, x: Value, op: Combine, start: Any, window: dict[str, Any]) -> Value:
-    """The text that combines the elements in each window with `op`, beginning with `start`."""
+    """Writes the reduction of each window by `op` with the initial value `start`."""
     scalar = shaped((), x.aval.dtype)
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
     return f.op("stablehlo.reduce_window", [x, f.constant(start, scalar)], f.out, window_attributes(window), [body])
@@ -92,7 +92,7 @@ def _reduction(
     transpose: Callable[..., Any] | None = None,
     nan_checked: bool = False,
 ) -> Primitive:
-    """A windowed reduction with `op`, beginning with ``start(dtype)``; `tangent(t, x, **window)` is its derivative."""
+    """A windowed reduction by `op` with the initial value ``start(dtype)``; `tangent(t, x, **window)` is its jvp."""
 
     def types(x: ShapedArray, **window: Any) -> ShapedArray:
         check_kind(name, x, accepts)
@@ -176,16 +176,16 @@ reduce_window_min = _reduction(
     tangent=lambda t, x, **window: select_and_gather_add(t, x, select_prim=le, **window),
 )
 
-# --- following the chosen element -----------------------------------------------------------------------
+# --- values at the selected element of each window ------------------------------------------------------
 
 
 def _direction(select_prim: Primitive) -> tuple[str, Callable[[Any], Any]]:
-    """How the chosen element compares with others, and the value that is never chosen."""
+    """The comparison of the selected element with others, and the value that is never selected (by dtype)."""
     return ("GE", lowest) if select_prim is ge else ("LE", highest)
 
 
-def _follow_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    """The derivative of an operation that is linear in its first operand and chooses places by its second one."""
+def _selecting_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The jvp rule of a primitive that is linear in its first operand and selects positions by its second one."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = make().bind(*primals, **params)
@@ -257,7 +257,7 @@ select_and_gather_add = Primitive(
     "select_and_gather_add",
     types=_gather_types,
     lower=_gather_lower,
-    jvp=_follow_jvp(lambda: select_and_gather_add),
+    jvp=_selecting_jvp(lambda: select_and_gather_add),
     transpose=_gather_transpose,
     batch=_follow_batch(lambda: select_and_gather_add),
     nan_checked=False,
@@ -277,7 +277,7 @@ def _scatter_lower(
     select = f.region([scalar, scalar], lambda g, a, b: [g.compare(direction, a, b)])
     join = "stablehlo.or" if source.aval.dtype == dtypes.bool_ else "stablehlo.add"
     scatter = f.region([scalar, scalar], lambda g, a, b: [g.same(join, a, b)])
-    # XLA crashes where windows begin in the padding, so the operand is padded beforehand.
+    # XLA crashes if windows begin in the padding, so the operand is padded by a separate operation.
     lows, highs = [low for low, _ in padding], [high for _, high in padding]
     whole = shaped(tuple(low + n + high for n, low, high in zip(shape, lows, highs, strict=True)), scalar.dtype)
     none = f"interior_padding = {i64_array([0] * len(shape))}"
@@ -295,7 +295,7 @@ select_and_scatter_add = Primitive(
     "select_and_scatter_add",
     types=_scatter_types,
     lower=_scatter_lower,
-    jvp=_follow_jvp(lambda: select_and_scatter_add),
+    jvp=_selecting_jvp(lambda: select_and_scatter_add),
     transpose=lambda ct, source, operand, **params: [
         Zero(source.aval)
         if type(ct) is Zero

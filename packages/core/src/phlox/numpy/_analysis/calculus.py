@@ -1,4 +1,4 @@
-"""Derivatives, integrals and values between the points of sampled functions: gradient, trapezoid, interp, ediff1d."""
+"""Calculus of sampled functions: diff, ediff1d, gradient, trapezoid, interp."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def diff(
       n: how many times the differences are taken; 0 returns `a`.
       axis: axis of the neighbours.
       prepend, append: what is joined to the front and the back of `a` first: an array with the other axes of `a`, or a
-        number, which stands for one element.
+        number, which is treated as one element.
 
     Returns:
       An array of the shape of the joined array, but shorter by `n` along `axis`, of the dtype to which all promote.
@@ -130,7 +130,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         at = moveaxis(x, axis, -1) if type_of(x).ndim > 1 else x
         widths = at[..., 1:] - at[..., :-1]
     last = moveaxis(asarray(y), axis, -1)
-    if type_of(widths).ndim == 0 or type_of(widths).shape[-1] == 1:  # all samples count alike, but for the ends
+    if type_of(widths).ndim == 0 or type_of(widths).shape[-1] == 1:  # equal weights, but half at both ends
         width = widths if type_of(widths).ndim == 0 else widths[..., 0]
         return width * (sum(last, -1) - 0.5 * (last[..., 0] + last[..., -1]))
     return sum(multiply(last[..., 1:] + last[..., :-1], widths), -1) * 0.5
@@ -195,7 +195,7 @@ def _gradient_along(f: Any, h: Any, axis: int) -> Any:
     widths = along(places, axis, 1, n) - along(places, axis, 0, n - 1)
     slopes = (along(f, axis, 1, n) - along(f, axis, 0, n - 1)) / widths
     left, right = along(widths, axis, 0, n - 2), along(widths, axis, 1, n - 1)
-    # The parabola through three samples weighs each slope by the width of the other one.
+    # The derivative of the parabola through three samples: each slope is weighted by the width of the other interval.
     before, after = right / (left + right), left / (left + right)
     inside = before * along(slopes, axis, 0, n - 2) + after * along(slopes, axis, 1, n - 1)
     return concatenate([along(slopes, axis, 0, 1), inside, along(slopes, axis, n - 2, n - 1)], axis)
@@ -214,7 +214,7 @@ def interp(
     Args:
       x: real array of any shape: where to interpolate.
       xp, fp: vectors of one length: places of the points, which ascend, and values there.
-      left, right: values before the first and behind the last point, by default those of the points; "extrapolate"
+      left, right: values before the first and after the last point, by default those of the points; "extrapolate"
         continues the line.
       period: the line is repeated with this period; `xp` need not ascend then, and `left` and `right` have no effect.
 
@@ -245,7 +245,7 @@ def interp(
 
 @jit(inline=True, static_argnames="beyond")
 def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond: tuple[bool, bool]) -> Any:
-    """`interp`, which continues the line beyond the left and the right end if `beyond` says so."""
+    """`interp`; `beyond`: whether to extrapolate linearly beyond the left and the right end."""
     x, xp = (asarray(v) for v in promote_inexact(x, xp))
     fp = asarray(promote_inexact(fp)[0])
     if is_kind(x, "c"):

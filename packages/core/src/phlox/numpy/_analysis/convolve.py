@@ -1,4 +1,4 @@
-"""Convolution and correlation of vectors: convolutions with one feature."""
+"""`convolve` and `correlate` of vectors, by convolutions with one feature."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @functools.partial(jit, inline=True, static_argnames=("before", "after", "precision", "preferred"))
 def _slide(a: Any, v: Any, before: int, after: int, precision: Any, preferred: Any) -> Any:
-    """The sums of products of `v` with what lies under it, as it moves over `a` with zeros around."""
+    """The sums of products of `v` and a window of `a`, which is padded with zeros, for each position of the window."""
     out = conv_general_dilated(
         a[None, None], v[None, None], (1,), [(before, after)], precision=precision, preferred_element_type=preferred
     )
@@ -69,7 +69,7 @@ def convolve(
     Args:
       a, v: vectors with at least one element, promoted to one dtype.
       mode: 'full' gives all ``len(a) + len(v) - 1`` entries, 'same' as many of their middle as the longer vector has,
-        'valid' those for which the shorter vector lies wholly over the longer one.
+        'valid' those for which the shorter vector is completely inside the longer one.
       precision, preferred_element_type: as for `dot`.
 
     Returns:

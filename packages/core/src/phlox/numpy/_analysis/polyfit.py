@@ -1,4 +1,4 @@
-"""`polyfit`: the polynomial that comes nearest to points."""
+"""`polyfit`: least squares fit of a polynomial."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def polyfit(
             raise ShapeError(f"polyfit: weights {type_of(w).short} for {x.aval.short}", shapes=[type_of(w).shape])
         powers = multiply(powers, w[:, None])
         values = multiply(values, w[:, None] if values.ndim == 2 else w)
-    # Columns of one length make the problem better conditioned.
+    # Columns scaled to length one improve the condition number.
     scale = sqrt(sum(multiply(powers, powers), axis=0))
     powers = divide(powers, scale)
-    from .._linalg.solving import inv, lstsq  # as `import phlox` does not wait for linear algebra
+    from .._linalg.solving import inv, lstsq  # imported late, to keep `import phlox` fast
 
     found, residuals, rank, singular = lstsq(powers, values, tolerance)
     found = divide(found, scale if found.ndim == 1 else scale[:, None])

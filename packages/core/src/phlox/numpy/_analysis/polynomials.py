@@ -42,7 +42,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
     Args:
       p: array of shape (degree + 1, ...), the highest power first.
-      x: array of any shape that broadcasts with the axes of `p` behind the first.
+      x: array of any shape that broadcasts with the axes of `p` after the first.
       unroll: how many steps of the loop over coefficients are written out; it has no effect on the values.
 
     Returns:
@@ -247,7 +247,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     roots = atleast_1d(roots)
     shape = type_of(roots).shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
-        from .._linalg.decompositions import eigvals  # as `import phlox` does not wait for it
+        from .._linalg.decompositions import eigvals  # imported late, to keep `import phlox` fast
 
         roots = eigvals(roots)
         shape = type_of(roots).shape
@@ -301,10 +301,10 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 def _companion_roots(p: Any) -> Any:
-    """Eigenvalues of the matrix whose characteristic polynomial this is; the first coefficient is not zero."""
+    """The eigenvalues of the companion matrix of a polynomial whose first coefficient is not zero."""
     n = _length(p)
     below = diag(ones(n - 2, type_of(p).dtype), -1)
-    from .._linalg.decompositions import eigvals  # as above
+    from .._linalg.decompositions import eigvals  # imported late, to keep `import phlox` fast
 
     return eigvals(below.at[0, :].set(divide(-p[1:], p[0])))
 

@@ -1,4 +1,4 @@
-"""Functions whose result can be laid out over a mesh: with `out_sharding`, which inner callers go without."""
+"""Public versions of functions with the parameter `out_sharding`; phlox itself calls the versions without."""
 
 from __future__ import annotations
 

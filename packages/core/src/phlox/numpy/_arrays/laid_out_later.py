@@ -1,4 +1,4 @@
-"""As `_laid_out`, for functions that are imported on demand."""
+"""Like `laid_out`, for functions that are imported on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators and methods of arrays. They are stated once, for arrays and tracers, and installed on their base class."""
+"""Operators and methods of arrays and tracers, which `install` puts on their common base class."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from .._indexing.at import At
     from .._indexing.plan import Index
 
-#: of the standard for arrays, https://data-apis.org/array-api/
+#: version of the array API standard, https://data-apis.org/array-api/
 _OPERANDS = {float, int, bool, complex, np.ndarray}
 
 
 def _is_operand(x: Any) -> bool:
-    # Masked arrays are operands that are refused: their own operators would read the array as one of NumPy.
+    # Masked arrays count as operands, which raise later: NotImplemented would run the operators of numpy.ma instead.
     return type(x) in _OPERANDS or typeof_value(x) is not None or hasattr(x, "__jax_array__") or is_masked(x)
 
 
 def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """``self <op> other``; other classes get their turn by NotImplemented."""
+    """The method for ``self <op> other``. For other classes it returns NotImplemented, so that Python tries theirs."""
 
     def method(self: Any, other: ArrayLike) -> Array:
         if type(other) is ArrayImpl:
@@ -85,7 +85,7 @@ _COMPARISONS: dict[str, Callable[..., Any]] = {
 
 
 def _equality(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """As `_operator`; but a list or dict is most likely meant as an array, and False would hide the mistake."""
+    """Like `_operator`, for == and !=; raises for lists and dicts, because Python's False would hide a mistake."""
     compare = _operator(function)
 
     def method(self: Any, other: ArrayLike) -> Array:
@@ -99,7 +99,7 @@ def _equality(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 def _round(self: Any, ndigits: int | None = None) -> Array:
-    """Like Python's `round`: integers without `ndigits`, else the nearest numbers with that many decimals."""
+    """Python's `round`: integers if `ndigits` is None, else numbers rounded to this many decimals."""
     return astype(c.round(self), int) if ndigits is None else c.round(self, ndigits)
 
 
@@ -108,7 +108,7 @@ def _divmod(x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _contains(self: Any, other: ArrayLike) -> Array:
-    """Whether an element equals `other`. NumPy's answers for more axes than one are not what is meant."""
+    """Whether an element of a vector equals the scalar `other`. Raises for other shapes."""
     if other is None or isinstance(other, str):
         raise ArgumentError(
             f"Array.__contains__: unsupported operand type {type(other).__name__}: {other!r} is no number",
@@ -148,7 +148,7 @@ def _no_flat(self: Any) -> NoReturn:
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The module of functions of arrays, for programs written for the array API standard."""
+    """The module `phlox.numpy`, for code that is written for the array API standard."""
     namespace = sys.modules["phlox.numpy"]
     version = namespace.__array_api_version__
     if api_version not in (None, version):
@@ -180,7 +180,7 @@ def _refuse_assignment(self: Any, index: Any, value: Any) -> NoReturn:
 def _reshape(
     self: Any, *args: Shape, order: str = "C", copy: bool | None = None, out_sharding: OutSharding = None
 ) -> Array:
-    """See `numpy.reshape`; the shape may be given as one tuple or as several numbers."""
+    """See `numpy.reshape`; the shape is one tuple or several numbers."""
     shape: Any = args[0] if len(args) == 1 else args
     if out_sharding is None:
         return s.reshape(self, shape, order)
@@ -188,13 +188,13 @@ def _reshape(
 
 
 def _transpose(self: Any, *args: int | Sequence[int] | None) -> Array:
-    """See `numpy.transpose`; the order may be given as one tuple or as several numbers."""
+    """See `numpy.transpose`; the order is one tuple or several numbers."""
     order: Any = None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args
     return s.transpose(self, order)
 
 
 def _to_device(self: Any, device: Device | Sharding, *, stream: Any = None) -> Array:
-    """The array on another device (or laid out by a sharding)."""
+    """The array on another device or with another sharding."""
     if isinstance(self, Tracer):
         return self  # type: ignore[return-value]
     if type(device) is not Device and not isinstance(device, Sharding):
@@ -214,7 +214,7 @@ def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
-# --- methods that few programs call: their functions are imported by the first call -----------------------
+# --- methods that few programs call: the first call imports the module, to keep `import phlox` fast -----
 
 
 def _argpartition(self: Any, kth: int, axis: int = -1) -> Array:
@@ -260,7 +260,7 @@ def _diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Arr
 
 
 def _getitem(self: Any, index: Index) -> Array:
-    """The first index in a process imports what reads it, which takes this one's place."""
+    """Imports the indexing module at the first index in a process, and replaces itself with its `getitem`."""
     from .._indexing.ds import getitem
 
     setattr(Base, "__getitem__", getitem)  # noqa: B010 (for those who check types, the class has none)
@@ -359,7 +359,7 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def install() -> None:
-    """Puts operators and methods on the class that arrays and tracers share."""
+    """Installs operators and methods on the base class of arrays and tracers."""
     for name, function in _BINARY.items():
         setattr(Base, f"__{name}__", _operator(function))
         setattr(Base, f"__r{name}__", _reflected(function))

@@ -1,4 +1,4 @@
-"""What ``__array_namespace_info__`` of the Python array API standard says: devices, dtypes, limits.
+"""``__array_namespace_info__`` of the Python array API standard: devices, dtypes, capabilities.
 
 https://data-apis.org/array-api/latest/API_specification/inspection.html
 """
@@ -29,7 +29,7 @@ _GROUPS = {
 
 
 class ArrayNamespaceInfo:
-    """What this namespace offers of the standard, and with which dtypes and devices.
+    """The capabilities, dtypes and devices of this namespace, as the array API standard defines them.
 
     >>> import phlox.numpy as jnp
     >>> jnp.__array_namespace_info__().default_dtypes()["real floating"]
@@ -37,15 +37,15 @@ class ArrayNamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether shapes may depend on data (no: they may not in traced functions), and how many axes an array has."""
+        """Whether shapes may depend on data (no, because they may not in traced functions), and the maximum rank."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None: an array lies where the computation needs it, until it is put somewhere."""
+        """None: new arrays are uncommitted, and may be used on any device."""
         return None
 
     def devices(self) -> list[Any]:
-        """None, which stands for no device in particular, and all devices."""
+        """None, which means the default device, and all devices."""
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
@@ -66,7 +66,7 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
-        """The standard's dtypes; those of 64 bits in x64 mode alone.
+        """The standard's dtypes; those of 64 bits in x64 mode only.
 
         Args:
           device: a device; they are the same on all.

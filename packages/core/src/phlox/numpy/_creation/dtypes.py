@@ -1,4 +1,4 @@
-"""dtypes as `phlox.numpy` shows them: scalar types such as float32, and questions about dtypes."""
+"""The scalar types of `phlox.numpy`, such as float32, and functions about dtypes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _ScalarType(type):
-    """A dtype that can be called: ``jnp.float32(3)`` is an array without axes."""
+    """A dtype that can be called: ``jnp.float32(3)`` is an array of shape ()."""
 
     dtype: np.dtype
 
@@ -103,7 +103,7 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
     """Whether a dtype is of a kind (as ``numpy.isdtype``).
 
     Args:
-      dtype: the dtype, or what stands for one.
+      dtype: the dtype, or an object that has one.
       kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``, ``real floating``,
         ``complex floating``, ``numeric``; another dtype; or a tuple of those, one of which must hold.
 
@@ -141,7 +141,7 @@ def finfo(dtype: DTypeLike | None) -> Any:
     """Limits of a floating dtype: eps, max, min, tiny, bits … (as ``numpy.finfo``).
 
     Args:
-      dtype: a float dtype, or a complex one, for the dtype of its parts; an array stands for its dtype.
+      dtype: a float dtype; a complex dtype, for the dtype of its parts; or an array, whose dtype is used.
 
     Returns:
       An object with the limits as attributes.
@@ -159,7 +159,7 @@ def iinfo(int_type: DTypeLike) -> Any:
     """Limits of an integer dtype: min, max, bits (as ``numpy.iinfo``).
 
     Args:
-      int_type: an integer dtype; an array stands for its dtype.
+      int_type: an integer dtype, or an array, whose dtype is used.
 
     Returns:
       An object with the limits as attributes.
@@ -174,7 +174,7 @@ def iinfo(int_type: DTypeLike) -> Any:
 
 
 def common_type(*args: Any) -> tuple[Any, bool]:
-    """What `result_type` says, and whether it gives way to the dtypes of other arrays."""
+    """The result of `result_type`, and whether it is weakly typed."""
     return promote(tuple(_typed(x) for x in args))
 
 
@@ -183,7 +183,7 @@ def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
     ``numpy.result_type``).
 
     Args:
-      *args: arrays, Python numbers, which adapt to the dtypes of arrays, and dtypes; None stands for the default float
+      *args: arrays, Python numbers, which adapt to the dtypes of arrays, and dtypes; None means the default float
         dtype.
 
     Returns:
@@ -221,7 +221,7 @@ def scalar_type_of(x: Any) -> type:
 
 
 def _typed(x: Any) -> tuple[Any, bool]:
-    if any(x is kind for kind in (int, float, complex)):  # `float64` of this package is equal to float, too
+    if any(x is kind for kind in (int, float, complex)):  # not ==, because `float64` of this package equals float
         return dtypes.python_scalar_dtype(x), True
     if x is None:
         return dtypes.canonical(dtypes.float64), False
@@ -235,7 +235,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether values of one dtype can be held by another (as ``numpy.can_cast``).
 
     Args:
-      from_, to: dtypes; an array stands for its dtype.
+      from_, to: dtypes, or arrays, whose dtype is used.
       casting: what is allowed: 'no', 'equiv', 'safe', where no value is lost, 'same_kind' or 'unsafe'.
 
     Returns:
@@ -280,13 +280,13 @@ def iscomplexobj(x: Any) -> bool:
     aval = typeof_value(array_like(x))
     if aval is not None:
         return dtypes.kind(aval.dtype) == "c"
-    if isinstance(x, list | tuple):  # whose elements may be traced
+    if isinstance(x, list | tuple):  # elements may be tracers
         return any(iscomplexobj(part) for part in x)
     return bool(np.iscomplexobj(x))
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number or an array without axes (as ``numpy.isscalar``).
+    """Whether `element` is a number or an array of shape () (as ``numpy.isscalar``).
 
     Args:
       element: any object.

@@ -1,4 +1,4 @@
-"""Arrays out of files, bytes and text, as NumPy reads them."""
+"""Arrays from files, bytes and text, read by NumPy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     """
     found = np.load(file, *args, **kwargs)
     if isinstance(found, np.ndarray):
-        if found.dtype.kind == "V":  # NumPy writes element types that it does not know as bytes
+        if found.dtype.kind == "V":  # NumPy writes dtypes of extensions (bfloat16 …) as bytes
             found = found.view(dtypes.bfloat16) if found.dtype.itemsize == 2 else found
         return _of(found)
     return found
@@ -121,13 +121,13 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
       string: the text.
       dtype: dtype of the numbers.
       count: how many numbers are read; -1 means all.
-      sep: what stands between them; spaces around it are skipped.
+      sep: the separator between them; spaces around it are skipped.
 
     Returns:
       A vector of `dtype`, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ValueError: something else stands in the text.
+      ValueError: the text has something else.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fromstring("1, 2", "int32", sep=",")

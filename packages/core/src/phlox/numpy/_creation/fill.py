@@ -1,4 +1,4 @@
-"""Arrays made from a shape: filled with a value, counting up, and the identity."""
+"""Arrays from a shape: zeros, ones, full, arange, linspace, eye and others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     refuse_complex(function, value, dtype)
     value = ops.wrapped(value, dtype)
     lengths = _lengths(function, shape)
-    # Numbers that need rounding are left to the program, which rounds as it does everywhere.
+    # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
         made = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
     else:
@@ -56,15 +56,15 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
 
 
 def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
-    """Whether a new array is better copied from the host: that takes no longer while it is small, and nothing has to be
-    compiled for its shape.
+    """Whether to copy a new array from the host: for small arrays that is as fast as a compiled program, and nothing
+    has to be compiled for the shape.
     """
     simple = math.prod(shape) <= 1 << 16 and (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16)
     return simple and current_trace.get() is None and permission.free("host_to_device")
 
 
 def _lengths(function: str, shape: Shape) -> tuple[int, ...]:
-    """A user's shape for a new array."""
+    """The `shape` argument of a user as a tuple."""
     lengths = as_shape(shape, function)
     if any(n < 0 for n in lengths):
         raise ShapeError(f"{function}: an array cannot have a negative length, got {lengths}", shapes=[lengths])
@@ -72,7 +72,7 @@ def _lengths(function: str, shape: Shape) -> tuple[int, ...]:
 
 
 def _default(dtype: Any, function: str, shape: Any = None) -> Any:
-    """A user's dtype, or the default one. `shape` is what the user gave beside it, if it is a shape."""
+    """The `dtype` argument of a user, or the default dtype. `shape` is the shape argument of the same call, if any."""
     if type(dtype) is int and type(shape) is int:
         raise DtypeError(
             f"Cannot interpret '{dtype}' as a data type. Did you accidentally write "
@@ -306,7 +306,7 @@ def full_like(
     return _like("full_like", a, fill_value, dtype, shape, device)
 
 
-# --- counting up ----------------------------------------------------------------------------------------
+# --- sequences ------------------------------------------------------------------------------------------
 
 
 def arange(
@@ -318,7 +318,7 @@ def arange(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Numbers from `start` up to `stop`, which is left out, in steps of `step` (as ``numpy.arange``).
+    """Numbers from `start` up to `stop`, which is excluded, in steps of `step` (as ``numpy.arange``).
 
     The arguments decide the length and must not be traced.
 
@@ -381,13 +381,13 @@ def arange(
         host = _sooner_from_host((n,), wanted)
         made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)
     else:
-        # start + step * number, rounded after each operation: np.arange differs in the last place.
+        # start + step * i, rounded after each operation; np.arange may differ in the last digit.
         narrow = step_given and dtypes.kind(wanted) == "f" and wanted.itemsize < 4
         working = np.dtype(np.float32) if narrow else wanted
         first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))
         if recorder() is None:
             made = asarray((first + by * np.arange(n).astype(working)).astype(wanted))
-        else:  # counted where it is needed: nothing that is as long becomes a part of the program
+        else:  # computed in the program, so that no constant of that length is in it
             counted = _iota(size=n, dtype=working)
             counted = multiply(by[0], counted) if step_given else counted
             made = to_dtype(add(first[0], counted), wanted)
@@ -457,7 +457,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     else:
         steps = num - 1 if endpoint else num
         step = divide(span, np.asarray(steps, computed)[()])
-        # Weights of the two ends instead of multiples of a step, and `stop` itself as the last number.
+        # Interpolates between the ends instead of adding steps, and takes `stop` itself as the last number.
         real = dtypes.real_part(computed)
         part = divide(ops.iota(dtype=real, shape=(steps,), dimension=0), np.asarray(steps, real)[()])
         part = to_dtype(reshape(part, tuple(steps if i == at else 1 for i in range(rank))), computed)
@@ -486,7 +486,7 @@ def eye(
     Args:
       N: number of rows.
       M: number of columns, by default `N`.
-      k: which diagonal: so many places above the main one, below it if negative; it may be traced.
+      k: the number of the diagonal: 0 is the main one, positive above it, negative below; it may be traced.
       dtype: of the elements; by default float32 (float64 in x64 mode).
       device: a device or sharding to put the array on.
 
@@ -550,7 +550,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     Args:
       N: number of rows.
       M: number of columns, by default `N`.
-      k: which diagonal: so many places above the main one, below it if negative; it may be traced.
+      k: the number of the diagonal: 0 is the main one, positive above it, negative below; it may be traced.
       dtype: of the elements; by default float32.
 
     Returns:

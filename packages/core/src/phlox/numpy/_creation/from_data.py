@@ -1,4 +1,4 @@
-"""Arrays from data: numbers, lists, NumPy arrays, the arrays of other libraries."""
+"""Arrays from data: numbers, lists, NumPy arrays, arrays of other libraries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def array(
       order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
       ndmin: new axes of length one are put in front until there are so many.
       device: a device or sharding to put the array on.
-      out_sharding: how it lies over a mesh; not together with `device`.
+      out_sharding: its sharding over a mesh; not together with `device`.
 
     Returns:
       An array of the shape of the data and of `dtype`.
@@ -80,7 +80,7 @@ def array(
         return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
     if isinstance(object, np.ndarray):
-        object = np.asarray(object)  # of a subclass the elements, as numpy.array
+        object = np.asarray(object)  # drops subclasses, as numpy.array
     made = _convert(array_like(object), wanted)
     missing = ndmin - type_of(made).ndim
     if missing > 0:
@@ -95,7 +95,7 @@ def array(
 
 
 def listed(function: str, *args: Any) -> list[Array]:
-    """The arguments of a function that takes lists and tuples of numbers as well as arrays."""
+    """Converts the arguments of a function that takes lists and tuples of numbers as well as arrays."""
     return check(function, *[asarray(x) if isinstance(x, list | tuple) else x for x in args])
 
 
@@ -116,7 +116,7 @@ def asarray(
       order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
       copy: True makes a new array of one that is given; None and False do not.
       device: a device or sharding to put the array on.
-      out_sharding: how it lies over a mesh; not together with `device`.
+      out_sharding: its sharding over a mesh; not together with `device`.
 
     Returns:
       `a` itself if it is an array of phlox and nothing is to be changed, else an array of its shape and of `dtype`.
@@ -295,7 +295,7 @@ def astype(
 
     Args:
       x: array or number, of any shape.
-      dtype: dtype of the result; None stands for the default float dtype.
+      dtype: dtype of the result; None means the default float dtype.
       copy: make a new array also where `x` has this dtype already.
       device: a device or sharding to put the array on.
 

@@ -1,4 +1,4 @@
-"""Coordinates of the points of grids, and numbers in geometric progression."""
+"""Coordinates of grids (meshgrid, indices, ix_, mgrid, ogrid), logspace and geomspace."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 
 def _open_or_full(vectors: Sequence[Any], order: Sequence[int], sparse: bool) -> list[Any]:
-    """The vectors along their axes `order`; unless `sparse`, repeated along the others."""
+    """The vectors along the axes `order`; unless `sparse`, broadcast along the other axes."""
     lengths = [int(np.prod(type_of(x).shape)) for x in vectors]
     full = [0] * len(lengths)
     for axis, n in zip(order, lengths, strict=True):
@@ -131,7 +131,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
 
 
 def progression(function: str, part: slice) -> Any:
-    """The numbers of one slice; an imaginary step is their count, with both ends."""
+    """The numbers of one slice; an imaginary step is their number, and includes the end."""
     for name in ("start", "stop", "step"):
         value = getattr(part, name)
         if isinstance(value, Tracer):
@@ -147,7 +147,7 @@ def progression(function: str, part: slice) -> Any:
 
 
 class _Grid:
-    """What ``mgrid[...]`` and ``ogrid[...]`` are: the coordinates of a grid that is written as slices."""
+    """The class of ``mgrid`` and ``ogrid``: indexed by slices they return the coordinates of a grid."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self.name, self.sparse = name, sparse
@@ -159,7 +159,7 @@ class _Grid:
         if isinstance(key, slice):
             return progression(self.name, key)
         vectors = [progression(self.name, part) for part in key]
-        with lenient_promotion():  # a count and a step beside each other are no mistake
+        with lenient_promotion():  # slices with different dtypes are allowed under strict promotion too
             vectors = promote_dtypes(*vectors) if vectors else []
         grids = _open_or_full(vectors, range(len(vectors)), self.sparse)
         return grids if self.sparse else stack(grids) if grids else arange(0)
@@ -173,7 +173,7 @@ ogrid = _Grid("ogrid", sparse=True)
 
 
 def _dtypes(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
-    """The element type of the result, and the one to compute in."""
+    """The dtype of the result, and the dtype to compute in."""
     if dtype is None:
         wanted = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
     else:
@@ -250,7 +250,7 @@ def geomspace(
 @functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "wanted", "axis"))
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, computed: Any, wanted: Any, axis: int) -> Any:
     start, stop = to_dtype(start, computed), to_dtype(stop, computed)
-    direction = sign(start)  # the logarithm is of what remains without it
+    direction = sign(start)  # divided out, because logarithms need positive numbers
     first, last = log10(divide(start, direction)), log10(divide(stop, direction))
     out = multiply(direction, logspace(first, last, num, endpoint, dtype=computed))
     return to_dtype(moveaxis(out, 0, canonical_axis(axis, type_of(out).ndim, "geomspace")), wanted)

@@ -1,4 +1,4 @@
-"""``x.view(dtype)``: the bits of an array read as another element type."""
+"""``x.view(dtype)``: the bits of an array reinterpreted as another dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window functions: weights that fall off towards the ends of a signal, and the Bessel function that one needs."""
+"""Window functions (bartlett, hanning, hamming, blackman, kaiser), and the Bessel function `i0` of `kaiser`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _window(parameters: tuple[Any, ...], M: int, weight: Callable[..., Any]) -> 
 
 
 def _cosines(*coefficients: float) -> Callable[[Any, int], Any]:
-    """A sum of cosines of whole periods over the window."""
+    """A weighted sum of cosines whose periods divide the window."""
 
     def weight(n: Any, last: int) -> Any:
         waves: list[Any] = [c * cos(2 * np.pi * k * n / last) for k, c in enumerate(coefficients) if k]
@@ -159,7 +159,7 @@ def _i0(x: Any) -> Any:
 
 @_i0.defjvp
 def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    # The function of order 1, as its derivatives are smooth at 0, where those of abs are not.
+    # By the function of order 1, which is smooth at 0; the derivative of abs is not.
     (x,), (t,) = primals, tangents
     return _i0(x), e.mul(t, e.mul(e.exp(e.abs_(x)), special.bessel_i1e(x)))
 

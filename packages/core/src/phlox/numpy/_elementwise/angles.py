@@ -1,4 +1,4 @@
-"""Angles: degrees and radians, the angle of a complex number, turns taken out of a signal; and the sinc function."""
+"""Functions of angles (degrees, radians, angle, unwrap), and sinc."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _sinc(x: Any) -> Any:
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _sinc_at_zero(order: int, x: Any) -> Any:
-    """The derivative of this order of sin(x) / x at 0, where the quotient has none."""
+    """The derivative of this order of sin(x) / x at 0, where the quotient is nan."""
     return repeat_to(literal(x, 0 if order % 2 else (-1) ** (order // 2) / (order + 1)), type_of(x).shape)
 
 
@@ -75,7 +75,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if is_kind(z, "c"):
         turned = arctan2(imag(z), real(z))
     else:
-        if not type_of(z).ndim or not is_kind(z, "f"):  # as in JAX, a real number alone is one of the default float
+        if not type_of(z).ndim or not is_kind(z, "f"):  # as in JAX, a real scalar gives the default float dtype
             z = to_dtype(z, dtypes.canonical(dtypes.float64))
         turned = arctan2(to_dtype(imag(z), type_of(z).dtype, type_of(z).weak_type), z)
     return turned * (180 / np.pi) if deg else turned
@@ -88,7 +88,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
 
     Args:
       p: real array with at least one axis.
-      discont: neighbours that differ by less than this are left as they are; None stands for half a period, and smaller
+      discont: neighbours that differ by less than this are not changed; None means half a period, and smaller
         values have the same effect.
       axis: axis along which neighbours are compared.
       period: number; by default a full turn in radians.

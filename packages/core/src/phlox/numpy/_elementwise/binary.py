@@ -1,4 +1,4 @@
-"""Elementwise functions of two arguments."""
+"""Elementwise functions of two operands."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _booleans(function: str, *args: Any) -> list[Any]:
     return [as_bool(x) for x in promoted(function, *args)]
 
 
-#: when functions of real numbers raise `DtypeError`, for docstrings
+#: for docstrings: when functions of real numbers raise `DtypeError`
 _COMPLEX = "an operand is complex"
-#: the dtype of the results of `_numbers`
+#: for docstrings: the dtype of the results of `_numbers`
 _OF_NUMBERS = "the promoted dtype; bools give int32"
 
 # --- arithmetic -----------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ nextafter = binary(
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """The rest of x / y with the sign of x; of integers divided by 0, it is 0."""
+    """The remainder of x / y with the sign of x; 0 for integers divided by 0."""
     if is_kind(y, "iu"):
         one = to_dtype(1, type_of(y).dtype, type_of(y).weak_type)
         y = logic.select(logic.eq(y, literal(y, 0)), one, y)
@@ -114,7 +114,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     if is_kind(x, "c"):
         raise DtypeError(f"floor_divide does not accept {type_of(x).short}: complex numbers have no order")
     x, y = broadcast_arrays(x, y)
-    # Taking the rest away first makes the quotient a whole number up to rounding.
+    # Without the remainder the quotient is a whole number up to rounding errors.
     rest = e.rem(x, y)
     whole = e.div(logic.select(logic.eq(y, literal(y, 0)), x, e.sub(x, rest)), y)
     below = logic.and_(logic.ne(rest, literal(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
@@ -138,7 +138,7 @@ floor_divide = binary(
 
 def _logaddexp(x: Any, y: Any) -> Any:
     out = logs.logaddexp(x, y)
-    # As in JAX: the constants in the formula for complex numbers are not weak beside arrays.
+    # As in JAX, where constants in the formula for complex numbers make the result of arrays strongly typed.
     strong = is_kind(out, "c") and type_of(out).shape
     return to_dtype(out, type_of(out).dtype) if strong else out
 
@@ -175,7 +175,7 @@ hypot = binary(
 
 
 def _by_parts(primitive: Any) -> Apply:
-    """Complex numbers are ordered by real part, then by imaginary part."""
+    """A comparison that also takes complex numbers, ordered by real part, then by imaginary part."""
 
     def apply(x: Any, y: Any) -> Any:
         if not is_kind(x, "c"):
@@ -212,7 +212,7 @@ logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zer
 logical_xor = binary(
     "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", boolean(True)
 )
-#: when functions of bits raise `DtypeError`, for docstrings
+#: for docstrings: when bitwise functions raise `DtypeError`
 _NOT_WHOLE = "an operand is neither integer nor bool"
 bitwise_and = binary(
     "bitwise_and", promoted, logic.and_, "The bits that are set in both x and y", "6, 3", int_32("2"), raises=_NOT_WHOLE
@@ -258,7 +258,7 @@ right_shift = bitwise_right_shift = binary(
 
 # --- power ----------------------------------------------------------------------------------------------
 
-_EXPONENT_BITS = 6  # any larger exponent overflows every integer but 0, 1 and -1
+_EXPONENT_BITS = 6  # with larger exponents every integer except 0, 1 and -1 overflows
 
 
 @jit(inline=True, static_argnums=1)
@@ -273,15 +273,15 @@ def _general_power(x: Any, y: Any) -> Any:
         return _whole_power(*numbers) if is_kind(numbers[0], "iu") else e.pow_(*numbers)
     promote_dtypes(x, y)  # raises where promotion is strict
     if is_kind(x, "fc") and is_kind(y, "iu"):
-        return e.pow_(*promote_shapes("power", x, y))  # unpromoted: at x = 0 its derivative knows the whole exponent
+        return e.pow_(*promote_shapes("power", x, y))  # an integer exponent is not promoted: see `_pow_x` of `pow_`
     return e.pow_(*promoted_inexact("power", x, y))
 
 
 def _whole_power(x: Any, y: Any) -> Any:
-    """Integer to integer by squaring, one bit of the exponents at a time."""
+    """Integer powers by repeated squaring, one bit of the exponents at a time."""
     x, y = broadcast_arrays(x, y)
     zero, one = (to_dtype(value, type_of(x).dtype) for value in (0, 1))
-    # 0 to a power of more bits than are looked at is 0 too.
+    # Starts with 0 for x = 0 and y != 0, because the loop sees only the lowest bits of y.
     result = logic.select(logic.and_(logic.eq(x, zero), logic.ne(y, zero)), zero, one)
     for _ in range(_EXPONENT_BITS):
         result = logic.select(logic.eq(logic.and_(y, one), one), e.mul(result, x), result)
@@ -323,7 +323,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _known_integer(x: Any) -> int | None:
-    """`x` as a Python int, if it is one or a concrete integer array without axes."""
+    """`x` as a Python int, if it is one or a concrete integer array of shape ()."""
     if isinstance(x, Tracer) or type_of(x).shape or not is_kind(x, "iu"):
         return None
     return int(x)

@@ -1,4 +1,4 @@
-"""Elementwise choices and roundings: where, clip, round, nan_to_num."""
+"""Elementwise selection and rounding: where, clip, round, rint, nan_to_num."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return e.round_(a, rounding_method=1)
     if decimals > np.log10(float(dtypes.finfo(aval.dtype).max)):
         return a
-    # float16 is too small for scaled numbers.
+    # In float16 the scaled numbers could overflow.
     wide = to_dtype(a, dtypes.float32) if aval.dtype == dtypes.float16 else a
     factor = literal(wide, 10.0**decimals)
     return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
@@ -171,7 +171,7 @@ def nan_to_num(
       x: array or number, of any shape; of complex numbers the replacement is in both parts.
       copy: has no effect: arrays are not changed in place.
       nan: what replaces nan.
-      posinf, neginf: what replaces the infinities; None stands for the largest and the smallest finite number of the
+      posinf, neginf: the replacements of infinities; None means the largest and the smallest finite number of the
         dtype.
 
     Returns:

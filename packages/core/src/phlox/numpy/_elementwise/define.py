@@ -1,6 +1,6 @@
-"""How elementwise NumPy functions are stated: a name, how arguments are promoted, what is computed, a sentence.
+"""Definitions of elementwise NumPy functions: from a name, a promotion, a computation and the docstring's summary.
 
-The rest of the docstring is made here: what the arguments are, the shape and dtype of the result, the example.
+The other parts of the docstring are generated: arguments, shape and dtype of the result, errors, the example.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 Prepare = Callable[..., Sequence[Any]]
 
-#: what the public name stands for is a `ufunc` (`_ufuncs.py`), which takes `*args`, `out` and `where`
+#: functions whose public object is a `ufunc` (see `ufuncs.py`), which takes `*args`, `out` and `where`
 _UFUNCS = frozenset((
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and", "logical_or",
     "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
 ))  # fmt: skip
-#: dtypes of results of functions that make floats of integers, in docstrings
+#: for docstrings: the dtype of the result of functions that convert integers to floats
 AS_FLOAT = "its dtype; float32 for integers and bools, float64 for 64-bit integers"
 PROMOTED_AS_FLOAT = "the promoted dtype; float32 for integers and bools, float64 for 64-bit integers"
 
 _REAL = "its dtype; complex64 gives float32, complex128 gives float64"
-#: the dtype of the result where it is not that of the argument
+#: for docstrings: the dtype of the result, for functions that do not keep the operand's
 _DTYPES = {"abs": _REAL, "absolute": _REAL, "real": _REAL, "imag": _REAL, "square": "its dtype; bools give int32"}
 
 
@@ -38,17 +38,17 @@ def _shown(value: Any, dtype: str, weak: bool) -> str:
 
 
 def float_32(value: str, weak: bool = True) -> str:
-    """How a result printed as `value`, computed from Python floats, looks in an example (`weak`: as most are)."""
+    """The repr of a float32 result of Python floats, for an example; `value` is its printed number."""
     return _shown(value, "float32", weak)
 
 
 def int_32(value: str) -> str:
-    """The same for Python integers."""
+    """The repr of an int32 result of Python integers, for an example."""
     return _shown(value, "int32", weak=True)
 
 
 def boolean(value: bool, weak: bool = True) -> str:
-    """The same for a truth value."""
+    """The repr of a bool result, for an example."""
     return _shown(value, "bool", weak)
 
 
@@ -64,7 +64,7 @@ def unary(
     dtype: str = "",
     raises: str = "",
 ) -> Jitted[[ArrayLike], Array]:
-    """``name(x)``: `apply` to the argument that ``prepare(name, x)`` gives.
+    """The jitted function ``name(x)``, which calls `apply` with the result of ``prepare(name, x)``.
 
     Args:
       what, example, result: for the docstring: the first sentence, the arguments of a call, and its result as printed.
@@ -103,7 +103,7 @@ def binary(
     dtype: str = "",
     raises: str = "",
 ) -> Jitted[[ArrayLike, ArrayLike], Array]:
-    """``name(x, y)``: `apply` to the arguments that ``prepare(name, x, y)`` gives. Other arguments as for `unary`."""
+    """The jitted function ``name(x, y)``: `apply` of what ``prepare(name, x, y)`` returns. Arguments as for `unary`."""
 
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return apply(*prepare(name, x, y))

@@ -1,4 +1,4 @@
-"""Floating-point numbers in parts: sign, mantissa, exponent, fraction, neighbours; and extrema that pass over nan."""
+"""Parts of floats (sign, mantissa, exponent, fraction, neighbours), and extrema that ignore nan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _real_numbers(function: str, *args: Any) -> Sequence[Any]:
-    """Like `promoted_inexact`, of one shape. Raises `DtypeError` for complex numbers."""
+    """Like `promoted_inexact`, with operands broadcast. Raises `DtypeError` for complex numbers."""
     ready = promoted_inexact(function, *args)
     if is_kind(ready[0], "c"):
         raise DtypeError(f"{function} does not accept {type_of(ready[0]).short}", instead="x.real or x.imag")
@@ -46,11 +46,11 @@ def _step(x: Any, middle: Any) -> Any:
 
 def _to_neighbour(x: Any) -> Any:
     dtype = type_of(x).dtype
-    if dtype == dtypes.float16:  # NumPy looks upwards here
+    if dtype == dtypes.float16:  # NumPy returns the distance to the next greater number
         return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, literal(x, np.inf))), x), dtype)
     away = where(signbit(x), literal(x, -np.inf), literal(x, np.inf))
     found = e.sub(e.nextafter(*broadcast_arrays(x, away)), x)
-    # Where a processor takes subnormal numbers for zero, the difference of two of them is zero.
+    # On processors that flush subnormal numbers to zero the difference would be zero.
     least = to_dtype(dtypes.finfo(dtype).smallest_subnormal, dtype)
     return to_dtype(where(logic.eq(found, literal(x, 0)), _with_sign(least, x), found), dtype)
 
@@ -61,7 +61,7 @@ def _logaddexp2(x: Any, y: Any) -> Any:
     return back(logaddexp(scale(x), scale(y)))
 
 
-#: for docstrings
+#: arguments of `binary` for docstrings
 _options: dict[str, Any] = {"dtype": PROMOTED_AS_FLOAT, "raises": "an operand is complex"}
 copysign = binary(
     "copysign",
@@ -138,7 +138,7 @@ def _or_missing(chosen: Any, other: Any) -> Any:
 
 
 def _powers_of_two(x: Any, exponent: Any) -> Any:
-    """``x * 2**exponent``, in three factors none of which overflows or vanishes before the product does."""
+    """``x * 2**exponent``, by three factors, so that no factor overflows or underflows unless the product does."""
     info = dtypes.finfo(type_of(x).dtype)
     for _ in range(3):
         part = e.max_(e.min_(exponent, literal(exponent, info.maxexp - 1)), literal(exponent, info.minexp))
@@ -148,7 +148,7 @@ def _powers_of_two(x: Any, exponent: Any) -> Any:
 
 
 def _power_of_two(exponent: Any, dtype: Any) -> Any:
-    """2 to a power that is the exponent of a normal number of this dtype, made of its bits."""
+    """2 to the power of an exponent of normal numbers of this dtype, made from its bits."""
     info = dtypes.finfo(dtype)
     biased = to_dtype(e.add(exponent, literal(exponent, 1 - info.minexp)), np.dtype(f"int{dtypes.bits(dtype)}"))
     return bitcast_convert_type(logic.shift_left(biased, literal(biased, info.nmant)), new_dtype=dtype)
@@ -207,7 +207,7 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     dtype = type_of(x).dtype
     info = dtypes.finfo(dtype)
     special = (x == 0) | isinf(x) | isnan(x)
-    # A subnormal number is scaled up first: its leading zeros hide the exponent.
+    # Subnormal numbers are scaled up first: their exponent bits are zero.
     small = e.abs_(x) < literal(x, info.smallest_normal)
     scaled = where(small, e.mul(x, literal(x, 2.0 ** (info.nmant + 1))), x)
     bits = bitcast_convert_type(e.stop_gradient(scaled), new_dtype=np.dtype(f"uint{dtypes.bits(dtype)}"))
@@ -243,7 +243,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     return e.sub(x, whole), whole
 
 
-# --- questions ------------------------------------------------------------------------------------------
+# --- tests of elements ----------------------------------------------------------------------------------
 
 
 def _infinite(function: str, x: Any, sign: float) -> Any:

@@ -1,4 +1,4 @@
-"""Integers as numbers and as bits: common divisors and multiples, set bits, bits packed into bytes."""
+"""Functions of integers and bits: gcd, lcm, bitwise_count, divmod, packbits, unpackbits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:
     if not is_kind(x1, "iu"):
         raise DtypeError(f"{function} takes integers, got {type_of(x1).short}", instead="x.astype(int)")
     dtype = type_of(x1).dtype
-    # Weakly typed is only what stands for Python's integers.
+    # Only results of the default integer dtype can be weakly typed.
     weak = dtype == dtypes.canonical(dtypes.int64) and all(
         t.weak_type and t.ndim == 0 and t.dtype.kind in "iu" for t in types
     )
@@ -69,7 +69,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def to_one(x: Any) -> Any:
-    """Ones like `x`."""
+    """Ones of the shape and dtype of `x`."""
     return ops.broadcast_in_dim(literal(x, 1), shape=type_of(x).shape, broadcast_dimensions=())
 
 
@@ -188,8 +188,8 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     Args:
       a: uint8 array of any shape.
       axis: axis along which the bits are put; None flattens `a`.
-      count: how many bits to return, with zeros behind them where there are fewer; a negative number leaves out so many
-        at the end, None none.
+      count: the number of bits to return, padded with zeros if there are fewer; a negative number drops that many bits
+        at the end; None returns all.
       bitorder: 'big' begins with the highest bit of each byte, 'little' with the lowest.
 
     Returns:

@@ -1,6 +1,6 @@
-"""`ufunc`: an elementwise function with what NumPy gives such functions: reduce, accumulate, at, reduceat, outer.
+"""The class `ufunc`: an elementwise function with NumPy's methods reduce, accumulate, at, reduceat, outer.
 
-It calls a jitted function, and refuses two keywords.
+A call runs a jitted function; the keywords `out` and `where` are refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ufunc:
       func: the function of numbers.
       nin, nout: how many arguments and results it has.
       name: what it is called, by default as `func`.
-      nargs: how many arguments it is said to have, by default `nin`.
+      nargs: the declared number of arguments, by default `nin`.
       identity: the number that changes nothing when it is the other argument; None where there is none.
       call: what computes on arrays; by default `func` is mapped over their elements.
       reduce, accumulate, at, reduceat: what computes the methods of these names; by default loops over `func`.
@@ -77,7 +77,7 @@ class ufunc:
     ):
         if not callable(func):
             raise ArgumentError(f"ufunc takes a function, got {func!r} of type {type(func).__name__}", argument="func")
-        #: what calls run; one that is jitted already shares its programs
+        #: the jitted function that calls run; a function that is jitted already keeps its cache
         self._computes: Any = call if hasattr(call, "lower") else jit(call or vectorize(func), inline=True)
         self.__name__ = name or func.__name__
         self.__doc__, self.__module__ = func.__doc__, func.__module__
@@ -85,7 +85,7 @@ class ufunc:
         self._facts = func, operator.index(nin), operator.index(nout), operator.index(nargs or nin), identity
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
-    # -- what it is: a part of the key under which its programs are kept, and therefore not to be changed
+    # -- properties: read-only, because a ufunc is part of cache keys
 
     @property
     def _func(self) -> Callable[..., Any]:
@@ -93,22 +93,22 @@ class ufunc:
 
     @property
     def nin(self) -> int:
-        """How many arguments it has."""
+        """The number of operands."""
         return self._facts[1]
 
     @property
     def nout(self) -> int:
-        """How many results it has."""
+        """The number of results."""
         return self._facts[2]
 
     @property
     def nargs(self) -> int:
-        """How many arguments it is said to have."""
+        """The number of operands, as declared."""
         return self._facts[3]
 
     @property
     def identity(self) -> Any:
-        """The number that changes nothing when it is the other argument, or None."""
+        """The identity element of the operation, or None."""
         return self._facts[4]
 
     # -- calls
@@ -241,7 +241,7 @@ class ufunc:
         if not parts:
             return asarray(values[0])
         arrays = check(name, *[i for i in parts if not isinstance(i, slice)])
-        # Slices are no arrays: the program holds them.
+        # Slices cannot be operands: they are static arguments.
         places = tuple((i.start, i.stop, i.step) if isinstance(i, slice) else None for i in parts)
         return _at(arrays, *values, function=self, places=places)
 
@@ -303,7 +303,7 @@ class ufunc:
         return _outer(A, B, function=self)
 
     def _folds(self, method: str, out: None) -> str:
-        """The name of a method in errors, where the function can have it."""
+        """The name of a method for error messages. Raises if the function cannot have this method."""
         name = f"{self.__name__}.{method}"
         if self.nin != 2 or self.nout != 1:
             raise OptionError(f"{name}: only for two arguments and one result, not {self.nin} and {self.nout}")
@@ -311,7 +311,7 @@ class ufunc:
             raise UnsupportedError(f"{name}: out= is not supported", instead="x = f(...)")
         return name
 
-    # -- as an object
+    # -- special methods
 
     def _identity(self) -> Any:
         return self.__name__, self._facts
@@ -395,7 +395,7 @@ def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
     rows = moveaxis(a, axis, 0).astype(dtype)
 
     def step(so_far: Any, row: Any) -> Any:
-        found, _ = promote_dtypes(function(so_far, row), row)  # a dtype that was asked for stays
+        found, _ = promote_dtypes(function(so_far, row), row)  # a requested dtype is kept
         return found, found
 
     _, rest = scan(step, rows[0], rows[1:])

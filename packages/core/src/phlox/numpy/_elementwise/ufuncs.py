@@ -1,4 +1,4 @@
-"""The functions that are `ufunc` objects, as they are in JAX. Operators call what lies behind them directly."""
+"""The functions that are `ufunc` objects, as in JAX. Operators of arrays call the jitted functions inside directly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .unary import as_bool, is_kind
 def _folding(
     function: str, reduce: Callable[..., Any], combine: Callable[..., Any], neutral: int, truth: bool
 ) -> Callable[..., Any]:
-    """A reduction of bits, or of truth values, by one operation of the hardware."""
+    """A `reduce` method for a bitwise or logical function, by one XLA reduction instead of a loop."""
 
     @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "keepdims"))
     def fold(a: Any, initial: Any, where: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
@@ -62,7 +62,7 @@ def _extremum(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "keepdims"))
 def _log_sum_exp(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    """The logarithm of a sum of exponentials. The dtype asked for changes nothing, as in JAX."""
+    """The logarithm of a sum of exponentials. `dtype` is ignored, as in JAX."""
     (a,) = promote_inexact(a)
     top = largest(e.real(a) if is_kind(a, "c") else a, axis, keepdims=True, initial=-np.inf, where=where)
     top = e.stop_gradient(choose(e.is_finite(top), top, 0))
@@ -79,7 +79,8 @@ def _log2_sum_exp2(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, 
 
 
 def _updating(method: str, bools: bool = True) -> Callable[..., Any]:
-    """``x.at[i].add`` and its kin; of `bools`, by numbers: any change that is not zero counts."""
+    """An `at` method by ``x.at[i].add`` or similar. With `bools`, arrays of bools are updated as numbers and compared
+    with zero."""
 
     @jit
     def update(a: Any, indices: Any, b: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Elementwise functions of one argument."""
+"""Elementwise functions of one operand."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _inexact(
 
 
 def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function` on reals; on complex numbers, on the real and the imaginary part."""
+    """`function` applied to reals; for complex numbers, to the real and to the imaginary part."""
     return lambda x: e.complex_(function(e.real(x)), function(e.imag(x))) if is_kind(x, "c") else function(x)
 
 
 def _log2(x: Any) -> Any:
-    # Divided by a logarithm that is computed in the same way, so that powers of 2 come out whole.
+    # Divided by log(2) as XLA computes it, so that results for powers of 2 are exact integers.
     return by_parts(lambda part: e.div(part, e.log(to_dtype(2, type_of(part).dtype))))(e.log(x))
 
 
@@ -72,7 +72,7 @@ reciprocal = _inexact("reciprocal", lambda x: e.integer_pow(x, y=-1), "1 / x", "
 
 
 def number(x: Any) -> Any:
-    """Bools as integers, for arithmetic that bools do not have."""
+    """`x` with bools converted to integers, for arithmetic that is not defined for bools."""
     return to_dtype(x, dtypes.int32) if type_of(x).dtype == dtypes.bool_ else x
 
 
@@ -83,12 +83,12 @@ def as_bool(x: Any) -> Any:
 
 
 def is_kind(x: Any, kinds: str) -> bool:
-    """Whether the element type of `x` is of one of these kinds (see `dtypes.kind`)."""
+    """Whether the dtype of `x` is of one of these kinds (see `dtypes.kind`)."""
     return dtypes.kind(type_of(x).dtype) in kinds
 
 
 def _whole(primitive: Any) -> Callable[[Any], Any]:
-    """A rounding: integers and bools are whole already."""
+    """A rounding primitive that returns integers and bools unchanged."""
 
     def apply(x: Any) -> Any:
         if is_kind(x, "biu"):
@@ -120,7 +120,7 @@ def trunc(x: ArrayLike) -> Array:
 
 
 def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
-    """`primitive` on these kinds of element types; others are returned as they are."""
+    """`primitive` for dtypes of these kinds; operands of other dtypes are returned unchanged."""
     return lambda x: primitive(x) if is_kind(x, kinds) else x
 
 
@@ -159,7 +159,7 @@ conjugate = conj = unary(
 )
 invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All bits flipped", "0", int_32("-1"))
 
-# --- questions ------------------------------------------------------------------------------------------
+# --- tests of elements ----------------------------------------------------------------------------------
 
 
 def _everywhere(x: Any, answer: bool) -> Any:

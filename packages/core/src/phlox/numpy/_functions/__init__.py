@@ -1,1 +1,1 @@
-"""Functions applied along axes or to all examples."""
+"""Functions that apply Python functions along axes or to all examples."""

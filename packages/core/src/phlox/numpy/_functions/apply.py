@@ -1,4 +1,4 @@
-"""Functions applied to parts of arrays, and elements chosen among arrays: apply_along_axis, piecewise, select."""
+"""Functions applied along axes (apply_along_axis …), and choices among arrays (piecewise, select, choose)."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def piecewise(
 def _elements_by_function(
     chosen: Any, functions: Sequence[Any], x: Any, dtype: Any, args: tuple[Any, ...], kw: dict[str, Any]
 ) -> Any:
-    """Elementwise ``functions[chosen](x)``. A function has no derivative where another one is chosen, not even nan."""
+    """Elementwise ``functions[chosen](x)``. Derivatives of functions that are not chosen are zero, even if nan."""
 
     def element(number: Any, value: Any) -> Any:
         cases = []

@@ -1,4 +1,4 @@
-"""`vectorize`: a function of examples as a function that broadcasts over all axes in front."""
+"""`vectorize`: makes a function of examples broadcast over leading axes, by nested vmap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _parse(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]
 
 
 def _bind(lengths: dict[str, int], core: tuple[str, ...], shape: tuple[int, ...], where: str) -> None:
-    """Notes the lengths of core axes, by name. Raises `ShapeError` where one has another length already."""
+    """Records the lengths of core axes by name. Raises `ShapeError` if a name already has another length."""
     for name, n in zip(core, shape, strict=True):
         if lengths.setdefault(name, n) != n:
             raise ShapeError(
@@ -38,7 +38,7 @@ def _bind(lengths: dict[str, int], core: tuple[str, ...], shape: tuple[int, ...]
 
 
 def _check_results(result: Any, outs: list[tuple[str, ...]], lengths: dict[str, int], where: str) -> None:
-    """Raises unless the results of one example are what the signature says."""
+    """Raises unless the results of one example have the shapes of the signature."""
     results = result if isinstance(result, tuple) else (result,)
     if len(outs) > 1 and not isinstance(result, tuple):
         raise ArgumentError(
@@ -63,13 +63,13 @@ def vectorize(
     """A version of `pyfunc` that broadcasts its arguments (as ``numpy.vectorize``), by nested `vmap`.
 
     Args:
-      pyfunc: a function of arrays that phlox can trace, written for arguments that have their core axes alone.
+      pyfunc: a function of arrays that phlox can trace, written for arguments that have their core axes only.
       excluded: positions or names of arguments that are passed as they are.
       signature: core axes of arguments and results by name, as ``'(m,n),(n)->(m)'``; None is none for each argument.
 
     Returns:
-      A function of the same arguments: the axes in front of core axes are broadcast, and stand in front of the results'
-      core axes. Calls raise `OptionError` where `signature` is not of this form, `ShapeError` where arguments do not
+      A function of the same arguments: axes before the core axes are broadcast, and precede the core axes of the
+      results. Calls raise `OptionError` where `signature` is not of this form, `ShapeError` where arguments do not
       broadcast or do not fit it, and `ArgumentError` for another number of arguments or results.
 
     >>> import phlox.numpy as jnp
@@ -120,7 +120,7 @@ def vectorize(
         outer = broadcast_shapes(*loops)
         mapped = call
         prepared = [own(x) for x in arrays]
-        for depth in range(len(outer)):  # from the innermost outer axis outwards
+        for depth in range(len(outer)):  # vmap the last outer axis first
             axis = len(outer) - 1 - depth
             in_axes = []
             for loop in loops:
@@ -129,7 +129,7 @@ def vectorize(
                     0 if at >= 0 and loop[at] == outer[axis] and (loop[at] != 1 or outer[axis] == 1) else None
                 )
             mapped = vmap(mapped, in_axes=tuple(in_axes)) if any(a == 0 for a in in_axes) else mapped
-        # Axes of length one that broadcast are dropped; vmap leaves their argument alone there.
+        # Axes of length one that broadcast are dropped; vmap does not map the argument there.
         for k, loop in enumerate(loops):
             offset = len(outer) - len(loop)
             ones = tuple(i for i, n in enumerate(loop) if n == 1 and outer[i + offset] != 1)

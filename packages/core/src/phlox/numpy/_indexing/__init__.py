@@ -1,1 +1,1 @@
-"""Indices: read, written with `.at`, into references, and functions of positions."""
+"""Indexing: reading, `.at` updates, references, and functions of positions."""

@@ -1,4 +1,4 @@
-"""``x.at[index].set(y)`` and its relatives: new arrays with some elements changed."""
+"""``x.at[index].set(y)`` and the other methods of ``x.at[index]``: new arrays with some elements changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SCATTERS = {
 
 
 class How(NamedTuple):
-    """What is known of an index, and what becomes of positions outside of the array."""
+    """Options of an update: promises about the indices, and the mode for positions out of bounds."""
 
     sorted: bool
     unique: bool
@@ -60,12 +60,12 @@ Args:
   mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them to the
     edge; 'promise_in_bounds' promises that there are none.
   out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
-  wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+  wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
 """
 
 
 def _writing(kind: str, what: str, example: str, result: str) -> Callable[..., Any]:
-    """A method of `AtIndex` that changes elements; all take the same arguments."""
+    """Makes a method of `AtIndex` that changes elements; all have the same arguments."""
 
     def write(
         self: AtIndex,
@@ -135,13 +135,13 @@ class AtIndex:
         Args:
           indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
             twice, which allow faster code.
-          mode: what positions outside of the array give: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
+          mode: the result for positions out of bounds: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
             the edge, 'one_hot' zero; 'promise_in_bounds', the default, promises that there are none.
-          fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or
-            for True.
+          fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
+            True.
           out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid
             out.
-          wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape of ``x[index]``, of the dtype of `x`.
@@ -239,13 +239,13 @@ class AtIndex:
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
 
         Args:
-          func: function of an array without axes that returns such an array of the same dtype. Where no index can occur
+          func: function of an array of shape () that returns such an array of the same dtype. Where no index can occur
             twice, it is called with all elements at once, and must work elementwise.
           indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
             twice, which allow faster code.
           mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them
             to the edge; 'promise_in_bounds' promises that there are none.
-          wrap_negative_indices: False makes negative positions lie outside; by default they count from the end.
+          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape and dtype of `x`.
@@ -275,12 +275,12 @@ class AtIndex:
         return self._write("set", changed, How(indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
     def _write(self, kind: str, values: Any, how: How) -> Any:
-        if kind in ("divide", "power"):  # ones elsewhere, and products where an index occurs more than once
+        if kind in ("divide", "power"):  # by an array of ones, multiplied by `values` at the (repeated) indices
             ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
             other = AtIndex(ones, self.index)._write("multiply", values, how)
             return self.array / other if kind == "divide" else self.array**other
         if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
-            values = asarray(values)  # lists, too, as anything that NumPy takes
+            values = asarray(values)  # lists are allowed
         if type(values) is int and values >= 2**31 and dtypes.kind(type_of(self.array).dtype) == "u":
             values = literal_of(values, type_of(self.array).dtype)
         x, y = check(f"at.{kind}", self.array, values)
@@ -307,7 +307,7 @@ class AtIndex:
 
 
 def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:
-    """Where an index may occur twice, one element after the other is changed."""
+    """``x.at[index].apply(func)``; repeated indices apply `func` repeatedly."""
     x = check_one("at.apply", x)
     aval = type_of(x)
     layout = layout_of(aval.shape, plan, dynamic)
@@ -324,7 +324,7 @@ def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted
 
 
 def _set_where(x: Any, mask: Any, y: Any) -> Any:
-    """``x.at[mask].set(y)`` for a traced mask: a choice, as long as `y` does not depend on how many are true."""
+    """``x.at[mask].set(y)`` for a traced mask, by `where`; `y` must not have an axis of the selected elements."""
     inner = type_of(x).ndim - mask.ndim
     if type_of(y).ndim > inner:
         raise ShapeError(
@@ -359,7 +359,7 @@ def _scatter(
     layout = layout_of(aval.shape, plan, dynamic)
     y = to_dtype(y, dtype)
     y = e.neg(y) if kind == "subtract" else y
-    # Updates have the shape of the result of reading, without its new axes.
+    # Updates have the shape of ``x[index]``, without new axes.
     shown = tuple(1 if k == "new" else None for k in layout.kinds)
     lengths = iter(layout.shape)
     full = tuple(1 if n == 1 else next(lengths) for n in shown)

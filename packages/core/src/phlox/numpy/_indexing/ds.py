@@ -1,6 +1,6 @@
-"""`ds`: an index that says where a slice begins and how long it is, so that the beginning may be traced.
+"""`ds`: an index of a start, which may be traced, and a static size.
 
-An index with such a part is one window of the array (a `dynamic_slice`) and an index into the window.
+An index with such an entry becomes a window of the array (read by `dynamic_slice`), and an index into that window.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
     ``ds(None)`` is ``:`` and ``ds(n)`` is ``:n``.
 
     Args:
-      start: position of the first element, an integer, or an integer array without axes, which may be traced.
+      start: position of the first element, an integer, or an integer array of shape (), which may be traced.
       size: how many elements, a Python integer; None takes `start` for it, and begins at 0.
-      stride: distance of the elements, a Python integer; None stands for 1.
+      stride: distance of the elements, a Python integer; None means 1.
 
     Returns:
       A part of an index: a `Slice`, or a slice of Python for ``ds(None)``.
@@ -85,18 +85,18 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
 
 class Window(NamedTuple):
-    """Part of an array: where it begins, how long it is along each axis, and the index that remains in it."""
+    """A part of an array: its start and its length along each axis, and the index to apply to it."""
 
     starts: tuple[Any, ...]
     sizes: tuple[int, ...]
     rest: tuple[Any, ...]
 
     def read(self, x: Any) -> Any:
-        """The part of `x`."""
+        """The window of `x`."""
         return dynamic_slice(x, *self.starts, slice_sizes=self.sizes)
 
     def write(self, x: Any, part: Any, clip: bool) -> Any:
-        """`x` with the part replaced. One that reaches beyond `x` is moved to its edge (`clip`), or not written."""
+        """`x` with the window replaced. A window out of bounds is moved to the edge (`clip`), or not written."""
         changed = dynamic_update_slice(x, part, *self.starts)
         if clip:
             return changed
@@ -107,7 +107,7 @@ class Window(NamedTuple):
 
 
 def _width(part: Any) -> int:
-    """How many axes a part of an index consumes."""
+    """The number of axes that an entry of an index consumes."""
     if part is None or isinstance(part, bool | np.bool_):
         return 0
     aval = getattr(part, "dtype", None)
@@ -115,7 +115,7 @@ def _width(part: Any) -> int:
 
 
 def window(index: Any, shape: tuple[int, ...]) -> Window:
-    """An index with `Slice` parts, into an array of this shape, as a window."""
+    """An index with `Slice` entries, into an array of this shape, as a window."""
     parts = list(index) if isinstance(index, tuple) else [index]
     places = [i for i, p in enumerate(parts) if p is Ellipsis]
     consumed = sum(_width(p) for p in parts if p is not Ellipsis)
@@ -135,7 +135,7 @@ def window(index: Any, shape: tuple[int, ...]) -> Window:
 
 
 def is_window(index: Any) -> bool:
-    """Whether an index has a part made by `ds`."""
+    """Whether an index has an entry made by `ds`."""
     if type(index) is tuple:
         return any(type(part) is Slice for part in index)
     return type(index) is Slice

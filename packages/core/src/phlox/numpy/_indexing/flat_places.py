@@ -1,4 +1,4 @@
-"""Positions in an array and in the flattened array: one number or one for each axis."""
+"""`ravel_multi_index`: positions along each axis as positions in the flattened array."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ravel_multi_index(
 
     Raises:
       ShapeError: there are not as many arrays of positions as axes.
-      OptionError: there is no such `mode` or `order`, or a position lies outside, with mode 'raise'.
+      OptionError: there is no such `mode` or `order`, or a position is out of bounds, with mode 'raise'.
       DtypeError: positions are not integers, or `dtype` is none or too narrow.
       ConcretizationTypeError: a position is traced, with mode 'raise'.
 

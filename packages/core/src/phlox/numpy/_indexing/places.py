@@ -1,7 +1,7 @@
-"""Where an array is not zero, and what stands there: nonzero and its relatives, extract, compress, place, put.
+"""Positions and elements selected by values: nonzero, argwhere, extract, compress, place, put and others.
 
-How many places there are depends on values, which a program that is compiled cannot wait for. So these functions take
-`size`: the first so many places are given, and what is missing is filled.
+The number of positions depends on values, but shapes in a compiled program are static. These functions therefore take
+`size`: they return the first `size` positions, and fill the rest if there are fewer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def known_count(function: str, mask: Any) -> int:
-    """How many elements are true. Raises `ConcretizationTypeError` where only the running program knows."""
+    """The number of true elements. Raises `ConcretizationTypeError` if `mask` is traced."""
     if isinstance(mask, Tracer):
         mask._refuse(ConcretizationTypeError, f"{function} without size", f"{function}(..., size=n)")
     return int(np.asarray(r.count_nonzero(mask)))
@@ -45,7 +45,7 @@ def first_places(mask: Any, size: int, fill: Any) -> Any:
     if size == 0 or not type_of(mask).shape[0]:
         return broadcast_to(to_dtype(fill, integer), (size,))
     counted = r.cumsum(mask, dtype=integer)
-    # So many elements come before the i-th true one as have counted i or fewer.
+    # The position of the i-th true element is the number of elements at which the count of true ones is at most i.
     places = r.cumsum(bincount(counted, length=size), dtype=integer)
     return choose(less(np.arange(size), counted[-1]), places, to_dtype(fill, integer))
 
@@ -58,7 +58,7 @@ def nonzero(
     Args:
       a: array of any dtype with at least one axis.
       size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: what to give where there are fewer: a number, or a tuple of one for each axis; None is 0.
+      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
 
     Returns:
       A tuple of vectors of integers, one for each axis of `a`, of length `size`.
@@ -98,7 +98,7 @@ def flatnonzero(
     Args:
       a: array of any dtype and shape.
       size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: what to give where there are fewer: a number; None is 0.
+      fill_value: the value of missing results: a number; None is 0.
 
     Returns:
       A vector of integers, of length `size`.
@@ -120,7 +120,7 @@ def argwhere(
     Args:
       a: array of any dtype and shape.
       size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: what to give where there are fewer: a number, or a tuple of one for each axis; None is 0.
+      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
 
     Returns:
       A matrix of integers, with `size` rows and a column for each axis of `a`.
@@ -196,7 +196,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
       condition: array of as many elements as `arr`.
       arr: array of any dtype and shape.
       size: how many to give; None gives all. Under `jit` it must be given.
-      fill_value: a number to give where there are fewer.
+      fill_value: a number to give if there are fewer.
 
     Returns:
       A vector of the dtype of `arr`, of length `size`.
@@ -218,7 +218,7 @@ def _not_in_place(function: str, inplace: bool) -> None:
 
 
 def _repeated(values: Any, count: int) -> Any:
-    """The flattened values from the beginning again until there are `count`."""
+    """The first `count` of the flattened values, repeated from the beginning if there are fewer."""
     values = ravel(values)
     return take(values, np.arange(count, dtype=np.int32) % type_of(values).shape[0])
 

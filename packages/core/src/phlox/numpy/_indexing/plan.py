@@ -1,6 +1,6 @@
-"""What an index says, before any array is touched: an int, a slice, None, Ellipsis, arrays, or a tuple of these.
+"""Parsing of indices: an int, a slice, None, Ellipsis, arrays, or a tuple of these.
 
-`parse` splits it into a plan, which is static and hashable so that programs can key on it, and the dynamic parts:
+`parse` splits an index into a plan, which is static and hashable (part of cache keys), and the dynamic operands:
 integers and index arrays.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .ds import Slice as Window
 
     Entry: TypeAlias = SupportsIndex | slice | EllipsisType | np.ndarray | np.bool_ | Array | Window | None
-    #: what stands in brackets after an array
+    #: the index of ``x[index]``
     Index: TypeAlias = Entry | tuple[Entry, ...]
 
 
@@ -40,22 +40,22 @@ class Slice(NamedTuple):
     step: int
 
 
-#: What one part of an index does: "int" and "array" consume an axis and a dynamic part, "new" makes an axis, a
-#: `Slice` consumes an axis.
+#: An entry of an index: "int" and "array" consume an axis and a dynamic operand, "new" inserts an axis, a `Slice`
+#: consumes an axis.
 Item = str | Slice
 
 
 class Plan(NamedTuple):
-    """A parsed index without its dynamic parts; `wraps` says whether negative positions count from the end."""
+    """A parsed index without its dynamic operands; `wraps`: whether negative positions count from the end."""
 
     items: tuple[Item, ...]
     wraps: bool = True
 
 
 def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool = False) -> tuple[Plan, list[Any]]:
-    """The plan of an index into an array of this shape, and its dynamic parts in order.
+    """The plan of an index into an array of this shape, and its dynamic operands in order.
 
-    `checked`: Python numbers outside of the array are refused where the flag `check_static_indices` asks for it.
+    `checked`: whether Python numbers out of bounds raise if the flag `check_static_indices` is on.
     """
     if isinstance(index, Sequence) and not isinstance(index, tuple | str):
         _refuse_sequence(index)
@@ -99,7 +99,7 @@ def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool 
             if checked and not (-n if wraps else 0) <= part < n:
                 check_static(part, axis - 1, shape)
             items.append("int")
-            # Positions that stay negative do so only once: `from_front` makes of these what lies before the array.
+            # A position that is still negative is out of bounds. Later code must not count it from the end again.
             dynamic.append(part + n if wraps and -n <= part < 0 else min(max(part, -(2**31)), 2**31 - 1))
         else:
             items.append("array" if type_of(part).shape else "int")
@@ -125,7 +125,7 @@ def _refuse_sequence(index: Sequence[Any]) -> None:
 
 
 def check_static(position: int, axis: int, shape: tuple[int, ...]) -> None:
-    """Refuses a position outside of the array, if the flag `check_static_indices` is on."""
+    """Raises for a position out of bounds, if the flag `check_static_indices` is on."""
     if config.current().check_static_indices:
         raise IndexingError(
             f"index {position} out of bounds for axis {axis} with size {shape[axis]}",
@@ -136,7 +136,7 @@ def check_static(position: int, axis: int, shape: tuple[int, ...]) -> None:
 
 
 def _element(x: Any) -> Any:
-    """A single index as an int or an integer or bool array."""
+    """An index that is one number or array, as an int or an integer or bool array."""
     if isinstance(x, Sequence) and not isinstance(x, str):
         x = asarray(x) if len(x) else np.zeros(0, np.int32)
     if isinstance(x, bool | np.bool_):
@@ -169,7 +169,7 @@ def _is_mask(x: Any) -> bool:
 
 
 def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Raises `IndexingError` where a boolean mask has not the lengths of the axes that it selects from."""
+    """Raises `IndexingError` if the shape of a boolean mask is not that of the axes that it selects from."""
     widths = [0 if p is None or p is Ellipsis else type_of(p).ndim if _is_mask(p) else 1 for p in parts]
     ellipsis = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
     for i, part in enumerate(parts):
@@ -186,7 +186,7 @@ def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
 
 
 def _expand_mask(mask: Any) -> list[Any]:
-    """A boolean mask as arrays of the positions where it is true, one for each of its axes."""
+    """A boolean mask as index arrays: the positions where it is true, one array for each axis."""
     if isinstance(mask, Tracer):
         raise NonConcreteBooleanIndexError(
             f"a traced boolean array {mask.aval.short} as an index: the shape of the result would depend on its values",
@@ -229,7 +229,7 @@ def _plan_of_integer(shape: tuple[int, ...]) -> Plan:
 
 
 def plain(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]] | None:
-    """What `parse` gives for one number or one slice, which are most indices; None for all others."""
+    """A fast path of `parse` for one number or one slice, which are most indices; None for all others."""
     kind = type(index)
     if kind is int and shape:
         n = shape[0]

@@ -1,7 +1,7 @@
 """NumPy indexing: reading with ``x[...]`` and the functions take, take_along_axis, diagonal.
 
-An index is parsed into a `Plan`: a hashable description (integers are left out of it, so that ``x[i]`` in a Python
-loop compiles once), and the dynamic parts: integers and index arrays. `_at.py` writes with the same plans.
+An index is parsed into a `Plan`, a hashable description, and dynamic operands: integers and index arrays. (Integers are
+not in the plan, so that ``x[i]`` in a Python loop compiles once.) `at.py` writes with the same plans.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """``x[index]``, as NumPy has it; indices outside of the array are moved to its edge."""
+    """``x[index]`` by NumPy's rules; indices out of bounds are clamped."""
     shape = x.aval.shape
     plan, dynamic = plain(index, shape) or parse(index, shape, checked=True)
     return read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
@@ -80,10 +80,10 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     consuming = [item for item in items if item != "new"]
     integers = iter(dynamic)
     where = [next(integers) if item == "int" else None for item in consuming]
-    # Nothing can be reported from a running program: positions outside are moved to the edge when it runs, known ones
-    # alike, so that checkify sees them.
+    # A compiled program cannot raise: dynamic_slice clamps positions out of bounds. Static ones use it too, so that
+    # checkify sees them.
     fixed = [i if type(i) is int and 0 <= i < n else None for i, n in zip(where, shape, strict=True)]
-    # One slice takes all that is known: slices, and integers that are Python numbers.
+    # One `slice` for all static entries: slices, and integers that are Python numbers.
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
         if isinstance(item, Slice):
@@ -113,7 +113,7 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
 
 
 def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Sequence[Any]) -> Any:
-    """One element along each axis whose position is an array."""
+    """The slice of length one at each axis whose position is dynamic."""
     sizes = list(type_of(x).shape)
     starts = []
     for axis, (i, known) in enumerate(zip(where, fixed, strict=True)):
@@ -127,7 +127,7 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
 
 
 def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:
-    """`x`, whose axes are the items that are not "new", with an axis of length one for each that is."""
+    """`x` with an axis of length one inserted for each item "new"; its axes correspond to the other items."""
     if "new" not in items:
         return x
     kept = tuple(i for i, item in enumerate(items) if item != "new")
@@ -140,7 +140,7 @@ def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:
 
 
 class Layout(NamedTuple):
-    """How an index with arrays becomes a gather or scatter.
+    """The parameters of the gather or scatter for an index with arrays.
 
     indices: integer array, the last axis one index vector; its other axes are batch axes of the result.
     axes: operand axes that the vector's components belong to.
@@ -158,19 +158,19 @@ class Layout(NamedTuple):
     kinds: tuple[str, ...]
 
     def finish(self, out: Any) -> Any:
-        """A gathered result with its new axes."""
+        """The result of the gather with its new axes inserted."""
         return insert_new_axes(out, self.kinds)
 
 
 def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layout:
-    """The layout of an index with arrays, by NumPy's rules for where their axes go."""
+    """The layout of an index with arrays, by NumPy's rules for the position of their axes in the result."""
     items = plan.items
     advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
     parts = dict(zip(advanced, dynamic, strict=True))
     batch = broadcast_shapes(*[type_of(parts[i]).shape for i in advanced]) if advanced else ()
     together = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
     only_integers = all(items[i] == "int" for i in advanced)
-    # The axes of the index arrays stand where the arrays stood, or in front if they were apart.
+    # The axes of the index arrays are where the arrays were in the index, or first if the arrays were not adjacent.
     place = advanced[0] if advanced and (together or only_integers) else 0
     kinds: list[str] = []
     lengths: list[int] = []
@@ -215,7 +215,7 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
                 axes.append(axis)
         else:
             part = parts[i]
-            # Known positions are counted from the front already, but for those that lie before it.
+            # `parse` has already wrapped static positions.
             front = from_front(part, n if plan.wraps and type(part) is not int else None)
             dims = tuple(outer.index(batch_at + len(batch) - type_of(part).ndim + k) for k in range(type_of(part).ndim))
             components.append(_spread(front, outer_shape, dims))
@@ -235,7 +235,7 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
 
 
 def _spread(x: Any, outer: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    """An index array repeated to the outer shape, its axes at `dims`; scalars stay as they are."""
+    """An index array broadcast to the outer shape, with its axes at `dims`; scalars are returned unchanged."""
     have = type_of(x).shape
     if not have:
         return x
@@ -286,7 +286,7 @@ def take(
         on from the start; 'promise_in_bounds' promises that there are none.
       unique_indices, indices_are_sorted: promises that no index occurs twice, and that they are ascending, which allow
         faster code.
-      fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or for
+      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
         True.
 
     Returns:
@@ -319,7 +319,7 @@ def take(
     if mode == "wrap":
         indices, mode = indices % type_of(a).shape[at], "clip"
     elif mode == "clip":
-        indices = maximum(indices, 0)  # as in NumPy, negative numbers do not count from the end here
+        indices = maximum(indices, 0)  # as in NumPy, negative indices do not count from the end in this mode
     plan, dynamic = parse((slice(None),) * at + (indices,), type_of(a).shape)
     return read(
         a,
@@ -333,7 +333,7 @@ def take(
 
 
 def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, ...]:
-    """The index that goes to ``indices[place]`` along `axis`, and along the others to the place itself."""
+    """An index that selects ``indices[position]`` along `axis`, and the position itself along other axes."""
     at, places, shape = _along_axis(function, arr, indices, axis)
     rank = len(shape)
     index: list[Any] = []
@@ -348,7 +348,7 @@ def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, .
 
 
 def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, Any, tuple[int, ...]]:
-    """The axis, the indices repeated along all others as `arr` has them, and the shape they have then."""
+    """The axis, the indices broadcast against `arr` along all other axes, and their shape."""
     rank = type_of(arr).ndim
     if type_of(indices).ndim != rank:
         raise ShapeError(
@@ -380,7 +380,7 @@ def take_along_axis(
       axis: axis of the positions; None flattens both arrays.
       mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'one_hot'
         zero; 'promise_in_bounds' promises that there are none.
-      fill_value: number for 'fill'; None stands for nan, for the smallest signed or largest unsigned integer, or for
+      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
         True.
       wrap_negative_indices: whether negative indices count from the end; by default they do unless `mode` is
         'promise_in_bounds'.
@@ -411,7 +411,7 @@ def take_along_axis(
         raise IndexingError(f"{type_of(arr).short} has no elements, but the index asks for {shape}")
     how = GatherScatterMode.from_any("fill" if mode is None else mode)
     wraps = how is not GatherScatterMode.PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
-    # Axes that `arr` repeats its only element along are those of the indices alone.
+    # Axes along which `arr` (of length one) is broadcast are axes of the indices only.
     mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
     arr = reshape(arr, tuple(lengths[i] for i in mine))
     numbers = GatherDimensionNumbers(
@@ -439,7 +439,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
       a: array with at least two axes.
-      offset: which diagonal: so many places above the main one, below it if negative.
+      offset: the number of the diagonal: 0 is the main one, positive above it, negative below.
       axis1, axis2: axes of the rows and of the columns.
 
     Returns:
@@ -466,7 +466,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: a matrix, or a vector, which is put on the diagonal.
-      k: which diagonal: so many places above the main one, below it if negative.
+      k: the number of the diagonal: 0 is the main one, positive above it, negative below.
 
     Returns:
       A vector, or a square matrix that is zero elsewhere, of the dtype of `v`.

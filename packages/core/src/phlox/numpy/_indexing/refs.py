@@ -1,4 +1,4 @@
-"""What one does with references: make, read, write, add, swap and freeze them. Their indices are those of arrays."""
+"""Operations on references: make, read, write, add, swap, freeze. Indices are parsed like those of arrays."""
 
 from __future__ import annotations
 
@@ -231,8 +231,7 @@ def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
 
 
 class RefView:
-    """A part of a reference, ``ref.at[idx]``: what is read from it and written to it is read from and written to the
-    reference.
+    """A view of a part of a reference, ``ref.at[idx]``; reading and writing it read and write the reference.
 
     >>> ref = new_ref(jnp.arange(6))
     >>> part = ref.at[2:5]
@@ -272,7 +271,7 @@ class RefView:
 
 
 class _At:
-    """What ``ref.at`` is: with an index it makes a view."""
+    """The class of ``ref.at``, which makes a view when it is indexed."""
 
     __slots__ = ("ref",)
 
@@ -300,7 +299,7 @@ def _is_all(idx: Any) -> bool:
 
 
 def _checked(ref: Ref | RefView, idx: Any) -> Any:
-    """The index, whose known integers must not lie beyond the array; negative ones are moved to its edge."""
+    """The index. Raises if a static integer is too large; negative ones out of bounds are clamped."""
     parts = idx if isinstance(idx, tuple) else (idx,)
     if not any(part is None or part is Ellipsis or hasattr(part, "dtype") for part in parts):
         for part, n in zip(parts, ref.aval.shape, strict=False):
@@ -311,7 +310,7 @@ def _checked(ref: Ref | RefView, idx: Any) -> Any:
 
 
 def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
-    """`value` as elements to put in the place of those `there`, in the dtype of the reference."""
+    """`value` converted to the dtype and broadcast to the shape of the elements `there`, which it replaces."""
     aval, given = type_of(there), typeof_value(value)
     if given is None:
         raise not_an_array(value, f"the value given to {function}")
@@ -358,7 +357,7 @@ def _length(ref: Ref | RefView) -> int:
 
 
 def install() -> None:
-    """Puts operators, methods and properties on `Ref` and `RefView`."""
+    """Installs operators, methods and properties on `Ref` and `RefView`."""
     both: dict[str, Any] = {
         "__getitem__": lambda self, idx: get(self, idx),
         "__setitem__": lambda self, idx, value: set(self, idx, value),

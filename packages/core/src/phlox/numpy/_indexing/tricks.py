@@ -1,4 +1,4 @@
-"""Things that are indexed to make something: ``r_`` and ``c_`` join what stands in the brackets."""
+"""``r_`` and ``c_``, which concatenate what they are indexed with; unravel_index and mask_indices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Join:
-    """What ``r_`` and ``c_`` are. `front` says where the axes of an operand go that lacks some: -1 behind new ones."""
+    """The class of ``r_`` and ``c_``. `front`: the position of an operand's axes among the new ones; -1: after them."""
 
     def __init__(self, name: str, axis: int, rank: int, front: int):
         self.name, self.axis, self.rank, self.front = name, axis, rank, front
@@ -32,7 +32,7 @@ class _Join:
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, rank, front = self.axis, self.rank, self.front
-        new: int | None = None  # the axis that a directive for matrices gives to a vector
+        new: int | None = None  # the axis that the directives 'r' and 'c' add to a vector
         if items and isinstance(items[0], str):
             words = items.pop(0)
             if words in ("r", "c"):
@@ -91,7 +91,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     given: Any = shape
     try:
         each = list(given)
-    except TypeError:  # a number
+    except TypeError:  # one number, not a sequence
         each = [given]
     lengths = check("unravel_index", *each)
     for length in lengths:
@@ -103,7 +103,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     for length in reversed(lengths):
         places, inside = divmod(places, length)
         found.append(inside)
-    # What is left over tells the places outside: more than 0 behind the end, less than -1 before the beginning.
+    # The remaining quotient is nonzero for positions out of bounds: > 0 after the end, < -1 before the beginning.
     before = np.False_ if dtypes.kind(type_of(places).dtype) == "u" else less(places, -1)
     behind = greater(places, 0)
     pairs = zip(lengths, reversed(found), strict=True)

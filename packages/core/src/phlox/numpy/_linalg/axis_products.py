@@ -1,4 +1,4 @@
-"""Products over particular axes: of vectors, of matrices with vectors, and the cross and Kronecker products."""
+"""Products along given axes: vecdot, matvec, vecmat, cross, and the Kronecker product."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def cross(
       a, b: arrays of numbers, not bools, with vectors along one axis; the other axes are broadcast.
       axisa, axisb: the axes of the vectors, of length 2 or 3.
       axisc: the axis of the vectors in the result.
-      axis: sets all three; None leaves them as they are.
+      axis: sets all three; None leaves them unchanged.
 
     Returns:
       An array of the promoted dtype, with vectors of three elements along `axisc`; for vectors of two elements without
@@ -170,7 +170,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of `a` times the whole of `b`, in its place (as ``numpy.kron``).
 
     Args:
-      a, b: arrays of any shape; the one with fewer axes gets axes of length one in front.
+      a, b: arrays of any shape; the one with fewer axes gets leading axes of length one.
 
     Returns:
       An array of the promoted dtype, whose axes are as long as the products of the lengths in `a` and in `b`.

@@ -1,4 +1,4 @@
-"""Matrices as products of simpler ones: Cholesky, QR, singular values, eigenvalues."""
+"""Matrix decompositions: Cholesky, QR, singular values, eigenvalues."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def svd(
     Args:
       a: stack of matrices, ``(..., m, n)``.
       full_matrices: U and Vh are square; such have no derivatives unless `a` is square.
-      compute_uv: False returns S alone.
+      compute_uv: False returns only S.
       hermitian: `a` is Hermitian; its singular values are computed by `eigh`.
       subset_by_index: only the values with numbers from the first of these to before the second, and their vectors.
 
@@ -160,7 +160,7 @@ def svd(
 
 
 def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
-    """Singular values of Hermitian matrices are the eigenvalues without their signs, which one side takes."""
+    """The SVD of Hermitian matrices by `eigh`: absolute eigenvalues, with their signs in one of the factors."""
     v, w = _eigh(a, True, True, subset_by_index)
     s = e.abs_(w)
     last = type_of(s).ndim - 1
@@ -208,7 +208,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Args:
       a: stack of Hermitian matrices, ``(..., n, n)``.
-      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False; None stands for 'L'.
+      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False; None means 'L'.
       symmetrize_input: decompose ``(a + aᴴ) / 2``.
 
     Returns:

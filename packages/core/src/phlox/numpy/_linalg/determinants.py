@@ -48,13 +48,13 @@ def _log_of(det: Any) -> tuple[Any, Any]:
 
 
 def _parity(pivots: Any, more: Any = 0) -> Any:
-    """1 where LU exchanged rows an even number of times, together with so many `more` changes of sign, else -1."""
+    """1 where the number of row exchanges of LU plus `more` is even, else -1."""
     moved = count_nonzero(pivots != arange(type_of(pivots).shape[-1], dtype=np.int32), axis=-1)
     return 1 - 2 * ((moved + more) % 2)
 
 
 def _small(a: Any) -> Any:
-    """The determinant of matrices with one, two or three rows, written out."""
+    """The determinant of matrices with one, two or three rows, by explicit formulas."""
     n = type_of(a).shape[-1]
     if n == 1:
         return a[..., 0, 0]
@@ -67,7 +67,7 @@ def _small(a: Any) -> Any:
 
 
 def _log_tangents(x: Any, dlog: Any, sign_: Any) -> tuple[Any, Any]:
-    """Tangents of sign and logarithm: of a complex determinant the sign turns with the imaginary part."""
+    """Tangents of sign and logarithm; for a complex determinant the imaginary part of `dlog` is that of the phase."""
     if not is_kind(x, "c"):
         return zeros_like(sign_), dlog
     return (dlog - real(dlog).astype(type_of(dlog).dtype)) * sign_, real(dlog)
@@ -97,11 +97,11 @@ def _slogdet_lu(a: Any) -> tuple[Any, Any]:
     diagonal = diagonal_of(factors)
     dtype = type_of(a).dtype
     logs = log(abs(diagonal))
-    # Asked of the logarithms, as the compiler would read the diagonal twice.
+    # Tested on the logarithms, because XLA would read the diagonal twice.
     singular = any(logs == -np.inf, axis=-1)
     if is_kind(a, "c"):
         signs = prod(sign(diagonal), axis=-1) * _parity(pivots).astype(dtype)
-    else:  # counting is cheaper than multiplying
+    else:  # counting negative elements is cheaper than multiplying signs
         signs = _parity(pivots, count_nonzero(diagonal < 0, axis=-1)).astype(dtype)
     total = sum(logs, axis=-1)
     return where(singular, dtype.type(0), signs), where(singular, type_of(total).dtype.type(-np.inf), total)
@@ -113,7 +113,7 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
         raise UnsupportedError("slogdet: method='qr' of complex matrices", instead="method='lu'")
     reflections, taus = geqrf(a)
     diagonal = diagonal_of(reflections)
-    # Each reflection that was made has determinant -1.
+    # The determinant of each Householder reflection with tau != 0 is -1.
     turned = prod(where(taus[..., : type_of(a).shape[-1] - 1] != 0, -1, 1), axis=-1)
     signs = prod(sign(diagonal), axis=-1)
     return signs * turned.astype(type_of(signs).dtype), sum(log(abs(diagonal)), axis=-1)
@@ -188,7 +188,7 @@ def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
     products = cumprod(diagonal_of(factors), axis=-1) * _parity(pivots).astype(dtype)[..., None]
     det = products[..., -1]
     factors = factors.at[..., -1, -1].set(1.0 / products[..., -2])
-    # Where more of the matrix is missing, the cofactors are zero.
+    # Where the rank is less than n - 1, the cofactors are zero.
     probe = solve_triangular(factors, ones((*type_of(b).shape[:-1], 1), dtype), lower=False)
     deficient = any(~isfinite(probe), axis=(-2, -1), keepdims=True)
     x = where(deficient, zeros_like(b), b)

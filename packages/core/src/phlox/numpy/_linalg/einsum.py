@@ -1,6 +1,6 @@
-"""`einsum`: products and sums over named axes, in the order that opt_einsum finds.
+"""`einsum`: products and sums over named axes, in the contraction order that opt_einsum finds.
 
-The library is imported when there is an order to find, that is for three operands or more. Orders are kept.
+opt_einsum is imported only for three operands or more. Contraction orders are cached.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..._ops.linalg.dot import PrecisionLike
     from ...typing import Array, DTypeLike
 
-#: which operands are contracted next; the result goes to the end of the list
+#: for each step the positions of the operands to contract; the result is appended to the list of operands
 Path = tuple[tuple[int, ...], ...]
 
 
@@ -43,12 +43,12 @@ def einsum(
 ) -> Array:
     """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
 
-    The axes may be given as lists of numbers behind each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    The axes may be given as lists of numbers after each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     Args:
-      subscripts: a letter for each axis of each operand, and behind "->" the axes of the result; without "->" those
+      subscripts: a letter for each axis of each operand, and after "->" the axes of the result; without "->" those
         whose letter occurs once, in alphabetical order. Letters that are missing in the result are summed over; one
-        that is repeated in an operand takes its diagonal. An ellipsis stands for axes that broadcast.
+        that is repeated in an operand takes its diagonal. An ellipsis is for axes that broadcast.
       *operands: arrays.
       out: only None is supported.
       optimize: in which order operands are contracted: "auto" or another strategy of the library opt_einsum, True for
@@ -108,7 +108,7 @@ def einsum_path(
 
 
 def _strategy(optimize: Any, count: int) -> Any:
-    """What opt_einsum calls this option, for so many operands."""
+    """The option `optimize` as opt_einsum takes it, for `count` operands."""
     if optimize is False:
         return [(0, 1)] * (count - 1) or [(0,)]
     return "optimal" if optimize is True else optimize
@@ -126,7 +126,7 @@ def _path(inputs: tuple[str, ...], output: str, shapes: tuple[Any, ...], optimiz
 
 
 def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts, and the operands alone, of a call with lists of axis numbers."""
+    """Subscripts and operands of a call that alternates operands and lists of axis numbers."""
     pairs = len(operands) // 2
     lists = [operands[2 * i + 1] for i in range(pairs)] + list(operands[2 * pairs :])
     terms = ["".join("..." if n is Ellipsis else chr(ord("a") + n) for n in axes) for axes in lists]
@@ -135,7 +135,7 @@ def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]:
-    """Letters of each operand and of the result, with ellipses spelled out in capital Greek letters."""
+    """The letters of each operand and of the result; axes of an ellipsis get capital Greek letters."""
     left, arrow, right = subscripts.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
@@ -188,7 +188,7 @@ def _in_order(a: Any, letters: str, wanted: str) -> Any:
 
 
 def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
-    """Takes diagonals of repeated letters, and sums over letters that nothing else needs."""
+    """Takes diagonals for repeated letters, and sums over letters that are not among `later`."""
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
             i = letters.index(c)
@@ -203,7 +203,7 @@ def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
 
 
 def _diagonal(a: Any, i: int, j: int) -> Any:
-    """`a` where indices along axes i and j agree, the common axis at i."""
+    """The diagonal of axes i and j, along axis i."""
     aval = type_of(a)
     n = aval.shape[i]
     mask = np.eye(n, dtype=bool).reshape([n if k in (i, j) else 1 for k in range(aval.ndim)])
@@ -211,9 +211,9 @@ def _diagonal(a: Any, i: int, j: int) -> Any:
 
 
 def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferred: Any, dot: Any) -> tuple[Any, str]:
-    """The contraction of two operands to axes in this order: letters of both that are in it are batches.
+    """The contraction of two operands, with the axes of the result in this order; letters of both are batches if kept.
 
-    The first operand comes first where the result then needs no transposition, otherwise the second.
+    The operands are exchanged if the result then needs no transpose.
     """
     sizes = dict(zip(la, type_of(a).shape, strict=True))
     for c, n in zip(lb, type_of(b).shape, strict=True):
@@ -221,7 +221,7 @@ def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferre
             raise ShapeError(
                 f"einsum: axis {c!r} has length {sizes[c]} in {type_of(a).short} and {n} in {type_of(b).short}"
             )
-    # A length of one beside a longer one broadcasts: the axis leaves the shorter operand.
+    # An axis of length one broadcasts against a longer one: it is dropped from its operand.
     for c in set(la) & set(lb):
         na, nb = type_of(a).shape[la.index(c)], type_of(b).shape[lb.index(c)]
         if na != nb and na == 1:

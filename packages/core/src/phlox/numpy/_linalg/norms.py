@@ -118,7 +118,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
     Args:
       x: array of any shape.
-      axis: axis or axes along which the vectors lie; None makes all elements one vector.
+      axis: axis or axes of the vectors; None makes all elements one vector.
       keepdims: whether reduced axes are kept with length one.
       ord: any number, inf or -inf; 0 counts the elements that are not zero.
 
@@ -193,5 +193,5 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
         if shape[-2] != shape[-1]:
             raise ShapeError(f"cond: takes square matrices for p={p!r}, got {type_of(x).short}", shapes=[shape])
         result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
-    # A singular matrix has no inverse but a condition number, infinity.
+    # The condition number of a singular matrix is infinity, although its inverse is nan.
     return where(isnan(result) & ~any(isnan(x), (-2, -1)), np.inf, result)

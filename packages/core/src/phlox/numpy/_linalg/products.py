@@ -1,4 +1,4 @@
-"""Products of arrays: dot, matmul, tensordot and relatives. All are `dot_general` with axes moved about."""
+"""Products of arrays: dot, matmul, tensordot and others. All are `dot_general` between transposes."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
         )
     if len(sb) <= 2:
         return contract(a, b, ((len(sa) - 1,), (max(len(sb) - 2, 0),)), ((), ()), precision, preferred_element_type)
-    # Axes in front are batches: those that both have in full become batch axes, others free axes of one factor.
+    # Leading axes are batches: those with equal lengths in both become batch axes, the others free axes of one factor.
     batch = broadcast_shapes(sa[:-2], sb[:-2])
     a, b = (expand_dims(x, tuple(range(len(batch) - len(s[:-2])))) if len(s) > 1 else x for x, s in ((a, sa), (b, sb)))
     rank = len(batch)
     fa, fb = len(sa) > 1, len(sb) > 1
     both = range(rank) if fa and fb else range(0)
     shared = [i for i in both if type_of(a).shape[i] == type_of(b).shape[i]]
-    # A length of one beside a longer one is dropped and comes back by the other's free axis.
+    # Where one length is one, that axis is dropped; in the result it is the free axis of the other factor.
     drop_a = tuple(i for i in both if i not in shared and type_of(a).shape[i] == 1)
     drop_b = tuple(i for i in both if i not in shared and type_of(b).shape[i] == 1)
     own_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
@@ -120,7 +120,7 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
         precision,
         preferred_element_type,
     )
-    # Axes of the result: shared batches, a's own batches and rows, b's own batches and columns.
+    # Axes of the product: shared batches, batches and rows of a alone, batches and columns of b alone.
     labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
     wanted = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
     order = tuple(labels.index(i) for i in wanted)
@@ -135,11 +135,11 @@ def matmul(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The matrix product over the last two axes, with the axes in front broadcast (as ``numpy.matmul``, ``a @ b``).
+    """The matrix product over the last two axes, with leading axes broadcast (as ``numpy.matmul``, ``a @ b``).
 
     Args:
-      a: array of shape (..., m, n), or a vector (n,), which stands for a row.
-      b: array of shape (..., n, k), or a vector (n,), which stands for a column.
+      a: array of shape (..., m, n), or a vector (n,), which is treated as a row.
+      b: array of shape (..., n, k), or a vector (n,), which is treated as a column.
       precision, preferred_element_type, out_sharding: as for `dot`.
 
     Returns:
@@ -169,7 +169,7 @@ def vdot(
       precision, preferred_element_type: as for `dot`.
 
     Returns:
-      An array without axes, of the promoted dtype or `preferred_element_type`.
+      An array of shape (), of the promoted dtype or `preferred_element_type`.
 
     Raises:
       ShapeError: the numbers of elements differ.
@@ -253,7 +253,7 @@ def tensordot(
 
     Args:
       a, b: arrays of any shape.
-      axes: what is summed over. A number n pairs the last n axes of `a` with the first n of `b`, in order; a pair of
+      axes: the axes to sum over. A number n pairs the last n axes of `a` with the first n of `b`, in order; a pair of
         axes, or of equally long sequences of axes, names those of `a` and those of `b`.
       precision, preferred_element_type, out_sharding: as for `dot`.
 
@@ -288,7 +288,7 @@ def tensordot(
 
 
 def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The two lists of axes that a user gave `tensordot`."""
+    """The argument `axes` of `tensordot` as two tuples."""
     if isinstance(axes, str) or not hasattr(axes, "__len__") or len(axes) != 2:
         raise ArgumentError(
             f"tensordot axes argument must be an int, a pair of ints, or a pair of lists of ints, got {axes!r}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _solve_square(a: Any, b: Any) -> Any:
-    """x with ``a x = b``; derivatives use the factors again."""
+    """The solution of ``a x = b``, as `custom_linear_solve`, so that derivatives reuse the LU factors."""
     from ...lax._solves import custom_linear_solve  # here, so that `import phlox.numpy.linalg` does not import lax
 
     factors, _, order = lu(stop_gradient(a))
@@ -46,7 +46,7 @@ def _solve_square(a: Any, b: Any) -> Any:
 
 @jit
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """The x with ``a @ x = b`` (as ``numpy.linalg.solve``).
+    """The solution x of ``a @ x = b`` (as ``numpy.linalg.solve``).
 
     Args:
       a: array of shape (..., m, m): a stack of square matrices; integers become floats.
@@ -76,7 +76,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     if vector:
         b = b[:, None]
     elif len(left) == 2 < len(right):
-        # One matrix for a stack of right hand sides, which are put next to each other.
+        # One matrix for a stack of right hand sides: solve once, with these side by side.
         moved = type_of(moveaxis(b, -2, 0)).shape
         x = _solve_square(a, reshape(moveaxis(b, -2, 0), (rows, math.prod(moved[1:]))))
         return moveaxis(reshape(x, moved), 0, -2)
@@ -112,7 +112,7 @@ def inv(a: ArrayLike) -> Array:
 
 
 def _one_of(function: str, first: str, x: Any, second: str, y: Any) -> Any:
-    """The one of two names for an option that was used."""
+    """The value of an option that has two names, of which at most one may be used."""
     if x is not None and y is not None:
         raise OptionError(f"{function}: only one of {first} and {second} may be specified", instead=f"{first} alone")
     return y if x is None else x
@@ -171,7 +171,7 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: tuple[Any], tangents: tuple[A
         a, da = hermitian_part(a), hermitian_part(da)
     back, p_adjoint = adjoint(da), adjoint(p)
     m, n = matrix_shape("pinv", a)
-    if m >= n:  # the order with smaller products in between
+    if m >= n:  # the order of products with smaller intermediate results
         s, t = product(product(p, p_adjoint), back), product(product(back, p_adjoint), p)
         return p, -product(product(p, da), p) + s - product(product(s, a), p) + t - product(product(p, a), t)
     s, t = product(p, product(p_adjoint, back)), product(back, product(p_adjoint, p))
@@ -307,7 +307,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     square = inv(a) if power < 0 else a
     power = builtins.abs(power)
     result: Any = None
-    if power == 3:  # in the order of a person who multiplies
+    if power == 3:  # (a a) a, as NumPy does
         return matmul(matmul(square, square), square)
     while True:
         power, odd = divmod(power, 2)
@@ -349,7 +349,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The x with ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
+    """The solution x of ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
 
     Args:
       a: array whose first axes are those of `b`, and whose last ones, with as many places, those of x.

@@ -44,7 +44,7 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
 
 @jit(inline=True, static_argnames="k")
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """`m` with zeros above a diagonal, `k` places above the main one (as ``numpy.tril``).
+    """`m` with zeros above the diagonal number `k` (as ``numpy.tril``).
 
     Args:
       m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
@@ -66,7 +66,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 @jit(inline=True, static_argnames="k")
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """`m` with zeros below a diagonal, `k` places above the main one (as ``numpy.triu``).
+    """`m` with zeros below the diagonal number `k` (as ``numpy.triu``).
 
     Args:
       m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
@@ -139,7 +139,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`tril_indices` for a matrix of the shape of `arr` (as ``numpy.tril_indices_from``).
 
     Args:
-      arr: matrix, whose shape alone matters.
+      arr: matrix, of which only the shape is used.
       k: the diagonal, as for `tril_indices`.
 
     Returns:
@@ -159,7 +159,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`triu_indices` for a matrix of the shape of `arr` (as ``numpy.triu_indices_from``).
 
     Args:
-      arr: matrix, whose shape alone matters.
+      arr: matrix, of which only the shape is used.
       k: the diagonal, as for `triu_indices`.
 
     Returns:
@@ -200,7 +200,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """`diag_indices` for the axes of `arr` (as ``numpy.diag_indices_from``).
 
     Args:
-      arr: array with two or more axes of one length, whose shape alone matters.
+      arr: array with two or more axes of one length, of which only the shape is used.
 
     Returns:
       For each axis the vector of the integers 0 to n - 1, where n is its length.
@@ -218,7 +218,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-# --- made of vectors ------------------------------------------------------------------------------------
+# --- matrices from vectors ------------------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames="k")

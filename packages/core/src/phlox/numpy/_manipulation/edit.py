@@ -1,4 +1,4 @@
-"""Arrays with elements added, taken out or repeated: append, insert, delete, resize, trim_zeros."""
+"""Arrays with elements added, removed or repeated: append, insert, delete, resize, trim_zeros."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def delete(
       obj: an integer, a slice, or an array of integers or of bools. It must not be traced, for the shape depends on it;
         negative integers count from the end.
       axis: axis of the elements; None flattens `arr`.
-      assume_unique_indices: promises that the integers in `obj` lie inside of the array and that none occurs twice;
+      assume_unique_indices: promises that the integers in `obj` are in bounds and that none occurs twice;
         then `obj` may be traced.
 
     Returns:
       An array of the dtype of `arr`, shorter along `axis`; a vector if `axis` is None.
 
     Raises:
-      IndexError: a position lies outside of the array.
+      IndexError: a position is out of bounds.
       ShapeError: a mask has another length than `axis`.
       ArgumentError: `obj` is an array of neither integers nor bools.
       ConcretizationTypeError: `obj` is traced.
@@ -133,7 +133,7 @@ def delete(
 
 
 def _delete_unique(a: Any, obj: Any, at: int) -> Any:
-    """The kept element number i is i, and one further for each deleted place that is not behind it."""
+    """`delete` for unique positions: kept element i is at position i plus the number of deleted positions before it."""
     n = type_of(a).shape[at]
     places = ravel(obj)
     places = sort(clip(where(places < 0, places + n, places), 0, n))
@@ -182,7 +182,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     shape = type_of(a).shape
     values = broadcast_to(values, (*shape[:at], count, *shape[at + 1 :]))
     places = to_dtype(clip(where(places < 0, places + n, places), 0, n), dtypes.int32)
-    # Elements in the order of the places that they stand before, the inserted ones first.
+    # Sort keys: each inserted element is before the element at its position.
     keys = concatenate([2 * places, 2 * np.arange(n, dtype=np.int32) + 1])
     return take(concatenate([values, a], at), argsort(keys), at)
 

@@ -1,4 +1,4 @@
-"""`pad`: arrays made longer at both ends of each axis, by constants, their own elements or statistics of them."""
+"""`pad`: extends each axis at both ends by constants, by elements of the array, or by statistics of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
-#: The keyword arguments that each mode knows.
+#: The keyword arguments of each mode.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "constant": ("constant_values",),
     "edge": (),
@@ -45,7 +45,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "m
 
 
 def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
-    """A pair for each axis, of one value, of one pair, or of pairs."""
+    """A pair for each axis, from one value, one pair, or a pair for each axis."""
     if hasattr(given, "shape") and given.shape:
         given = list(given)
     if not isinstance(given, tuple | list):
@@ -133,7 +133,7 @@ def pad(
 
 @functools.partial(jit, inline=True, static_argnames=("widths", "ramp"))
 def _to_values(array: Any, ends: Any, widths: Widths, ramp: bool) -> Any:
-    """Each axis ended by values, or by ramps down to them."""
+    """Pads each axis with end values, or with linear ramps to them."""
     dtype = type_of(array).dtype
     weak = type_of(array).weak_type
     for axis, ((lo, hi), pair) in enumerate(zip(widths, ends, strict=True)):
@@ -148,7 +148,7 @@ def _to_values(array: Any, ends: Any, widths: Widths, ramp: bool) -> Any:
 
 
 def _stretch(x: Any, array: Any, axis: int, n: int) -> Any:
-    """`x` repeated to the shape of `array`, `n` long along `axis`."""
+    """`x` broadcast to the shape of `array`, but with length `n` along `axis`."""
     shape = type_of(array).shape
     return broadcast_to(x, (*shape[:axis], n, *shape[axis + 1 :]))
 
@@ -176,7 +176,7 @@ def _by_statistic(array: Any, widths: Widths, name: str, spans: Sequence[tuple[i
 
 @functools.partial(jit, inline=True, static_argnames=("widths", "mode", "odd"))
 def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
-    """Each axis continued by its own elements: the position of each is known beforehand."""
+    """Pads each axis with elements of the array, at positions that are computed when tracing."""
     dtype, weak = type_of(array).dtype, type_of(array).weak_type
     for axis, (lo, hi) in enumerate(widths):
         if (lo, hi) == (0, 0):
@@ -192,12 +192,12 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
     return to_dtype(array, dtype, weak)
 
 
-#: so many pieces of an array are put together; more are looked up element by element
+#: the maximum number of slices to concatenate; for more pieces the elements are gathered
 _PIECES = 8
 
 
 def _at_places(array: Any, places: np.ndarray, axis: int) -> Any:
-    """The elements at these places along `axis`; runs of neighbours, upwards, downwards or of one, are copied whole."""
+    """The elements at these positions along `axis`; runs of consecutive positions, up or down, are sliced."""
     runs = _runs(places)
     if len(runs) > _PIECES:
         return take(array, places, axis)
@@ -205,14 +205,14 @@ def _at_places(array: Any, places: np.ndarray, axis: int) -> Any:
 
 
 def _runs(places: np.ndarray) -> list[tuple[int, int]]:
-    """Where runs begin and end; only the first ones if there are too many. Where one turns into another, the element
-    between them goes to the longer one, so that most often the array is copied as a whole.
+    """Start and end of each run; only the first runs if there are too many. An element that could belong to two runs
+    belongs to the longer one, so that the array is usually copied as a whole.
     """
     steps, last = np.diff(places), len(places) - 1
     turns = np.flatnonzero(np.diff(steps)) + 1
 
     def end(a: int) -> int:
-        """Where the run ends that begins at `a`."""
+        """The end of the run that begins at `a`."""
         if a == last or abs(steps[a]) > 1:
             return a
         at = int(np.searchsorted(turns, a, side="right"))
@@ -237,10 +237,10 @@ def _run(array: Any, first: int, last: int, count: int, axis: int) -> Any:
 
 
 def _mirrored(array: Any, axis: int, places: np.ndarray, period: int, odd: bool) -> Any:
-    """`array` continued by mirror images, one every `period` places.
+    """`array` continued by mirror images, one every `period` positions.
 
-    An odd image is turned about the last element before it: what was d above it is d below, so that the images climb
-    by twice the difference of the ends every other one.
+    With `odd`, an image is also reflected in value about the element at its edge: an element that was greater by d
+    becomes less by d. Every second image is therefore shifted by twice the difference of the ends.
     """
     n = type_of(array).shape[axis]
     image, rest = np.divmod(places, period)

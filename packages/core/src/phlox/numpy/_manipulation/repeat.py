@@ -1,4 +1,4 @@
-"""Repeating and shifting along axes: tile, repeat, roll."""
+"""Repetition and rotation along axes: tile, repeat, roll."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def repeat(
         if isinstance(repeats, Tracer):
             repeats._refuse(ConcretizationTypeError, "repeat without total_repeat_length", "total_repeat_length=...")
         return take(a, np.repeat(np.arange(n), np.asarray(counts)), at)
-    # Element i ends before the place ends[i]: each place takes the number of elements that ended.
+    # The copies of element i end before position ends[i], so the element at a position is the number of earlier ends.
     ends = cumsum(to_dtype(counts, dtypes.int32), axis=0, reverse=False)
     places = ops.iota(dtype=dtypes.int32, shape=(total_repeat_length, n), dimension=0)
     ended = logic.le(broadcast_to(ends, (total_repeat_length, n)), places)
@@ -134,7 +134,7 @@ def _roll(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
 
 @jit(inline=True, static_argnames="axis")
 def _roll_by(a: Any, shift: Any, axis: int) -> Any:
-    """`roll` by a number of places that is only known when the program runs."""
+    """`roll` by a traced number of positions."""
     n = type_of(a).shape[axis]
     places = ops.iota(dtype=dtypes.int32, shape=(n,), dimension=0)
     return take(a, remainder(subtract(places, shift), max(n, 1)), axis)

@@ -1,4 +1,4 @@
-"""Shapes: reshaping, permuting, broadcasting, joining and splitting arrays."""
+"""Reshaping, permuting axes, broadcasting, joining and splitting arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _measured(function: str, a: Any) -> ShapedArray:
-    """The type of `a`, which may be nested lists here, or None, which NumPy takes for an object without axes."""
+    """The type of `a`, which may also be nested lists, or None (for NumPy an object of shape ())."""
     if a is None or isinstance(a, list | tuple):
         warn(f"{function} requires ndarray or scalar arguments, got {type(a)}", DeprecationWarning)
     if a is None:
@@ -99,7 +99,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
 
 
 def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
-    """`new` with a -1 replaced by the length that is left for it."""
+    """`new` with a -1 replaced by the length that the size of `old` determines."""
     if new.count(-1) == 1:
         rest = math.prod(n for n in new if n != -1)
         total = math.prod(old)
@@ -121,7 +121,7 @@ def reshape(
 
     Args:
       a: array of any dtype and shape.
-      shape: the new lengths, not traced; one of them may be -1, which stands for what is left.
+      shape: the new lengths, not traced; one of them may be -1, which is replaced by the remaining length.
       order: 'C' reads and writes with the last axis changing fastest, 'F' with the first; 'A' is 'F' for NumPy's arrays
         that lie so in memory, else 'C'.
       copy: makes no difference: arrays cannot be changed in place.
@@ -144,7 +144,7 @@ def reshape(
     new = _fill_in("reshape", as_shape(shape, "reshape"), old)
     if order == "F":
         return transpose(reshape(transpose(a), new[::-1]))
-    if order == "A":  # the order in memory, which only NumPy arrays may have another way
+    if order == "A":  # memory order; only NumPy arrays may have another one than "C"
         order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
     if order != "C":
         raise OptionError(f"reshape: order={order!r}", instead="'C', 'F' or 'A'")
@@ -519,7 +519,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     """The arrays joined along an axis they have (as ``numpy.concatenate``).
 
     Args:
-      arrays: sequence of arrays that differ in length along `axis` alone; or one array, whose rows are joined.
+      arrays: sequence of arrays that differ in length along `axis` only; or one array, whose rows are joined.
       axis: the axis to join along; None flattens the arrays.
       dtype: the dtype of the result; None is the promoted one.
 
@@ -608,7 +608,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays, with at least two axes, joined along the first (as ``numpy.vstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along the first axis alone; a vector counts as a row.
+      tup: sequence of arrays that differ in length along the first axis only; a vector counts as a row.
       dtype: the dtype of the result; None is the promoted one.
 
     Returns:
@@ -628,7 +628,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along this axis alone; a number counts as a vector.
+      tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.
       dtype: the dtype of the result; None is the promoted one.
 
     Returns:

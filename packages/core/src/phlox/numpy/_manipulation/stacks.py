@@ -1,4 +1,4 @@
-"""Joining, cutting and turning arrays along particular axes: dstack, block, hsplit, rot90, rollaxis and relatives."""
+"""Joining, splitting and rotating along particular axes: dstack, block, hsplit, rot90, rollaxis and others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along the third axis alone; others get axes as by `atleast_3d`.
+      tup: sequence of arrays that differ in length along the third axis only; others get axes as by `atleast_3d`.
       dtype: the dtype of the result; None is the promoted one.
 
     Returns:
@@ -148,7 +148,7 @@ def _joined(arrays: Any, depth: int, rank: int) -> Any:
     return concatenate([_joined(part, depth - 1, rank) for part in arrays], rank - depth)
 
 
-# --- cutting --------------------------------------------------------------------------------------------
+# --- splitting ------------------------------------------------------------------------------------------
 
 
 def _along(function: str, ary: Any, axis: int) -> int:
@@ -245,7 +245,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(squeeze(part, at) for part in array_split(x, n, at)) if n else ()
 
 
-# --- turning --------------------------------------------------------------------------------------------
+# --- reversing and rotating -----------------------------------------------------------------------------
 
 
 def _flipped(function: str, m: Any, axis: int) -> Any:

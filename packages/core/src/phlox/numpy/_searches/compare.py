@@ -1,4 +1,4 @@
-"""Comparing whole arrays: allclose, array_equal and relatives."""
+"""Comparisons of arrays: isclose, allclose, array_equal, array_equiv."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def isclose(
     """
     a, b = promoted("isclose", a, b)
     dtype = type_of(a).dtype
-    if dtypes.is_extended(dtype):  # random keys
+    if dtypes.is_extended(dtype):  # PRNG keys
         return equal(a, b)
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.canonical(dtypes.float64)
@@ -72,7 +72,7 @@ def allclose(
       equal_nan: two nan are close.
 
     Returns:
-      A bool array without axes.
+      A bool array of shape ().
 
     >>> import phlox.numpy as jnp
     >>> jnp.allclose(jnp.ones(2), 1.0)
@@ -83,14 +83,14 @@ def allclose(
 
 @jit(inline=True, static_argnames="equal_nan")
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and the same elements (as ``numpy.array_equal``).
+    """Whether two arrays have equal shapes and the same elements (as ``numpy.array_equal``).
 
     Args:
       a1, a2: arrays, or lists of numbers.
       equal_nan: two nan are equal.
 
     Returns:
-      A bool array without axes.
+      A bool array of shape ().
 
     >>> import phlox.numpy as jnp
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
@@ -113,7 +113,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
       a1, a2: arrays, or lists of numbers.
 
     Returns:
-      A bool array without axes; False where the shapes do not broadcast.
+      A bool array of shape (); False where the shapes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.array_equiv(jnp.ones(2), 1.0)

@@ -1,4 +1,4 @@
-"""Orders beyond `sort`: by several keys, around one place, of complex numbers."""
+"""Variants of `sort`: lexsort, partition, argpartition, sort_complex."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _lexsort(keys: Sequence[Any], axis: int) -> Any:
     return sort_op(*keys[::-1], positions, dimension=axis, is_stable=True, num_keys=len(keys))[-1]
 
 
-def _place(function: str, a: Any, kth: int, axis: int) -> tuple[int, int]:
-    """The axis, and the place on it, counted from the front."""
+def _axis_and_position(function: str, a: Any, kth: int, axis: int) -> tuple[int, int]:
+    """The axis and the position `kth` along it, both made non-negative."""
     if is_kind(a, "c"):
         raise UnsupportedError(f"{function} of complex numbers", instead="phlox.numpy.sort or phlox.numpy.argsort")
     at = canonical_axis(axis, type_of(a).ndim, function)
@@ -92,7 +92,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Array([0, 1, 2, 5, 3], dtype=int32)
     """
     a = check_one("partition", a)
-    at, k = _place("partition", a, kth, axis)
+    at, k = _axis_and_position("partition", a, kth, axis)
     ordered = moveaxis(sort(a, at), at, -1)
     return moveaxis(concatenate([ordered[..., : k + 1], flip(ordered[..., k + 1 :], -1)], -1), -1, at)
 
@@ -115,7 +115,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Array([4, 1, 2, 0, 3], dtype=int32)
     """
     a = check_one("argpartition", a)
-    at, k = _place("argpartition", a, kth, axis)
+    at, k = _axis_and_position("argpartition", a, kth, axis)
     order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32)
     return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
 

@@ -1,4 +1,4 @@
-"""Where numbers belong among sorted ones, and how often they occur: searchsorted, digitize, bincount."""
+"""Positions in sorted arrays, and counts: searchsorted, digitize, bincount."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
 def _before(a: Any, b: Any) -> Any:
-    """Where `a` stands before `b` in sorted order: nan after all numbers, complex numbers by their real parts first."""
+    """Where `a` is before `b` in sorted order: nan last, complex numbers by real, then imaginary part."""
     a, b = broadcast_arrays(a, b)
     if is_kind(a, "c"):
         return _before(real(a), real(b)) | (~_before(real(b), real(a)) & _before(imag(a), imag(b)))
@@ -43,7 +43,7 @@ def _before(a: Any, b: Any) -> Any:
 
 
 def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
-    """By halving the part of `a` in which the place is, for all `v` together: behind `low`, up to `high`."""
+    """Binary search for all `v` at once; the position is greater than `low` and at most `high`."""
     n = type_of(a).shape[0]
 
     def halve(_: Any, bounds: Any) -> Any:
@@ -59,7 +59,7 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
 
 
 def _ranks(a: Any) -> Any:
-    """The place of each element in sorted order, equal ones in their own."""
+    """The rank of each element in the stable sorted order."""
     return to_dtype(argsort(argsort(a)), dtypes.int32)
 
 
@@ -74,7 +74,7 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
         return r.sum(~_before(column, a) if right else _before(a, column), -1, np.int32)
     if method == "sort":
         flat = ravel(v)
-        # Among equal ones those that stand first here stay first.
+        # The sort is stable: with `flat` first its elements are before equal elements of `a`, else after them.
         both = _ranks(concatenate([a, flat]))[n:] if right else _ranks(concatenate([flat, a]))[: type_of(flat).shape[0]]
         return reshape(both - _ranks(flat), shape)
     return _bisect(a, v, right, method == "scan_unrolled")
@@ -119,7 +119,7 @@ def searchsorted(
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
 
-    Bin i lies between ``bins[i - 1]`` and ``bins[i]``; bin 0 and bin ``len(bins)`` are what lies outside.
+    Bin i lies between ``bins[i - 1]`` and ``bins[i]``; bin 0 and bin ``len(bins)`` are for elements outside.
 
     Args:
       x: array of any shape.
@@ -157,11 +157,11 @@ def bincount(
     length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """How often each of the integers 0, 1, … occurs in the vector `x` (as ``numpy.bincount``).
+    """The number of occurrences of each of the integers 0, 1, … in the vector `x` (as ``numpy.bincount``).
 
     Args:
       x: vector of integers or bools; negative numbers count as 0.
-      weights: what each element counts, in place of 1: an array of the shape of `x`.
+      weights: the weight of each element, instead of 1: an array of the shape of `x`.
       minlength: the least length of the result, which has a place for the largest element of `x`.
       length: the length of the result; greater numbers are not counted. None is chosen by values of `x`: under `jit`
         it must be given.

@@ -1,4 +1,4 @@
-"""What two arrays, taken as sets, have in common and what they have not: intersect1d, setdiff1d, setxor1d."""
+"""Operations on two arrays as sets: intersect1d, setdiff1d, setxor1d."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
-    """The elements of a vector that are chosen, then `fill` (None: the first one); and which are none of them."""
+    """The elements of a vector where `mask` is true, then `fill` (None: the first of them); and where the fill is."""
     n = type_of(x).shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
     places = first_places(mask, count, np.int32(n))
@@ -53,8 +53,8 @@ def setdiff1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: whether the elements of `ar1` differ already; then they keep their order.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is 0.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is 0.
 
     Returns:
       A vector of the dtype of `ar1`, of length `size`.
@@ -88,8 +88,8 @@ def setxor1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the first one, or 0 if there is none.
 
     Returns:
       A vector of the promoted dtype, of length `size`.
@@ -106,7 +106,7 @@ def setxor1d(
 
 
 def _first(x: Any, values: Any, missing: Any) -> Any:
-    """Where each value stands first in a vector; its length for those that are missing."""
+    """The position of the first occurrence of each value in a vector; the vector's length for `missing` values."""
     order = argsort(x)
     found = take(order, searchsorted(take(x, order), values), mode="clip")
     return choose(missing, to_dtype(type_of(x).shape[0], type_of(found).dtype), found)
@@ -127,9 +127,9 @@ def intersect1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: makes no difference.
-      return_indices: whether to give the positions as well at which each stands first in the flattened arrays.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the first one, or 0 if there is none.
+      return_indices: whether to give the positions as well of the first occurrences in the flattened arrays.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the first one, or 0 if there is none.
 
     Returns:
       A vector of the promoted dtype, of length `size`; with `return_indices` a tuple of it and two vectors of integers.

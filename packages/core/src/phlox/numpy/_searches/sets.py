@@ -1,7 +1,7 @@
-"""Arrays as sets: their different elements, and unions, intersections and differences of these.
+"""Arrays as sets: unique and its variants, isin, union1d.
 
-All sort, so that equal elements stand next to each other. How many elements there are depends on values; as in
-`_places.py`, `size` makes the functions fit for `jit`.
+All sort, so that equal elements are adjacent. The number of results depends on values, so the functions need a static
+`size` under `jit`, as those of `_indexing/places.py` do.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _UniqueInverseResult(NamedTuple):
 
 @functools.partial(jit, static_argnames="equal_nan")
 def _grouped(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
-    """An order in which equal rows stand together, and where in it another row begins."""
+    """A permutation that makes equal rows adjacent, and where in this order a new row begins."""
     n, width = type_of(rows).shape
     if width == 1:
         order = argsort(rows[:, 0])
@@ -70,7 +70,7 @@ def _grouped(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
 
 
 def distinct(x: Any) -> tuple[Any, Any]:
-    """The elements in sorted order, and where one stands first; each nan counts on its own."""
+    """The sorted elements, and where each value occurs first; every nan is a different value."""
     x = ravel(x)
     if not type_of(x).shape[0]:
         return x, np.zeros(0, bool)
@@ -99,8 +99,8 @@ def unique(
       return_counts: whether to give how often each occurs as well.
       axis: the axis along which slices are compared; None compares the elements.
       equal_nan: whether nan is equal to nan here.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the smallest.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the smallest.
       sorted: the result is sorted in any case.
 
     Returns:
@@ -147,7 +147,7 @@ def unique(
         number = r.cumsum(begins, dtype=places) - 1
         inverse = At(zeros((n,), places))[order].set(number)
         ends = concatenate([starts, broadcast_to(to_dtype(n, places), (1,))])
-        # With a size that is too small the last group ends where the next one would begin.
+        # If `size` is too small, the last group ends where the next one would begin.
         if size is not None:
             ends = first_places(begins, count + 1, np.int32(n))
         found = [index, reshape(inverse, shape) if axis is None else inverse, ends[1:] - ends[:-1]]
@@ -282,8 +282,8 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      size: how many to give; None gives all, which needs values: under `jit` it must be given.
-      fill_value: what to give where there are fewer; None is the smallest.
+      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
+      fill_value: the value of missing results; None is the smallest.
 
     Returns:
       A vector of the promoted dtype, of length `size`.

@@ -1,4 +1,4 @@
-"""Sorting and searching order."""
+"""`sort` and `argsort`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _plain(function: str, kind: Any, order: Any) -> None:
-    """Refuses what NumPy takes for other algorithms, and for arrays of records."""
+    """Raises for NumPy's options `kind` (other algorithms) and `order` (structured arrays)."""
     if kind is not None:
         raise ArgumentError(f"{function}: kind={kind!r} is not supported", instead="stable=True or stable=False")
     if order is not None:
@@ -97,7 +97,7 @@ def argsort(
     if axis is None:
         a, axis = ravel(a), 0
     at = canonical_axis(axis, type_of(a).ndim, "argsort")
-    # A stable descending order is an ascending one of the reversed array, read backwards.
+    # Stable and descending: sort the reversed array in ascending order, and reverse the result.
     a = flip(a, at) if descending else a
     n = type_of(a).shape[at]
     positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)

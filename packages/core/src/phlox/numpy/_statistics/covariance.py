@@ -1,4 +1,4 @@
-"""How variables vary together: covariances, and correlations, which are covariances in units of the deviations."""
+"""Covariances and correlation coefficients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _variables(function: str, x: Any, rowvar: bool) -> Any:
-    """A matrix with a variable in each row."""
+    """`x` as a matrix with one variable per row."""
     if type_of(x).ndim > 2:
         raise ShapeError(f"{function}: at most 2 axes, variables and observations, got {type_of(x).short}")
     return atleast_2d(x) if rowvar or type_of(x).ndim < 2 else transpose(x)
@@ -66,7 +66,7 @@ def cov(
       dtype: float or complex dtype of the computation; by default the promoted dtype of `m` and `y`.
 
     Returns:
-      A square matrix with a row and a column for each variable; an array without axes for a single one.
+      A square matrix with a row and a column for each variable; an array of shape () for a single one.
 
     Raises:
       ShapeError: `m` or `y` has more than two axes.
@@ -101,7 +101,7 @@ def _covariances(
                 instead="a float or complex dtype",
             )
         given = [astype(x, dtype) for x in given]
-    # More variables that are one row are one variable in any case.
+    # A `y` of one row is one variable, whatever `rowvar` is.
     rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
     if type_of(rows[0]).shape[0] == 0:
         return zeros((0, 0))
@@ -148,7 +148,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
       dtype: float or complex dtype of the computation; by default the promoted dtype of `x` and `y`.
 
     Returns:
-      A square matrix with a row and a column for each variable; an array without axes for a single one. Elements lie
+      A square matrix with a row and a column for each variable; an array of shape () for a single one. Elements lie
       between -1 and 1; complex ones do so in both parts.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Running totals as the array API standard names them: along an axis that is said, if wished with the empty total."""
+"""cumulative_sum and cumulative_prod of the array API standard: the axis is required, an initial element optional."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _along(function: str, x: Any, axis: int | None) -> int:
-    """The axis to go along: it may be left out for vectors alone."""
+    """The axis to accumulate along; it may be omitted for vectors only."""
     rank = type_of(x).ndim
     if rank == 0:
         total = function.replace("_prod", "_product").replace("_", " ")
@@ -30,7 +30,7 @@ def _along(function: str, x: Any, axis: int | None) -> int:
 
 
 def _with_first(totals: Any, first: int, axis: int) -> Any:
-    """The totals after that of no elements."""
+    """The totals with `first`, the total of no elements, in front."""
     shape = type_of(totals).shape
     one = broadcast_to(to_dtype(first, type_of(totals).dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
     return concatenate([one, totals], axis)
@@ -39,7 +39,7 @@ def _with_first(totals: Any, first: int, axis: int) -> Any:
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running sums of `x` along `axis` (as ``numpy.cumulative_sum``).
+    """Cumulative sums of `x` along `axis` (as ``numpy.cumulative_sum``).
 
     Args:
       x: array with at least one axis.
@@ -66,7 +66,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running products of `x` along `axis` (as ``numpy.cumulative_prod``).
+    """Cumulative products of `x` along `axis` (as ``numpy.cumulative_prod``).
 
     Args:
       x: array with at least one axis.

@@ -1,4 +1,4 @@
-"""Histograms: how many numbers fall between edges."""
+"""Histograms, and the edges of their bins."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements of `a` are in each bin, and the edges of the bins (as ``numpy.histogram``).
+    """The number of elements of `a` in each bin, and the edges of the bins (as ``numpy.histogram``).
 
     A bin contains its lower edge, the last one also its upper edge.
 
@@ -100,7 +100,7 @@ def histogram(
     edges = histogram_bin_edges(a, bins, range)
     flat, edges = promote_inexact(ravel(a), edges)
     last = type_of(edges).shape[0] - 1
-    # Place 0 is what lies below the first edge; what lies above the last one is out of bounds, and dropped.
+    # Bin 0 counts elements less than the first edge; those greater than the last edge are out of bounds, and dropped.
     where = choose(equal(flat, edges[last]), np.int32(last), searchsorted(edges, flat, "right"))
     counts = At(zeros((last + 1,), type_of(counted).dtype))[where].add(counted, mode="drop")[1:]
     if density:

@@ -1,6 +1,6 @@
-"""Reductions that leave nan out: in data with gaps a nan says that nothing was measured there.
+"""Reductions that ignore nan, for data with missing values.
 
-Each puts something neutral in the place of nan and reduces as usual; counts are of the elements that remain.
+Each replaces nan by a neutral element and reduces as usual; counts are numbers of the other elements.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _replaced(a: Any, value: Any) -> Any:
-    """`a` with a number of its dtype in the place of nan."""
+    """`a` with nan replaced by `value`, in its dtype."""
     return choose(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
 
 
@@ -83,7 +83,7 @@ def nanprod(
 def _extremum(
     reduce: Callable[..., Any], worst: float, a: Any, axis: r.Axis, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    """The largest or smallest element, nan only where there is nothing else and no number to begin with."""
+    """The largest or smallest element that is not nan; nan if all are nan and there is no `initial`."""
     if not is_kind(a, "fc"):
         return reduce(a, axis, None, keepdims, initial, where)
     found = reduce(_replaced(a, worst), axis, None, keepdims, initial, where)
@@ -152,7 +152,7 @@ def nanmin(
 
 
 def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
-    """How many elements are not nan."""
+    """The number of elements that are not nan."""
     return to_dtype(r.sum(logical_not(isnan(a)), axis, np.int32, keepdims=keepdims, where=where), dtype)
 
 
@@ -259,7 +259,7 @@ def nanstd(
 
 
 def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, keepdims: bool) -> Any:
-    """Where the extremum is, -1 where all elements are nan."""
+    """The position of the extremum, or -1 if all elements are nan."""
     if not is_kind(a, "fc"):
         return find(a, axis, None, keepdims)
     found = find(_replaced(a, worst), axis, None, keepdims)
@@ -310,7 +310,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sums in which nan counts as 0 (as ``numpy.nancumsum``).
+    """Cumulative sums in which nan counts as 0 (as ``numpy.nancumsum``).
 
     Args:
       a, axis, dtype, out: as for `cumsum`.
@@ -327,7 +327,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running products in which nan counts as 1 (as ``numpy.nancumprod``).
+    """Cumulative products in which nan counts as 1 (as ``numpy.nancumprod``).
 
     Args:
       a, axis, dtype, out: as for `cumprod`.

@@ -1,4 +1,4 @@
-"""Quantiles: sort along the axes, find the two elements on either side of the wanted place, and go between them."""
+"""Quantiles: sort along the axes, and interpolate between the two elements next to the wanted position."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _one_axis(a: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
-    """`a` with these axes made one, and which that is: one stays where it is, several become the last."""
+    """`a` with these axes merged, and the merged axis: one axis keeps its position, several become the last axis."""
     if len(axes) == 1:
         return a, axes[0]
     a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
@@ -39,7 +39,7 @@ def _one_axis(a: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
 
 
 def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
-    """The value of sorted elements at a place between 0 and `last` that need not be whole."""
+    """The value of the sorted elements at a fractional position between 0 and `last`."""
     low, high = floor(place), ceil(place)
     fraction = subtract(place, low)
     dtype = type_of(place).dtype
@@ -58,20 +58,20 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
 
 
 def _rows(a: Any, axis: int, shape: tuple[int, ...], places: Any) -> Any:
-    """The elements of `a` at as many places along `axis` as `shape` says: one is sliced, several are gathered."""
+    """The elements of `a` at these positions along `axis`, by a slice for one position, a gather for several."""
     found = take(a, reshape(places, shape), axis, mode="clip")
     return found if shape else expand_dims(found, axis)
 
 
 def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
-    """Along the last axis, the first elements up to which at least the share `q` of all weight lies."""
+    """Along the last axis, the first element at which the cumulative weight reaches `q` times the total weight."""
     order = argsort(a)
     a = take_along_axis(a, order, -1)
     weights = choose(gaps, to_dtype(0, type_of(weights).dtype), weights)
     reached = r.cumsum(take_along_axis(weights, order, -1), -1)
     share = multiply(q, reached[..., -1:])  # (..., len(q))
     enough = greater_equal(expand_dims(reached, -2), expand_dims(share, -1))
-    # Elements without weight come before the first one that counts, also for q = 0.
+    # Elements of weight 0 are skipped, also for q = 0.
     enough = enough & greater(expand_dims(reached, -2), to_dtype(0, type_of(reached).dtype))
     return take_along_axis(a, r.argmax(enough, -1), -1)
 
@@ -82,8 +82,8 @@ def _quantile(
     wanted = dtypes.to_inexact(type_of(a).dtype)
     if scale != 1:
         (q,) = promote_inexact(q)
-    q = to_dtype(q, type_of(q).dtype)  # a number of Python's too decides in what places are computed: 16 bits miss them
-    with lenient_promotion():  # places are no elements: that they are of another dtype is no mistake
+    q = to_dtype(q, type_of(q).dtype)  # strongly typed, so that positions are not computed in the 16-bit dtype of `a`
+    with lenient_promotion():  # positions may have another dtype than elements, under strict promotion too
         if weights is None:
             a, q = promote_inexact(a, q)
         else:
@@ -96,7 +96,7 @@ def _quantile(
     kept = tuple(1 if i in axes else n for i, n in enumerate(aval.shape) if keepdims or i not in axes)
     a, axis = _one_axis(a, axes)
     n, after = type_of(a).shape[axis], type_of(a).ndim - 1 - axis
-    q = reshape(q, (-1, *[1] * after))  # along that axis
+    q = reshape(q, (-1, *[1] * after))  # aligned with that axis
     if n == 0:
         raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
     gaps = isnan(a)
@@ -162,7 +162,7 @@ def _checked(
 
 
 def _spread(function: str, a: Any, weights: Any, axis: r.Axis, axes: tuple[int, ...]) -> Any:
-    """One weight for each element along one axis, as weights of the shape of `a`."""
+    """Weights of the elements along one axis, broadcast to the shape of `a`."""
     shape = type_of(a).shape
     if axis is None or len(axes) != 1 or type_of(weights).shape != (shape[axes[0]],):
         raise ShapeError(
@@ -199,7 +199,7 @@ def quantile(
       method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
         'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
       keepdims: whether reduced axes are kept with length one.
-      weights: how much each element counts, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' alone.
+      weights: the weight of each element, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' only.
 
     Returns:
       An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.

@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, means, extrema, truth, positions, running totals."""
+"""Reductions over axes: sums, means, extrema, logical ones, positions, cumulative sums."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STATIC = ("axis", "dtype", "keepdims")
 
 
 def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """`x` with axes of length one where it was reduced, if `keepdims`."""
+    """`x` with axes of length one at the reduced `axes`, if `keepdims`."""
     if not keepdims or not axes:
         return x
     shape = list(type_of(x).shape)
@@ -41,7 +41,7 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _keep(function: str, a: Any, where_: Any, neutral: Any) -> Any:
-    """`a` with the neutral element where it does not take part."""
+    """`a` with the neutral element where `where_` is false."""
     if where_ is None:
         return a
     where_ = check_one("where", where_)
@@ -53,19 +53,19 @@ def _keep(function: str, a: Any, where_: Any, neutral: Any) -> Any:
 
 
 def accumulator(dtype: Any) -> Any:
-    """The dtype in which NumPy sums: bools and small integers as the default integers."""
+    """The dtype in which NumPy sums: the default integers for bools and smaller integers."""
     kind = dtypes.kind(dtype)
     default = dtypes.canonical(dtypes.uint64 if kind == "u" else dtypes.int64)
     return default if kind == "b" or (kind in "iu" and dtypes.bits(dtype) < dtypes.bits(default)) else dtype
 
 
 def _wide(dtype: Any) -> Any:
-    """float32 for the 16-bit floats, which are too narrow to sum in."""
+    """The dtype in which to sum: float32 for 16-bit floats, to keep precision."""
     return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
 
 
 def no_out(function: str, out: Any) -> None:
-    """Refuses ``out=``: arrays do not change."""
+    """Raises for ``out=``, because arrays are immutable."""
     if out is not None:
         raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead="x = f(...)")
 
@@ -78,7 +78,7 @@ def _total(
     combine_bools: Callable[..., Any],
     neutral: int,
 ) -> Callable[..., Any]:
-    """Sums, or products, of arrays."""
+    """The sum or product of an array."""
 
     def total(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
         axes = canonical_axes(axis, type_of(a).ndim, name)
@@ -116,7 +116,7 @@ def _sum_or_product(
     wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
     if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
         wanted = type_of(a).dtype
-    if initial is None and where is None:  # a call with one array, which is the shortest
+    if initial is None and where is None:  # a jitted call with one array takes the fastest path
         return _TOTALS[name](a, hashable(axis), wanted, keepdims)
     return _TOTALS[name](a, hashable(axis), wanted, keepdims, initial, where)
 
@@ -190,7 +190,7 @@ def prod(
     return _sum_or_product("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-# --- extrema and truth ----------------------------------------------------------------------------------
+# --- extrema and logical reductions ---------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
@@ -383,7 +383,7 @@ def any(
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements of `a` over `axis` are not zero (as ``numpy.count_nonzero``).
+    """The number of nonzero elements of `a` over `axis` (as ``numpy.count_nonzero``).
 
     Args:
       a: array of any dtype and shape.
@@ -409,7 +409,7 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: bool) -> Any:
-    """How many elements each result is made of."""
+    """The number of elements that each result reduces."""
     if where_ is None:
         return np.asarray(math.prod(type_of(a).shape[i] for i in axes), dtype)[()]
     return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=keepdims)
@@ -476,7 +476,7 @@ def _var(
 
 
 def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
-    """In which dtype to compute a variance, and that of the result."""
+    """The dtype in which to compute a variance, and the dtype of the result."""
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
         return _wide(inexact), dtypes.real_part(inexact)
@@ -527,7 +527,7 @@ def var(
 
 
 def _freedom(function: str, ddof: Any, correction: Any) -> Any:
-    """What is taken off the number of elements: two names for one option."""
+    """The number subtracted from the number of elements: `ddof` or `correction`, which are one option."""
     if correction is None:
         return ddof
     if not isinstance(ddof, int) or ddof != 0:
@@ -591,7 +591,7 @@ def average(
     Args:
       a: array of any dtype; integers and bools become floats.
       axis: axis or axes to reduce; None is all.
-      weights: how much each element counts: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
+      weights: the weight of each element: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
         counts all alike.
       returned: whether to return the sum of the weights as well.
       keepdims: whether reduced axes are kept with length one.
@@ -627,7 +627,7 @@ def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) ->
 
 
 def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
-    """Weights for some axes of `a` with axes of length one for the others."""
+    """Weights for some axes of `a`, with axes of length one inserted for the others."""
     if axis is None or type_of(weights).shape != tuple(type_of(a).shape[i] for i in axes):
         raise ShapeError(
             f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
@@ -638,7 +638,7 @@ def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> A
     return reshape(transpose(weights, permutation=order), new_sizes=sizes, dimensions=None)
 
 
-# --- positions and running totals -----------------------------------------------------------------------
+# --- positions of extrema, cumulative sums --------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
@@ -711,7 +711,7 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     have = type_of(a).dtype
     result = dtype if dtype is not None else accumulator(have) if have == dtypes.bool_ else have
     if result == dtypes.bool_:
-        a = as_bool(a)  # in a sum of numbers 1 and -1 would cancel
+        a = as_bool(a)  # as numbers, 1 and -1 would cancel in the sum
     a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else result)
     at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
     return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
@@ -719,7 +719,7 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sums along `axis`, or of the flattened array (as ``numpy.cumsum``).
+    """Cumulative sums along `axis`, or of the flattened array (as ``numpy.cumsum``).
 
     Args:
       a: array of any dtype.
@@ -741,7 +741,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running products along `axis`, or of the flattened array (as ``numpy.cumprod``).
+    """Cumulative products along `axis`, or of the flattened array (as ``numpy.cumprod``).
 
     Args:
       a: array of any dtype.

@@ -1,6 +1,6 @@
 """SciPy's factorizations: `phlox.numpy.linalg` under SciPy's names and options.
 
-Options about memory and checks (``overwrite_a``, ``check_finite`` …) are accepted and have no meaning.
+Options about memory and checks (``overwrite_a``, ``check_finite`` …) are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def svd(
     Args:
       a: matrices, of shape [..., m, n]; integers are converted to floats.
       full_matrices: whether U and Vh are square; otherwise they have min(m, n) columns and rows.
-      compute_uv: False returns s alone.
+      compute_uv: False returns only s.
       overwrite_a, check_finite, lapack_driver: SciPy's options, without effect.
 
     Returns:
@@ -350,7 +350,7 @@ def qr_multiply(
         r, taus = geqrf(a)
     if left and m > n:
         c = jnp.concatenate([c, jnp.zeros((*stack, m - k, type_of(c).shape[-1]), type_of(c).dtype)], axis=-2)
-    # conj(Q) c = (cᵀ Qᴴ)ᵀ: transposed, the factors change sides.
+    # conj(Q) c = (cᵀ Qᴴ)ᵀ: in the transposed product the factors are exchanged.
     c = jnp.matrix_transpose(c) if conjugate else c
     out = ormqr(r, taus, c, left=bool(left) != bool(conjugate), transpose=bool(conjugate))
     out = jnp.matrix_transpose(out) if conjugate else out

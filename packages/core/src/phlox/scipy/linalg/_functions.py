@@ -1,4 +1,4 @@
-"""Functions of matrices: exponential, square root, polar decomposition, Sylvester's equation, and any analytic one."""
+"""Functions of matrices: expm, sqrtm, funm, Schur forms, polar decomposition, Sylvester's equation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _square(function: str, *arrays: Any) -> None:
 
 # --- the exponential ------------------------------------------------------------------------------------
 
-#: Padé approximations of the exponential near zero: coefficients, by degree.
+#: coefficients of Padé approximations of the exponential near zero, by degree
 _PADE = {
     3: (120.0, 60.0, 12.0, 1.0),
     5: (30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0),
@@ -56,7 +56,7 @@ _PADE = {
     ),
 }
 
-#: Degrees, and the norms up to which all but the last are exact enough; the last holds up to `most`.
+#: degrees, and the largest norm for which each is accurate, except the last, which is used up to `most`
 _SCHEDULE = {
     "float32": ((3, 5, 7), (4.258730016922831e-01, 1.880152677804762e00), 3.925724783138660),
     "float64": (
@@ -68,7 +68,7 @@ _SCHEDULE = {
 
 
 def _pade(degree: int, a: Any) -> tuple[Any, Any]:
-    """Odd and even part of the numerator; the denominator has the odd part with the other sign."""
+    """The odd and the even part of the numerator; the denominator has the odd part with opposite sign."""
     c = _PADE[degree]
     one = jnp.eye(type_of(a).shape[0], dtype=a.dtype)
     square = product(a, a)
@@ -84,7 +84,7 @@ def _pade(degree: int, a: Any) -> tuple[Any, Any]:
 
     if degree < 13:
         return product(a, poly(c[1::2])), poly(c[0::2])
-    high = len(powers) - 1  # of the higher coefficients the sixth power of `a` is taken out
+    high = len(powers) - 1  # the sixth power of `a` is factored out of the terms with higher coefficients
     odd, even = c[1::2], c[0::2]
     upper = [product(powers[high], poly((0.0, *x[high + 1 :]))) for x in (odd, even)]
     return product(a, upper[0] + poly(odd[: high + 1])), upper[1] + poly(even[: high + 1])
@@ -176,13 +176,13 @@ def expm_frechet(
 
 
 def _triangle_root(t: Any) -> Any:
-    """The square root of an upper triangle, column by column, each from the diagonal upwards."""
+    """The square root of an upper triangular matrix, by columns, each from the diagonal upwards."""
     diagonal = jnp.sqrt(jnp.diag(t))
 
     def element(step: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
         j, u = state
         i = j - 1 - step
-        rest = t[i, j] - u[i] @ u[:, j]  # elements that are not there yet are zero
+        rest = t[i, j] - u[i] @ u[:, j]  # elements that are not computed yet are zero
         return j, u.at[i, j].set(jnp.where(rest == 0, 0.0, rest / (diagonal[i] + diagonal[j])))
 
     def column(j: Any, u: Any) -> Any:
@@ -254,7 +254,7 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
     eps = dtypes.finfo(dtype).eps
 
     def rotate(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
-        """Makes ``t[m, m - 1]`` zero by a rotation of two neighbours."""
+        """Makes ``t[m, m - 1]`` zero by a rotation of two adjacent rows and columns."""
         mu = jnp.linalg.eigvals(lax.dynamic_slice(t, (m - 1, m - 1), (2, 2))) - t[m, m]
         below = t[m, m - 1]
         r = jnp.linalg.norm(jnp.stack([mu[0], below])).astype(dtype)
@@ -315,9 +315,10 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
 
 @jit
 def _parlett(f: Any, t: Any) -> tuple[Any, Any]:
-    """f(T) for an upper triangle T, diagonal by diagonal: f(T) T = T f(T) gives each element from those before it.
+    """f(T) for upper triangular T, and the smallest difference of eigenvalues.
 
-    See Golub and Van Loan, "Matrix Computations", algorithm 11.1.1. Also the smallest difference of eigenvalues.
+    By diagonals: f(T) T = T f(T) determines each element from earlier ones. See Golub and Van Loan, "Matrix
+    Computations", algorithm 11.1.1.
     """
     n = type_of(t).shape[0]
 
@@ -451,7 +452,7 @@ def _by_eigenvectors(a: Any, b: Any, c: Any) -> Any:
 
 
 def _by_schur(a: Any, b: Any, c: Any) -> Any:
-    """With A = U R Uᴴ and B = V Sᴴ Vᴴ, triangles R and S: R Y + Y Sᴴ = Uᴴ C V, solved from the last column of Y on."""
+    """With A = U R Uᴴ and B = V Sᴴ Vᴴ, R and S triangular: R Y + Y Sᴴ = Uᴴ C V, solved from the last column of Y."""
     r, u = schur(a, output="complex")
     s, v = schur(adjoint(b), output="complex")
     f = product(adjoint(u), c.astype(r.dtype), v)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _vectors(function: str, *arrays: Any) -> list[Array]:
-    """The arguments as stacks of vectors: numbers become vectors of one element."""
+    """The operands as stacks of vectors: scalars become vectors of one element."""
     return [jnp.atleast_1d(x) for x in check(function, *arrays)]
 
 
@@ -304,7 +304,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 
 def _made(n: Any, element: Callable[[int, int], float]) -> Any:
-    """The square matrix of these elements, in the default precision."""
+    """The square matrix with these elements, in the default dtype."""
     size = operator.index(n)
     table = [[float(element(i, j)) for j in range(size)] for i in range(size)]
     return jnp.asarray(np.array(table, np.float64).reshape(size, size), dtypes.canonical(np.dtype(np.float64)))

@@ -1,4 +1,4 @@
-"""SciPy's solvers of linear equations, and det and inv under SciPy's options, which have no meaning here."""
+"""SciPy's solvers of linear equations, and det and inv; SciPy's options about memory and checks are ignored."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
-    """Matrices and right hand sides as stacks of one shape, and whether the latter were vectors."""
+    """Matrices and right hand sides with equal batch axes, and whether the right hand sides were vectors."""
     left, right = type_of(a).shape, type_of(b).shape
     vectors = len(right) == 1
     if not vectors and len(left) == len(right) + 1 and left[-1] == right[-1]:
@@ -103,7 +103,7 @@ def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
 def cho_solve(
     c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """The x with ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
+    """The solution x of ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
 
     Args:
       c_and_lower: triangles [..., n, n], and whether they are lower ones.
@@ -132,7 +132,7 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The x with ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
+    """The solution x of ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
 
     Args:
       lu_and_piv: both triangles [..., n, n], and pivots [..., n].
@@ -194,7 +194,7 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """The x with ``a @ x = b`` for a triangle `a` (as ``scipy.linalg.solve_triangular``).
+    """The solution x of ``a @ x = b`` for triangular `a` (as ``scipy.linalg.solve_triangular``).
 
     Args:
       a: matrices of shape [..., n, n], of which one triangle is read.
@@ -231,7 +231,7 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     vectors = len(right) == len(left) - 1
     b = b[..., None] if vectors else b
     b = jnp.broadcast_to(b, (*left[:-1], type_of(b).shape[-1]))
-    # One triangle is read; the derivative is that of the equation with the whole matrix.
+    # Only one triangle is read. The factor is not differentiated: derivatives are those of the full equation.
     factor = cholesky_p(stop_gradient(a if lower else adjoint(a)))
     x = custom_linear_solve(lambda x: product(a, x), b, lambda _, b: _cho_solve(factor, b, True), symmetric=True)
     return _like_given(x, vectors)
@@ -247,7 +247,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """The x with ``a @ x = b`` (as ``scipy.linalg.solve``).
+    """The solution x of ``a @ x = b`` (as ``scipy.linalg.solve``).
 
     Args:
       a: square matrices, of shape [..., n, n].

@@ -1,6 +1,6 @@
-"""Eigenvalues of Hermitian matrices with three diagonals, by bisection, and their vectors, by inverse iteration.
+"""Eigenvalues of Hermitian tridiagonal matrices by bisection, and eigenvectors by inverse iteration.
 
-Sturm's sequence counts how many eigenvalues lie below a number, in linear time; so all of them are found side by side.
+Sturm's sequence counts the eigenvalues less than a number in linear time, so all eigenvalues are found in parallel.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def eigh_tridiagonal(
 
 
 def _wanted(n: int, select: str, select_range: Any) -> Any:
-    """The numbers of the eigenvalues that are asked for."""
+    """The indices of the selected eigenvalues."""
     if select == "a":
         return jnp.arange(n, dtype=jnp.int32)
     if select == "v":
@@ -97,7 +97,7 @@ def _wanted(n: int, select: str, select_range: Any) -> Any:
 def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -> Any:
     n, dtype = type_of(diagonal).shape[0], diagonal.dtype
     info = dtypes.finfo(dtype)
-    # All eigenvalues lie in Gershgorin's circles.
+    # Gershgorin's circles contain all eigenvalues.
     beside = jnp.pad(sizes, (1, 0)) + jnp.pad(sizes, (0, 1))
     least, most = jnp.min(diagonal - beside), jnp.max(diagonal + beside)
     norm = jnp.maximum(jnp.abs(least), jnp.abs(most))
@@ -107,7 +107,7 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -
     exact = info.eps * norm if tol is None else jnp.maximum(tol, info.eps * norm)
 
     def below(x: Any) -> Any:
-        """How many eigenvalues are less than each of `x`: the negative elements of Sturm's sequence."""
+        """The number of eigenvalues less than each of `x`: the number of negative elements of Sturm's sequence."""
 
         def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
             q, count = state
@@ -139,7 +139,7 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -
 
 
 def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
-    """The eigenvectors, in rows: vectors that (T - w)⁻¹ enlarges most."""
+    """The eigenvectors, in rows, by inverse iteration with (T - w)⁻¹."""
     n, k, dtype = type_of(diagonal).shape[0], type_of(w).shape[0], e.dtype
     norm = jnp.maximum(jnp.abs(w[0]), jnp.abs(w[-1]))
     close = w[1:] - w[:-1] < np.sqrt(dtypes.finfo(w.dtype).eps) * norm
@@ -148,7 +148,7 @@ def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
     places = jnp.arange(k)
 
     def orthogonal(i: Any, v: Any) -> Any:
-        """Vectors of close eigenvalues are open up to a rotation, so they are made orthogonal together."""
+        """Orthogonalizes vectors of close eigenvalues, which inverse iteration does not separate."""
         start, end = starts[i], ends[i] + 1
         rows = lax.dynamic_slice_in_dim(jnp.pad(v, ((0, k), (0, 0))), start, k)
         mask = (places < end - start).astype(v.dtype)[:, None]
@@ -169,7 +169,7 @@ def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
 
     def go_on(state: tuple[Any, Any, Any, Any]) -> Any:
         i, _, growth, before = state
-        return (i < 5) & jnp.any(growth >= 1.1 * before)  # as LAPACK's xSTEIN has it
+        return (i < 5) & jnp.any(growth >= 1.1 * before)  # as in LAPACK's xSTEIN
 
     v = random.normal(key, (k, n), dtype=w.dtype).astype(dtype)
     v = v / jnp.linalg.norm(v, axis=-1, keepdims=True).astype(dtype)

@@ -1,4 +1,4 @@
-"""Error functions, logistic ones, entropies, and powers that tend to logarithms."""
+"""Error functions, logistic functions, entropies, and Box-Cox transforms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def real_inexact(function: str, *args: Any) -> list[Array]:
-    """The arguments as floats of one dtype and rank. Raises `DtypeError` for complex numbers."""
+    """The operands promoted to one float dtype and rank. Raises `DtypeError` for complex numbers."""
     found = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
     if dtypes.kind(type_of(found[0]).dtype) == "c":
         raise DtypeError(f"{function} does not accept {type_of(found[0]).short}", instead="x.real or x.imag")

@@ -1,4 +1,4 @@
-"""Gamma, beta and zeta functions, and what is made of them."""
+"""Gamma, beta and zeta functions, and functions computed from them."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     return jnp.where(b < 8, small, lax.lgamma(a) + _log_ratio(a, b))  # type: ignore[operator]
 
 
-#: of the asymptotic series of lgamma, as in cdflib's algdiv
+#: coefficients of the asymptotic series of lgamma, as in cdflib's algdiv
 _SERIES = (
     0.833333333333333e-01,
     -0.277777777760991e-02,
@@ -228,7 +228,7 @@ _SERIES = (
 
 
 def _log_ratio(a: Any, b: Any) -> Any:
-    """log(gamma(b) / gamma(a + b)) for b >= 8 and a <= b, without the loss of a difference of large numbers."""
+    """log(gamma(b) / gamma(a + b)) for b >= 8 and a <= b, without cancellation of large numbers."""
     h = a / b
     x = h / (1 + h)
     # (1 - x**n) / (1 - x) for n = 1, 3, … 11
@@ -408,7 +408,7 @@ def bernoulli(n: int) -> Array:
     first = jnp.array([1, -1 / 2, 1 / 6])
     if count < 3:
         return first[: count + 1]
-    # Euler's formula: B_m from the zeta function at even m, of which 50 terms suffice.
+    # Euler's formula: B_m from the zeta function at even m; 50 terms of the sum suffice.
     out = jnp.zeros(count + 1).at[:3].set(first)
     m = jnp.arange(4, count + 1, 2, dtype=out.dtype)
     factor = (1.0 / np.pi**2) * jnp.cumprod(-(m - 1) * m / 4 / np.pi**2)

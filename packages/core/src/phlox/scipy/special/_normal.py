@@ -109,7 +109,7 @@ def _far_below(x: Any, order: int) -> Any:
     return scale + jnp.log(1 + even - odd)
 
 
-# Cephes: rational approximations near the middle, and in the tails with 2 <= z < 8 and 8 <= z = sqrt(-2 log p).
+# Coefficients of Cephes: rational approximations for the middle, and for tails with z = sqrt(-2 log p) < 8 and >= 8.
 # fmt: off
 _P0 = (
     -5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1,
@@ -168,7 +168,7 @@ def _ndtri(p: Any) -> Any:
 
     edge = np.exp(-2.0).item()
     q = jnp.where(p > -np.expm1(-2.0).item(), 1 - p, p)
-    q = jnp.where(q == 0, 0.5, q).astype(dtype)  # the result at 0 and 1 is put in below
+    q = jnp.where(q == 0, 0.5, q).astype(dtype)  # results at 0 and 1 are inserted below
     w = q - 0.5
     ww = w * w
     middle = (w + w * ww * ratio(ww, _P0, _Q0)) * -np.sqrt(2 * np.pi).item()
@@ -183,7 +183,7 @@ def _ndtri(p: Any) -> Any:
 
 @_ndtri.defjvp
 def _ndtri_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    # One divided by the density of the normal distribution.
+    # The derivative is 1 divided by the normal density at the result.
     x = _ndtri(*primals)
     return x, tangents[0] * np.sqrt(2 * np.pi).item() * jnp.exp(x * x / 2)
 
