@@ -13,7 +13,7 @@ from .._ir.primitive import Primitive
 from .._operands.checks import check, check_one, integer, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e, logic
-from .._ops.elementwise.families import literal, same_dtype
+from .._ops.elementwise.families import literal
 from .._ops.structure.shape import convert
 
 if TYPE_CHECKING:
@@ -367,14 +367,14 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """x * y, elementwise (StableHLO's ``multiply``).
 
     Args:
-      x, y: arrays of numbers, of one dtype. Axes of length 1 and scalars are repeated.
+      x, y: arrays of numbers, of one dtype unless `out_dtype` is given. Axes of length 1 and scalars are repeated.
       out_dtype: the dtype that both are converted to before they are multiplied; None leaves theirs.
 
     Returns:
       An array of the broadcast shape, of `out_dtype` or the dtype of the operands.
 
     Raises:
-      DtypeError: the elements are not numbers, or the dtypes differ.
+      DtypeError: the elements are not numbers, or the dtypes differ and `out_dtype` is None.
       ShapeError: the shapes do not agree.
 
     >>> mul(2.0, 3.0)
@@ -382,7 +382,6 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """
     x, y = check("mul", x, y)
     if out_dtype is not None:
-        same_dtype("mul", (type_of(x), type_of(y)))
         wanted, weak = dtypes.user_dtype(out_dtype, "mul"), type_of(x).weak_type and type_of(y).weak_type
         # First to this dtype: `convert` of a Python number alone would start from its default dtype.
         x, y = (convert(to_dtype(a, wanted), wanted, weak) for a in (x, y))
