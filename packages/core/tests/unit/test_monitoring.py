@@ -245,8 +245,8 @@ def test_device_to_host_where_it_is_a_transfer(array, monkeypatch):
     with phlox.transfer_guard_device_to_host("disallow"):
         with pytest.raises(errors.TransferError, match=r"implicit device-to-host transfer of bf16\[2\]"):
             read()
-        with permission.asked():
+        with permission.explicit():
             read()
-    with phlox.transfer_guard("disallow_explicit"), permission.asked(), pytest.raises(errors.TransferError):
+    with phlox.transfer_guard("disallow_explicit"), permission.explicit(), pytest.raises(errors.TransferError):
         read()
     assert read().shape == (2,)

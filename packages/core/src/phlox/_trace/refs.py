@@ -4,9 +4,9 @@ Jaxprs stay pure: there is no primitive for references. A reference belongs to t
 made, its `home`. Under that trace, a write replaces the value, which may be a tracer. Inner traces pass reads and
 writes on to their parent. A `JaxprTrace` cannot do so, because its operations run later: it records which outer
 references the function uses, and `stage` raises `CapturedRefsError` at the end. The caller of `stage` then stages the
-function again with the values of these references as additional inputs and outputs (see `lifted` and `threading`) and
-writes the new values back: they become carries of a loop, results of a branch, arguments and results of a jitted
-function.
+function again with the values of these references as additional inputs and outputs (see `with_ref_values` and
+`with_captured_refs`) and writes the new values back: they become carries of a loop, results of a branch, arguments and
+results of a jitted function.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def captured(refs: Sequence[Ref], name: str) -> CapturedRefsError:
     )
 
 
-def lifted(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
+def with_ref_values(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
     """``pure(state, *args) = (fun(*args), new state)``: `fun` with the values of `refs` as input and output.
 
     `pure` must be called under a `JaxprTrace`.
@@ -170,7 +170,7 @@ def write_all(refs: Sequence[Ref], state: Sequence[Any]) -> None:
         ref.write(trace, value)
 
 
-def threading(run: Callable[[Sequence[Ref]], Any]) -> Any:
+def with_captured_refs(run: Callable[[Sequence[Ref]], Any]) -> Any:
     """The result of ``run(refs)``, where `refs` are all outer references that the functions staged by `run` use.
 
     They are not known beforehand: `run` is called again with more references each time it raises `CapturedRefsError`.

@@ -148,9 +148,9 @@ def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
     """
     if f.module.partitions == 1:
         return ""
-    if f.free:
+    if f.auto:
         raise EffectError(
-            f"a callback where some axes of the mesh ({', '.join(map(str, f.free))}) are not mapped",
+            f"a callback where some axes of the mesh ({', '.join(map(str, f.auto))}) are not mapped",
             instead="shard_map over all axes of the mesh around it",
             effects=(),
         )

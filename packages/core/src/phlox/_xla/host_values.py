@@ -72,7 +72,7 @@ def as_literal(array: Array) -> Literal | None:
     aval = array.aval
     if aval.shape or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
-    if array.is_deleted() or not transfer_guard.free("device_to_host"):
+    if array.is_deleted() or not transfer_guard.is_allowed("device_to_host"):
         return None
     return Literal(np.asarray(array), aval)
 

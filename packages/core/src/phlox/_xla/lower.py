@@ -134,11 +134,11 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
 def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], name: str, in_order: bool) -> str:
     """The symbol of the function for `closed`. With ordered effects, its last argument and last result are tokens."""
     module = f.module
-    key = (closed.jaxpr, f.axes, f.free)
+    key = (closed.jaxpr, f.axes, f.auto)
     symbol = module.known.get(key)
     if symbol is None:
         symbol = module.known[key] = module.fresh_name(name)
-        inner = Function(module, f.axes, free=f.free)
+        inner = Function(module, f.axes, auto=f.auto)
         inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
         if in_order:
             inner.token = Value("%token", TOKEN)

@@ -163,12 +163,22 @@ class Function:
     Attributes that rules read:
       outs: physical types of the results of the equation that is being lowered; `out` is the first.
       axes: inside of `shard_map`, all axes of its mesh, as (name, size).
-      free: names of the axes among them that are not manual; over these the compiler shards as it chooses.
+      auto: names of the axes among them that are not manual; over these the compiler shards as it chooses.
       token: the token of the last operation with an ordered effect, or None.
     """
 
     __slots__ = (
-        "axes", "counter", "free", "indent", "label", "lines", "located", "module", "numbers", "outs", "source",
+        "auto",
+        "axes",
+        "counter",
+        "indent",
+        "label",
+        "lines",
+        "located",
+        "module",
+        "numbers",
+        "outs",
+        "source",
         "token",
     )  # fmt: skip
 
@@ -179,11 +189,11 @@ class Function:
         counter: Counter | None = None,
         indent: str = "    ",
         label: tuple[str, ...] = (),
-        free: tuple[Any, ...] = (),
+        auto: tuple[Any, ...] = (),
     ):
         self.module = module
         self.axes = axes
-        self.free = free
+        self.auto = auto
         self.counter = counter or Counter()
         self.indent = indent
         self.lines: list[str] = []
@@ -376,7 +386,7 @@ class Function:
         """
         # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
         label = tuple(filter(None, [scope_text(self.label), *names])) if names else self.label
-        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.free)
+        inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.auto)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
         results = body(inner, *arguments)
         head = ", ".join(f"{x}: {x.aval.text}" for x in arguments)

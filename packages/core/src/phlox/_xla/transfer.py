@@ -42,12 +42,12 @@ def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     return _host_to_device(aval, sharding)(np.asarray(x, aval.dtype))
 
 
-def way_in(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], Any]:
+def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], Any]:
     """A faster `put_buffer` for many values of one kind: a class, or the dtype of NumPy arrays.
 
     It is valid while the settings of the transfer guard stay as they are.
     """
-    if not transfer_guard.free("host_to_device"):
+    if not transfer_guard.is_allowed("host_to_device"):
         return lambda x: put_buffer(x, aval, sharding)
     put = _host_to_device(aval, sharding)
     return put if isinstance(kind, np.dtype) and kind == aval.dtype else lambda x: put(np.asarray(x, aval.dtype))

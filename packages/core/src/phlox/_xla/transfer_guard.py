@@ -26,7 +26,7 @@ _INSTEAD = {
 
 
 @contextmanager
-def asked() -> Iterator[None]:
+def explicit() -> Iterator[None]:
     """A context in which transfers are explicit."""
     token = _explicit.set(True)
     try:
@@ -35,7 +35,7 @@ def asked() -> Iterator[None]:
         _explicit.reset(token)
 
 
-def free(direction: str) -> bool:
+def is_allowed(direction: str) -> bool:
     """Whether the current settings permit all transfers in this direction without a log entry."""
     return _FLAG[direction](config.current()) in (None, "allow")
 
@@ -45,7 +45,7 @@ def check(direction: str, aval: ShapedArray, there: Sharding | None = None, here
 
     Logs it, or raises `TransferError` if it is forbidden.
     """
-    if free(direction):
+    if is_allowed(direction):
         return
     level = _FLAG[direction](config.current())
     explicit = _explicit.get()

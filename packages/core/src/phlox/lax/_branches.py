@@ -26,7 +26,7 @@ from .._ops.control import branch
 from .._ops.elementwise import logic
 from .._ops.structure.shape import own
 from .._trace.interpret import eval_jaxpr
-from .._trace.refs import Ref, lifted, threading, values, write_all
+from .._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
 from .._trace.trace import Tracer, typeof
 
 if TYPE_CHECKING:
@@ -175,11 +175,11 @@ def choice(
             leaves, tree = operands_of(function, given[-1], operands)
             return _branches(function, funs, roles, index, leaves, tree, order)
         leaves, tree = operands_of(function, given[-1], (values(refs), *operands))
-        out, state = _branches(function, [lifted(f, refs) for f in funs], roles, index, leaves, tree, order)
+        out, state = _branches(function, [with_ref_values(f, refs) for f in funs], roles, index, leaves, tree, order)
         write_all(refs, state)
         return out
 
-    return threading(run)
+    return with_captured_refs(run)
 
 
 def _branches(

@@ -27,7 +27,7 @@ from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
 from .._ops.reductions import running
 from .._ops.structure.shape import own
-from .._trace.refs import AbstractRef, Ref, lifted, threading, values, write_all
+from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.array_operations import move_axis
 from .._transform.jaxprs import unused_inputs
@@ -137,7 +137,7 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
     def run(refs: Sequence[Ref]) -> Carry:
         if not refs:
             return _while(cond_fun, body_fun, init_val)
-        go_on, turn = lifted(cond_fun, refs), lifted(body_fun, refs)
+        go_on, turn = with_ref_values(cond_fun, refs), with_ref_values(body_fun, refs)
 
         def step(both: Any) -> Any:
             out, state = turn(*both)
@@ -148,7 +148,7 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
         write_all(refs, state)
         return out
 
-    return threading(run)
+    return with_captured_refs(run)
 
 
 def _what(condition: Staged) -> str:
@@ -372,7 +372,7 @@ def scan(
     def run(refs: Sequence[Ref]) -> tuple[Carry, Tree]:
         if not refs:
             return _scan(f, init, xs, length, reverse, unroll)
-        pure = lifted(f, refs)
+        pure = with_ref_values(f, refs)
 
         def step(both: Any, x: Any) -> Any:
             (carry, y), state = pure(*both, x)
@@ -383,7 +383,7 @@ def scan(
         write_all(refs, state)
         return carry, ys
 
-    return threading(run)
+    return with_captured_refs(run)
 
 
 def _scan_refs(

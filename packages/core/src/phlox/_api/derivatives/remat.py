@@ -18,7 +18,7 @@ from ..._ops.control.division import Offloadable, Policy, Recompute, Saveable
 from ..._ops.control.remat import checkpoint as checkpoint_p, described, name_p
 from ..._ops.linalg.dot import dot_general
 from ..._ops.structure.shape import own
-from ..._trace.refs import Ref, lifted, threading, values, write_all
+from ..._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
 from ..._trace.trace import typeof
 from ..jit import arguments
 from ..jit.bodies import operands_of, staged
@@ -111,7 +111,7 @@ def checkpoint(
             return ["a reference"] * refs + only(every, arrays)
 
         def run(refs: Sequence[Ref]) -> Any:
-            pure, operands = (lifted(called, refs), (values(refs), *given)) if refs else (called, given)
+            pure, operands = (with_ref_values(called, refs), (values(refs), *given)) if refs else (called, given)
             leaves, tree = operands_of("checkpoint", fun, operands)
             role, avals = arguments.fun_name(fun), [typeof(x) for x in leaves]
             program = staged("checkpoint", role, pure, tree, avals, functools.partial(labels, len(refs)))
@@ -130,7 +130,7 @@ def checkpoint(
             write_all(refs, result[1])
             return result[0]
 
-        return threading(run)
+        return with_captured_refs(run)
 
     return checkpointed
 

@@ -15,7 +15,7 @@ from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, phy
 from ..._xla.devices import Device
 from ..._xla.mesh import PartitionSpec
 from ..._xla.sharding import NamedSharding, Sharding, single_device
-from ..._xla.transfer_guard import asked
+from ..._xla.transfer_guard import explicit
 from .memory import Space
 from .meshes import named, reshard as _reshard
 
@@ -92,7 +92,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     if any(d and a for d, a in zip(given, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
     fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]
-    with asked():
+    with explicit():
         return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, strict=True)])
 
 
@@ -115,7 +115,7 @@ def device_get(x: Any) -> Any:
             return np.asarray(physical(leaf))
         return np.asarray(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tracer) else leaf
 
-    with asked():
+    with explicit():
         return pytree.tree_map(get, x)
 
 

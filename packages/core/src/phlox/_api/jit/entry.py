@@ -20,7 +20,7 @@ from ..._xla.host_values import scalar
 from ..._xla.placement import aval_of
 from ..._xla.program import Program, explain_failure
 from ..._xla.sharding import default_sharding
-from ..._xla.transfer import way_in
+from ..._xla.transfer import buffer_maker
 from .parameters import MISSING
 
 #: classes of Python numbers; a number's class is its key
@@ -244,7 +244,7 @@ class Entry:
         donates arguments."""
         if kind in NUMBERS and not self.donated:
             return _buffer_of_number
-        return way_in(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
+        return buffer_maker(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
 
     def runs(self) -> int:
         """How often the program was called, with leaves in any order and of any kind."""

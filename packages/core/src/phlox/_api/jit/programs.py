@@ -16,7 +16,7 @@ from ..._ir.jaxpr import ClosedJaxpr, Literal, with_literals
 from ..._ops.structure.shape import own
 from ..._trace.axes import AxisName, axis_env, only_axes
 from ..._trace.leaks import no_leaks
-from ..._trace.refs import AbstractRef, Ref, lifted, threading, values
+from ..._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values
 from ..._trace.staging import stage
 from ..._trace.trace import recorder
 from ..._transform.array_operations import zeros
@@ -294,7 +294,7 @@ def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
             return out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         (called,), given = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
-        closed, out_tree = _staged(lifted(called, refs), (values(refs), *given), {}, "eval_shape")
+        closed, out_tree = _staged(with_ref_values(called, refs), (values(refs), *given), {}, "eval_shape")
         return out_tree.unflatten([struct_of(a) for a in closed.out_avals])[0]
 
-    return threading(run)
+    return with_captured_refs(run)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..._base.errors import CapturedRefsError
 from ..._base.pytree import PyTreeDef, flatten
-from ..._trace.refs import AbstractRef, Ref, lifted, values, write_all
+from ..._trace.refs import AbstractRef, Ref, values, with_ref_values, write_all
 from ..._trace.trace import typeof
 from . import arguments
 from .entry import LIMIT, Hidden
@@ -69,7 +69,7 @@ class ReferenceCall:
             return out, values(refs)
 
         body.__name__ = self.name
-        made = _Pure(captured, self.compiled(lifted(body, captured)))
+        made = _Pure(captured, self.compiled(with_ref_values(body, captured)))
         if len(self.pure) >= LIMIT:
             self.pure.clear()
         self.pure[types] = made

@@ -19,8 +19,8 @@ from ..structure.shape import broadcast_in_dim, iota
 from .matrices import (
     Shape,
     filled,
-    in_turn,
     linalg,
+    loop_over_rows,
     lower_triangle,
     need_square,
     plus_identity,
@@ -86,7 +86,7 @@ def _update(r: Any, w: Any) -> Any:
         return [add(mul(c, w), mul(s, row)), sub(mul(c, row), mul(s, w))]
 
     rows = move_axis(r, stack, 0)
-    _, out = in_turn(step, [w], [rows, iota(dtype=dtypes.int32, shape=(n,), dimension=0)])
+    _, out = loop_over_rows(step, [w], [rows, iota(dtype=dtypes.int32, shape=(n,), dimension=0)])
     return move_axis(out, 0, stack)
 
 

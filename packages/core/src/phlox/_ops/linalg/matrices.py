@@ -272,7 +272,7 @@ def minus_identity(x: Any) -> Any:
     return sub(x, identity(typeof(x).shape, typeof(x).dtype))
 
 
-def in_turn(step: Callable[..., Sequence[Any]], carry: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
+def loop_over_rows(step: Callable[..., Sequence[Any]], carry: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
     """A loop over the first axis of `xs`: ``step(*carry, *slices) -> [*carry, *results]``; see `scan`."""
     length = typeof(xs[0]).shape[0]
     jaxpr, consts = stage(step, [*map(typeof, carry), *[row_of(typeof(x)) for x in xs]])

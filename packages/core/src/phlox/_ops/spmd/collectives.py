@@ -173,7 +173,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
     names = [name for name, _ in mesh]
     if axis_name not in names:
         raise AxisNameError(f"unbound axis name: {axis_name!r}", instead="pmap with this axis_name", axis=axis_name)
-    if f.free:
+    if f.auto:
         return _index_beside_free_axes(f, axis_name)
     at = names.index(axis_name)
     word = shaped((), dtypes.uint32)
@@ -191,7 +191,7 @@ def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
     index = _index_lower(inner, axis_name)
     name = f.fresh()
     symbol = f.module.mesh(tuple((str(axis), size) for axis, size in f.axes))
-    rest = ", ".join(quoted(str(axis)) for axis in f.free)
+    rest = ", ".join(quoted(str(axis)) for axis in f.auto)
     begin = (
         f"{name} = sdy.manual_computation() in_shardings=[] out_shardings=[<@{symbol}, []>] "
         f"manual_axes={{{rest}}} () {{"

@@ -97,8 +97,8 @@ def _lower(
             effects=jaxpr.effects,
         )
     outs = list(f.outs)
-    free = tuple(n for n in (f.free if f.axes else mesh.axis_names) if n not in manual)
-    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, free)
+    auto = tuple(n for n in (f.auto if f.axes else mesh.axis_names) if n not in manual)
+    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, auto)
     parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
     results = lower_jaxpr(inner, jaxpr.jaxpr, parts)
     name = f.fresh()

@@ -19,7 +19,7 @@ from ..._operands.checks import as_shape, canonical_axis, check, check_one, inte
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._trace.trace import Tracer, recorder
-from ..._xla import transfer_guard as permission
+from ..._xla import transfer_guard
 from ..._xla.array import put
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.unary import floor
@@ -60,7 +60,7 @@ def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
     has to be compiled for the shape.
     """
     simple = math.prod(shape) <= 1 << 16 and (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16)
-    return simple and current_trace.get() is None and permission.free("host_to_device")
+    return simple and current_trace.get() is None and transfer_guard.is_allowed("host_to_device")
 
 
 def _lengths(function: str, shape: Shape) -> tuple[int, ...]:
