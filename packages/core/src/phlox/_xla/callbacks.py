@@ -26,8 +26,6 @@ from .foreign import foreign_call, row_majors, typed
 from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
 
-JaxRuntimeError = native.JaxRuntimeError
-
 _ALIGNMENT = 64
 
 
@@ -193,7 +191,7 @@ def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any
             _wait(_ordered_tokens)
         try:
             results = executable.execute_sharded(bufs, with_tokens=True)
-        except JaxRuntimeError as error:
+        except native.JaxRuntimeError as error:
             raise error from _cause(error)
         if effects:
             with _lock:
@@ -209,7 +207,7 @@ def _wait(tokens: list[Any]) -> None:
     for token in waiting:
         try:
             token.block_until_ready()
-        except JaxRuntimeError as error:
+        except native.JaxRuntimeError as error:
             raise error from _cause(error)
 
 

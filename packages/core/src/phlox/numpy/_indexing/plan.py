@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Index: TypeAlias = Entry | tuple[Entry, ...]
 
 
-class Slice(NamedTuple):
+class SlicedAxis(NamedTuple):
     """A slice of one axis: elements start, start + step, …, `size` of them."""
 
     start: int
@@ -40,9 +40,9 @@ class Slice(NamedTuple):
     step: int
 
 
-#: An entry of an index: "int" and "array" consume an axis and a dynamic operand, "new" inserts an axis, a `Slice`
+#: An entry of an index: "int" and "array" consume an axis and a dynamic operand, "new" inserts an axis, a `SlicedAxis`
 #: consumes an axis.
-Item = str | Slice
+Item = str | SlicedAxis
 
 
 class Plan(NamedTuple):
@@ -199,7 +199,7 @@ def _expand_mask(mask: Any) -> list[Any]:
     return [positions.astype(np.int32) for positions in np.nonzero(host)]
 
 
-def _slice(s: slice, n: int) -> Slice:
+def _slice(s: slice, n: int) -> SlicedAxis:
     for name in ("start", "stop", "step"):
         value = getattr(s, name)
         if isinstance(value, Tracer):
@@ -212,7 +212,7 @@ def _slice(s: slice, n: int) -> Slice:
             raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
     start, stop, step = s.indices(n)
     size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
-    return Slice(start, size, step)
+    return SlicedAxis(start, size, step)
 
 
 _PLAIN = (int, type(None))

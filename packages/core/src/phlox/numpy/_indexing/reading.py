@@ -26,7 +26,7 @@ from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, 
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
-from .plan import Item, Plan, Slice, parse, plain
+from .plan import Item, Plan, SlicedAxis, parse, plain
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -86,7 +86,7 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     # One `slice` for all static entries: slices, and integers that are Python numbers.
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
-        if isinstance(item, Slice):
+        if isinstance(item, SlicedAxis):
             low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
             step = abs(item.step)
             high = low + (item.size - 1) * step + 1 if item.size else low
@@ -102,7 +102,7 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     if any(lo != 0 or hi != n or st != 1 for lo, hi, st, n in zip(starts, limits, steps, shape, strict=True)):
         strides = None if all(st == 1 for st in steps) else tuple(steps)
         x = slice_(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
-    reverse = tuple(i for i, item in enumerate(consuming) if isinstance(item, Slice) and item.step < 0)
+    reverse = tuple(i for i, item in enumerate(consuming) if isinstance(item, SlicedAxis) and item.step < 0)
     if reverse:
         x = ops.rev(x, dimensions=reverse)
     if any(i is not None and f is None for i, f in zip(where, fixed, strict=True)):
@@ -185,7 +185,7 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
             lengths += batch
         if item == "new":
             kinds.append("new")
-        elif isinstance(item, Slice):
+        elif isinstance(item, SlicedAxis):
             if item.step == 1:
                 window.append(len(lengths))
             else:
@@ -203,7 +203,7 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
         if item in ("new", "mask"):
             continue
         n = shape[axis]
-        if isinstance(item, Slice):
+        if isinstance(item, SlicedAxis):
             sizes.append(item.size if item.step == 1 else min(n, 1))
             if item.step != 1:
                 positions = np.arange(item.size, dtype=np.int32) * item.step + item.start
@@ -498,7 +498,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 @jit
 def _unstack(x: Any) -> list[Any]:
     rows = type_of(x).shape[0]
-    return [_basic(x, [i], ("int", *[Slice(0, n, 1) for n in type_of(x).shape[1:]])) for i in range(rows)]
+    return [_basic(x, [i], ("int", *[SlicedAxis(0, n, 1) for n in type_of(x).shape[1:]])) for i in range(rows)]
 
 
 def unstack_rows(x: Any) -> list[Any]:
