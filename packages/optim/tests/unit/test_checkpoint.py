@@ -303,7 +303,7 @@ def test_leaves_that_cannot_be_saved(manager):
     for tree in ({}, None, [(), None]):
         with pytest.raises(CheckpointError, match="no leaves"):
             manager.save(0, tree)
-    with pytest.raises(CheckpointError, match=r"\['a'\]\['b'\] and \['a.b'\] would both be filed as 'a.b'"):
+    with pytest.raises(CheckpointError, match=r"\['a'\]\['b'\] and \['a.b'\] would both be saved as 'a.b'"):
         manager.save(0, {"a.b": 1, "a": {"b": 2}})
     with pytest.raises(TreeError, match="a leaf without a type"):
         manager.restore(like={"x": b"text"})
