@@ -70,7 +70,7 @@ test_value = values(SHAPES + AXES_OF + LISTS + OPTIONS)
 
 
 def test_lengths_are_ints():
-    """Whoever computed them: they are printed, and filed, as Python's integers."""
+    """Whoever computed them: they are printed, and used as keys, as Python's integers."""
     n = np.int64(7)
     for x in (
         phlox.numpy.zeros((n, n)),

@@ -13,7 +13,9 @@ import phlox.numpy as jnp
 from judge import FACTOR
 
 #: names that the code of jitted functions uses itself are names like others
-NAMES = ("x", "jitted", "p0", "p1", "given", "rest", "named", "kinds", "filed", "steps", "key", "call", "array", "mark")
+NAMES = (
+    "x", "jitted", "p0", "p1", "given", "rest", "named", "kinds", "call_key", "fast_path", "fingerprint", "key", "call", "array",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True, params=[True, False], ids=["generated", "general"])
