@@ -45,24 +45,24 @@ def cond(
 
     Both functions are traced; one of them runs. Under `vmap` with a batched `pred` both run, and results are selected.
 
-    JAX's older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, in which each function has an
-    operand of its own, is understood too.
+    JAX's older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, which has a separate operand for
+    each function, is accepted too.
 
     Args:
-      pred: a bool or a real number without axes; numbers are true unless they are 0.
-      true_fun, false_fun: functions of the operands, whose results have one structure, and leaves of one shape and
-        dtype.
-      *operands: arguments of both, pytrees of arrays.
-      operand: the only argument of both, as a keyword.
+      pred: condition: a bool scalar, or a real scalar, which is true unless it is 0.
+      true_fun, false_fun: functions of the operands; their results have the same structure, shapes and dtypes.
+      *operands: arguments passed to the function: pytrees of arrays.
+      operand: a single operand, given by keyword in place of `operands`.
 
     Returns:
-      What the function that runs returns: a pytree of arrays.
+      The result of the function that runs, a pytree of arrays.
 
     Raises:
-      ArgumentError: `pred` is None or not a number, a function is not callable, or `operand` comes with operands.
-      ShapeError: `pred` has axes, or the shapes of results differ.
-      DtypeError: `pred` is complex, or the dtypes of results differ.
-      TreeError: the structures of results differ.
+      ArgumentError: `pred` is None or not a number, a function is not callable, or both `operand` and operands are
+        given.
+      ShapeError: `pred` is not a scalar, or the results of the functions have different shapes.
+      DtypeError: `pred` is complex, or the results of the functions have different dtypes.
+      TreeError: the results of the functions have different structures.
 
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
     Array(4., dtype=float32, weak_type=True)
@@ -112,26 +112,26 @@ def _truth(pred: Any) -> Any:
 
 @user_call
 def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = missing) -> Any:
-    """``branches[index](*operands)``, with `index` moved into range (StableHLO's ``case``).
+    """``branches[index](*operands)``, with `index` clamped to the valid range (StableHLO's ``case``).
 
     All branches are traced; one of them runs. Under `vmap` with a batched `index` all run, and results are selected.
 
     Args:
-      index: an integer without axes; below 0 it means the first branch, and beyond the last one the last.
-      branches: functions of the operands, at least one, whose results have one structure, and leaves of one shape and
-        dtype.
-      *operands: arguments of all, pytrees of arrays.
-      operand: one more argument of all, as a keyword.
+      index: integer scalar; negative values select the first branch, too large ones the last.
+      branches: sequence of at least one function of the operands; their results have the same structure, shapes and
+        dtypes.
+      *operands: arguments passed to the branch: pytrees of arrays.
+      operand: one more argument, given by keyword.
 
     Returns:
-      What the branch that runs returns: a pytree of arrays.
+      The result of the branch that runs, a pytree of arrays.
 
     Raises:
       ArgumentError: `index` is not a number, or a branch is not callable.
-      OptionError: there is no branch.
-      ShapeError: `index` has axes, or the shapes of results differ.
-      DtypeError: `index` is no integer, or the dtypes of results differ.
-      TreeError: the structures of results differ.
+      OptionError: `branches` is empty.
+      ShapeError: `index` is not a scalar, or the results of the branches have different shapes.
+      DtypeError: `index` is not an integer, or the results of the branches have different dtypes.
+      TreeError: the results of the branches have different structures.
 
     >>> switch(1, [lambda x: x, lambda x: 10 * x], 2.0)
     Array(20., dtype=float32, weak_type=True)

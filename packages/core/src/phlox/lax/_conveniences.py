@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 def full(
     shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None
 ) -> Array:
-    """An array of `shape` with one value everywhere (as ``numpy.full``).
+    """An array of `shape` filled with one value (as ``numpy.full``).
 
     Args:
-      shape: length of each axis; an integer for one axis.
-      fill_value: scalar.
-      dtype: dtype of the result; None takes that of `fill_value`, and of a Python number the default dtype, weakly
-        typed.
-      sharding: the sharding of the array; None means the default device.
+      shape: shape of the result; an integer stands for one axis.
+      fill_value: value of all elements, a scalar.
+      dtype: dtype of the result; None means the dtype of `fill_value`; for a Python number that is the default dtype,
+        weakly typed.
+      sharding: sharding of the result; None means the default device.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -76,17 +76,17 @@ def full_like(
     shape: Shape | None = None,
     sharding: Sharding | None = None,
 ) -> Array:
-    """`full` with the shape and dtype of `x`, unless told otherwise (as ``numpy.full_like``).
+    """An array filled with one value, with the shape and dtype of `x` by default (as ``numpy.full_like``).
 
     Args:
-      x: array, or a list or tuple of numbers, of which only shape and dtype matter.
-      fill_value: scalar.
-      dtype: dtype of the result; None takes that of `x`.
-      shape: shape of the result; None takes that of `x`.
-      sharding: the sharding of the array; None means the default device.
+      x: array, or list or tuple of numbers, whose shape and dtype are used; its values are not.
+      fill_value: value of all elements, a scalar.
+      dtype: dtype of the result; None means the dtype of `x`.
+      shape: shape of the result; None means the shape of `x`.
+      sharding: sharding of the result; None means the default device.
 
     Returns:
-      An array of `shape` and `dtype`.
+      An array of this shape and dtype.
 
     Raises:
       ShapeError: `fill_value` has axes, or a length is negative.
@@ -107,10 +107,10 @@ def full_like(
 
 @takes_out_sharding
 def empty(shape: Shape, dtype: DTypeLike | None, *, out_sharding: OutSharding = None) -> Array:
-    """An array of `shape` whose values do not matter; they are zeros (as ``numpy.empty``).
+    """An array of `shape` with unspecified values; they are zeros (as ``numpy.empty``).
 
     Args:
-      shape: length of each axis; an integer for one axis.
+      shape: shape of the result; an integer stands for one axis.
       dtype: dtype of the result; None means the default float.
 
     Returns:
@@ -126,17 +126,17 @@ def empty(shape: Shape, dtype: DTypeLike | None, *, out_sharding: OutSharding = 
 
 
 def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
-    """The element type of `x`, as an array; or the one that a type or its name stands for (as ``jax.lax.dtype``).
+    """The dtype of an array or number, or the dtype that a type or name denotes (as ``jax.lax.dtype``).
 
     Args:
       x: array or number; or a dtype, a scalar type such as ``float``, or a name such as ``"int8"``.
 
     Returns:
-      A dtype; of 64-bit types the 32-bit one, as long as the flag ``enable_x64`` is off.
+      A dtype; while the flag ``enable_x64`` is off, 64-bit dtypes are replaced by their 32-bit counterparts.
 
     Raises:
-      ArgumentError: `x` can be no array.
-      DtypeError: `x` is a type or a name of no dtype.
+      ArgumentError: `x` cannot be converted to an array.
+      DtypeError: `x` is a type or a name that denotes no dtype.
 
     >>> dtype(1.0), dtype("int8")
     (dtype('float32'), dtype('int8'))
@@ -150,13 +150,13 @@ def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to together (as ``numpy.broadcast_shapes``).
+    """The shape that results from broadcasting arrays of the given shapes together (as ``numpy.broadcast_shapes``).
 
     Args:
-      *shapes: shapes, tuples of lengths; aligned at the last axis.
+      *shapes: shapes, as tuples of integers; they are aligned at the last axis.
 
     Returns:
-      A tuple: for each axis the length that is not 1, if there is one.
+      The broadcast shape, a tuple of integers.
 
     Raises:
       ShapeError: lengths along an axis differ and are not 1, or one is negative.
@@ -168,11 +168,11 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """`x` with axes of length 1 in front until it has at least `rank` axes (as ``jax.lax.broadcast_to_rank``).
+    """`x` with leading axes of length 1 added until it has `rank` axes (as ``jax.lax.broadcast_to_rank``).
 
     Args:
       x: array of any shape and dtype.
-      rank: number of axes; an array that has more keeps them.
+      rank: minimum number of axes of the result; an array with more axes is unchanged.
 
     Returns:
       An array of the dtype of `x`.
@@ -189,13 +189,13 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """`operand` with several neighbouring axes made one (StableHLO's ``reshape``).
+    """`operand` with a range of adjacent axes flattened into one (StableHLO's ``reshape``).
 
     Args:
       operand: array of any shape and dtype.
-      start_dimension: the first of these axes; a negative one counts from the last.
-      stop_dimension: the axis to stop before, None for all that follow. If it is `start_dimension`, an axis of length 1
-        is inserted there.
+      start_dimension: first axis of the range; negative numbers count from the last axis.
+      stop_dimension: end of the range, not included; None means through the last axis. If it equals `start_dimension`,
+        an axis of length 1 is inserted there.
 
     Returns:
       An array of the dtype of `operand`.
@@ -218,19 +218,19 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of `operand` at `index` along `axis` (StableHLO's ``slice``).
+    """The slice of `operand` at a single `index` along `axis` (StableHLO's ``slice``).
 
     Args:
       operand: array of any dtype.
-      index: Python integer; a negative one counts from the end.
-      axis: the axis; a negative one counts from the last.
-      keepdims: whether `axis` stays, with length 1.
+      index: Python integer; negative numbers count from the end.
+      axis: axis number to index; negative numbers count from the last axis.
+      keepdims: whether the result keeps `axis`, with length 1.
 
     Returns:
-      An array of the other axes of `operand`, of its dtype.
+      An array of the dtype of `operand`, without `axis`, or with `axis` of length 1.
 
     Raises:
-      AxisError: `operand` has no such axis.
+      AxisError: the axis number is out of range.
       IndexingError: `index` is out of bounds.
 
     >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1)
@@ -251,21 +251,21 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
-    """The part of `operand` at a computed `index` along `axis` (StableHLO's ``dynamic_slice``).
+    """The slice of `operand` along `axis` at an `index` that may be computed (StableHLO's ``dynamic_slice``).
 
     Args:
       operand: array of any dtype.
-      index: integer scalar; one outside of the axis is moved to the nearest place in it.
-      axis: the axis; a negative one counts from the last.
-      keepdims: whether `axis` stays, with length 1.
+      index: integer scalar; an out-of-bounds index is clamped to the nearest valid one.
+      axis: axis number to index; negative numbers count from the last axis.
+      keepdims: whether the result keeps `axis`, with length 1.
       allow_negative_indices: whether a negative index counts from the end.
 
     Returns:
-      An array of the other axes of `operand`, of its dtype.
+      An array of the dtype of `operand`, without `axis`, or with `axis` of length 1.
 
     Raises:
-      AxisError: `operand` has no such axis.
-      ShapeError: `index` has axes.
+      AxisError: the axis number is out of range.
+      ShapeError: `index` is not a scalar.
       IndexingError: `index` is not an integer.
 
     >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
@@ -281,21 +281,22 @@ def dynamic_index_in_dim(
 def dynamic_update_slice_in_dim(
     operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """`operand` with `update` written from `start_index` on along `axis` (StableHLO's ``dynamic_update_slice``).
+    """`operand` with a slice along `axis` replaced by `update`, starting at `start_index` (StableHLO's
+    ``dynamic_update_slice``).
 
     Args:
       operand: array of any dtype.
-      update: array of the dtype of `operand`, with as many axes, none of them longer.
-      start_index: integer scalar; it is moved so that `update` fits.
-      axis: the axis; a negative one counts from the last.
-      allow_negative_indices: whether a negative start counts from the end.
+      update: array of the dtype of `operand`, with the same number of axes, each at most as long as that of `operand`.
+      start_index: first index along `axis`, an integer scalar; it is moved if `update` would extend beyond the array.
+      axis: axis number of the update; negative numbers count from the last axis.
+      allow_negative_indices: whether a negative start index counts from the end.
 
     Returns:
       An array of the shape and dtype of `operand`.
 
     Raises:
-      AxisError: `operand` has no such axis.
-      ShapeError: `update` has another dtype or number of axes than `operand`, or is larger.
+      AxisError: the axis number is out of range.
+      ShapeError: `update` differs from `operand` in dtype or number of axes, or is larger.
       IndexingError: `start_index` is not an integer.
 
     >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
@@ -312,21 +313,21 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """`operand` with `update` written at a computed `index` along `axis` (StableHLO's ``dynamic_update_slice``).
+    """`operand` with the slice at `index` along `axis` replaced by `update` (StableHLO's ``dynamic_update_slice``).
 
     Args:
       operand: array of any dtype.
-      update: array of the dtype of `operand`, without `axis` or with it.
-      index: integer scalar; it is moved so that `update` fits.
-      axis: the axis; a negative one counts from the last.
+      update: array of the dtype of `operand`: the new slice, with or without `axis`.
+      index: integer scalar; it is moved if `update` would extend beyond the array.
+      axis: axis number to index; negative numbers count from the last axis.
       allow_negative_indices: whether a negative index counts from the end.
 
     Returns:
       An array of the shape and dtype of `operand`.
 
     Raises:
-      AxisError: `operand` has no such axis.
-      ShapeError: `update` has another dtype than `operand`, or does not fit into it.
+      AxisError: the axis number is out of range.
+      ShapeError: `update` differs from `operand` in dtype, or its shape does not match the slice.
       IndexingError: `index` is not an integer.
 
     >>> dynamic_update_index_in_dim(np.zeros(3), 5.0, 1, 0)
@@ -345,7 +346,7 @@ def dynamic_update_index_in_dim(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
-    """Matrix products over the last two axes, for each index of the axes in front (StableHLO's ``dot_general``).
+    """Matrix products over the last two axes, for each index of the leading axes (StableHLO's ``dot_general``).
 
     Args:
       lhs: array of shape (..., m, k).
@@ -356,7 +357,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
       An array of shape (..., m, n).
 
     Raises:
-      ShapeError: the numbers of axes differ or are below 2, or lengths do not fit.
+      ShapeError: the operands have different numbers of axes or fewer than 2, or lengths of axes do not match.
       OptionError: `precision` is unknown.
 
     >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
@@ -371,20 +372,20 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
-    """The `k` largest elements along `axis` and their positions (CHLO's ``top_k``).
+    """The `k` largest elements along `axis` and their indices (CHLO's ``top_k``).
 
-    The largest comes first, nan before it; of equal elements the one at the lower position.
+    Elements are in descending order, nan before all others; of equal elements the one with the lower index comes first.
 
     Args:
       operand: array of real numbers or bools.
-      k: how many, from 0 to the length of the axis.
-      axis: the axis; a negative one counts from the last.
+      k: number of elements to return, from 0 to the length of the axis.
+      axis: axis number to search along; negative numbers count from the last axis.
 
     Returns:
-      The list [values, positions]: arrays of the dtype of `operand` and of int32, with length `k` along `axis`.
+      The list [values, indices]: arrays of the dtype of `operand` and of int32, with length `k` along `axis`.
 
     Raises:
-      AxisError: `operand` has no such axis.
+      AxisError: the axis number is out of range.
       DtypeError: `operand` is complex.
       OptionError: `k` is out of range.
 
@@ -425,24 +426,25 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """About the `k` largest elements along an axis and their positions; on a TPU much faster than `top_k` (as
+    """The approximately `k` largest elements along an axis and their indices; on TPUs much faster than `top_k` (as
     ``jax.lax.approx_max_k``).
 
     Args:
       operand: array of floats.
-      k: how many, from 1 to the length of the axis.
-      reduction_dimension: the axis; a negative one counts from the last.
-      recall_target: the share of the true ones that is to be found, above 0 and up to 1; CPUs and GPUs find all.
-      reduction_input_size_override: the length of the whole axis, where `operand` is a part of it; negative means that
-        `operand` is all.
-      aggregate_to_topk: whether candidates are sorted and cut to `k`; else there may be more of them.
+      k: number of elements to return, from 1 to the length of the axis.
+      reduction_dimension: axis number to search along; negative numbers count from the last axis.
+      recall_target: expected fraction of the true `k` elements that are found, greater than 0 and at most 1; CPUs and
+        GPUs always find all of them.
+      reduction_input_size_override: length of the whole axis, if `operand` is only a part of the data; negative means
+        the length of the axis of `operand`.
+      aggregate_to_topk: whether the candidates are sorted and reduced to `k`; if False, the result may contain more.
 
     Returns:
-      The list [values, positions]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
+      The list [values, indices]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
 
     Raises:
-      ShapeError: `operand` has no axes.
-      AxisError: `operand` has no such axis.
+      ShapeError: `operand` is a scalar.
+      AxisError: the axis number is out of range.
       DtypeError: the elements are not floats.
       OptionError: `k`, `recall_target` or `reduction_input_size_override` is out of range.
 
@@ -461,20 +463,20 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """About the `k` smallest elements along an axis and their positions (as ``jax.lax.approx_min_k``).
+    """The approximately `k` smallest elements along an axis and their indices (as ``jax.lax.approx_min_k``).
 
     Args:
       operand: array of floats.
-      k: how many, from 1 to the length of the axis.
-      reduction_dimension: the axis; a negative one counts from the last.
+      k: number of elements to return, from 1 to the length of the axis.
+      reduction_dimension: axis number to search along; negative numbers count from the last axis.
       recall_target, reduction_input_size_override, aggregate_to_topk: as for `approx_max_k`.
 
     Returns:
-      The list [values, positions]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
+      The list [values, indices]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
 
     Raises:
-      ShapeError: `operand` has no axes.
-      AxisError: `operand` has no such axis.
+      ShapeError: `operand` is a scalar.
+      AxisError: the axis number is out of range.
       DtypeError: the elements are not floats.
       OptionError: `k`, `recall_target` or `reduction_input_size_override` is out of range.
 

@@ -39,20 +39,21 @@ def _three_words(words: Any) -> bool:
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The axes that three words such as ("NHWC", "HWIO", "NHWC") mean, in the order of a `ConvDimensionNumbers` (as
-    ``jax.lax.conv_general_permutations``).
+    """The axis permutations that dimension strings such as ("NHWC", "HWIO", "NHWC") denote, in the order of a
+    `ConvDimensionNumbers` (as ``jax.lax.conv_general_permutations``).
 
     Args:
-      dimension_numbers: words for lhs, rhs and out, a letter for each axis: N for examples and C for features of lhs
-        and out, O and I for features of the output and the input in rhs, the same other letters for spatial axes in
-        all.
+      dimension_numbers: three strings, for lhs, rhs and output, with one letter for each axis. In lhs and output, N is
+        the batch axis and C the feature axis; in rhs, O is the output feature axis and I the input feature axis. All
+        other letters are spatial axes, and are the same in the three strings.
 
     Returns:
-      Three tuples of axes: (N, C, spatial) of lhs, (O, I, spatial) of rhs, (N, C, spatial) of out, spatial axes in the
-      order of the word for rhs.
+      Three tuples of axis numbers: (N, C, *spatial) of lhs, (O, I, *spatial) of rhs and (N, C, *spatial) of the output,
+      with the spatial axes in the order of the rhs string.
 
     Raises:
-      ArgumentError: the words are not three, lack a letter or have one twice, or differ in spatial axes.
+      ArgumentError: there are not three strings, a required letter is missing, a letter occurs twice, or the spatial
+        letters differ.
 
     >>> from phlox import lax
     >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
@@ -79,20 +80,20 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
 
 
 def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Numbers) -> ConvDimensionNumbers:
-    """The `ConvDimensionNumbers` that a user's `dimension_numbers` mean for arrays of these shapes (as
-    ``jax.lax.conv_dimension_numbers``).
+    """The `ConvDimensionNumbers` for `dimension_numbers` in any accepted form (as ``jax.lax.conv_dimension_numbers``).
 
     Args:
       lhs_shape, rhs_shape: shapes of the input and of the kernel.
-      dimension_numbers: one of them, which is returned; three words, see `conv_general_permutations`; or None, which
-        means examples (features of the output), features (of the input), then the spatial axes.
+      dimension_numbers: a `ConvDimensionNumbers`, which is returned unchanged; three strings, see
+        `conv_general_permutations`; or None for the default order: batch, feature and spatial axes of the input, and
+        output feature, input feature and spatial axes of the kernel.
 
     Returns:
       A `ConvDimensionNumbers`.
 
     Raises:
-      ArgumentError: `dimension_numbers` are no such words.
-      ShapeError: the numbers of axes of the two shapes, or of letters of a word, differ.
+      ArgumentError: `dimension_numbers` has none of these forms.
+      ShapeError: the two shapes, or a string and its shape, have different numbers of axes.
 
     >>> from phlox import lax
     >>> lax.conv_dimension_numbers((1, 2, 5), (3, 2, 2), None)
@@ -144,35 +145,36 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Convolution of any rank, in the sense of neural networks: the kernel is not reversed (StableHLO's
-    ``convolution``).
+    """An N-dimensional convolution as in neural networks, without reversal of the kernel (StableHLO's ``convolution``).
 
     Args:
-      lhs: the input, with axes for examples, features and space.
-      rhs: the kernel, of the dtype of `lhs`, with axes for features of the output, of the input, and space.
-      window_strides: how far the kernel moves along each spatial axis from one element of the output to the next.
-      padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) for each spatial axis;
-        negative numbers take elements away.
-      lhs_dilation, rhs_dilation: distances between elements of input and kernel along each spatial axis, filled with
-        zeros; None means 1.
-      dimension_numbers: which axes mean what, see `conv_dimension_numbers`.
-      feature_group_count: number of groups into which the features are divided, each with its part of the kernel; as
-        many groups as features make a depthwise convolution.
-      batch_group_count: number of groups into which the examples are divided, each with its part of the kernel. One of
-        the two must be 1.
-      precision: as for `dot_general`, but no algorithm.
-      preferred_element_type: dtype of sums and result; None means that of the operands.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
-        open.
+      lhs: input, an array with a batch axis, a feature axis and spatial axes, in the order of `dimension_numbers`.
+      rhs: kernel, an array of the dtype of `lhs` with an output feature axis, an input feature axis and spatial axes.
+      window_strides: stride of the kernel along each spatial axis.
+      padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) of numbers of zeros to add
+        for each spatial axis; negative numbers remove elements.
+      lhs_dilation, rhs_dilation: dilation factors of input and kernel along each spatial axis: factor d inserts d - 1
+        zeros between neighbouring elements. None means 1.
+      dimension_numbers: axis numbers of the batch, feature and spatial dimensions, in a form that
+        `conv_dimension_numbers` takes.
+      feature_group_count: number of groups into which the input features are divided; each group is convolved with its
+        own part of the kernel. A depthwise convolution has as many groups as input features.
+      batch_group_count: number of groups into which the batch is divided; each group is convolved with its own part of
+        the kernel. At least one of the two group counts must be 1.
+      precision: as for `dot_general`, except that algorithms are not accepted.
+      preferred_element_type: dtype in which products are summed, and of the result; None means the dtype of the
+        operands.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operands, or chosen by the compiler.
 
     Returns:
-      An array with the axes of ``out_spec``, of `preferred_element_type` or the dtype of the operands.
+      An array with its axes in the order of ``out_spec``, of `preferred_element_type` or the dtype of the operands.
 
     Raises:
-      ShapeError: shapes, strides, dilations or groups do not fit.
+      ShapeError: shapes, strides, dilations or group counts are incompatible.
       DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
-      ArgumentError: `dimension_numbers` are not understood.
-      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
+      ArgumentError: `dimension_numbers` is invalid.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a string and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> x = jnp.arange(4.0).reshape(1, 1, 4)
@@ -227,19 +229,18 @@ def conv(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` of arrays whose axes are in the default order, without dilation (StableHLO's
-    ``convolution``).
+    """A convolution without dilation, of arrays with axes in the default order (StableHLO's ``convolution``).
 
     Args:
-      lhs: array of shape (examples, features, *space).
-      rhs: array of shape (features of the output, features, *window), of the dtype of `lhs`.
+      lhs: input, an array of shape (batch, input features, *spatial).
+      rhs: kernel, an array of shape (output features, input features, *window), of the dtype of `lhs`.
       window_strides, padding, precision, preferred_element_type: as for `conv_general_dilated`.
 
     Returns:
-      An array of shape (examples, features of the output, *space).
+      An array of shape (batch, output features, *spatial).
 
     Raises:
-      ShapeError: shapes or strides do not fit.
+      ShapeError: shapes or strides are incompatible.
       DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
       OptionError: `padding` or `precision` is unknown.
 
@@ -262,21 +263,21 @@ def conv_with_general_padding(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` of arrays whose axes are in the default order (StableHLO's ``convolution``).
+    """A convolution of arrays with axes in the default order (StableHLO's ``convolution``).
 
     Args:
-      lhs: array of shape (examples, features, *space).
-      rhs: array of shape (features of the output, features, *window), of the dtype of `lhs`.
+      lhs: input, an array of shape (batch, input features, *spatial).
+      rhs: kernel, an array of shape (output features, input features, *window), of the dtype of `lhs`.
       window_strides, padding, lhs_dilation, rhs_dilation, precision, preferred_element_type: as for
         `conv_general_dilated`.
 
     Returns:
-      An array of shape (examples, features of the output, *space).
+      An array of shape (batch, output features, *spatial).
 
     Raises:
-      ShapeError: shapes, strides or dilations do not fit.
+      ShapeError: shapes, strides or dilations are incompatible.
       DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
-      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a string and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> x = jnp.ones((1, 1, 4))
@@ -327,28 +328,27 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """A convolution with fractional strides, which makes the spatial axes `strides` times longer (StableHLO's
-    ``convolution``).
+    """A transposed convolution, which makes the spatial axes `strides` times longer (StableHLO's ``convolution``).
 
     Args:
-      lhs: the input, with axes for examples, features and space.
-      rhs: the kernel, of the dtype of `lhs`, with axes for features of the output, of the input, and space.
-      strides: the factor for each spatial axis.
-      padding: 'SAME' or 'VALID' as for the forward convolution; pairs (low, high) pad the dilated input, or with
-        `use_consistent_padding` mean the padding of the forward convolution too.
-      rhs_dilation: distances between elements of the kernel along each spatial axis; None means 1.
-      dimension_numbers: as for `conv_dimension_numbers`, but None means that features are the last axis: ("NHWC",
-        "HWIO", "NHWC") and the like.
-      transpose_kernel: whether to reverse the kernel's spatial axes and to exchange its features, so that the result is
-        the transpose of the forward convolution with the same kernel.
+      lhs: input, an array with a batch axis, a feature axis and spatial axes, in the order of `dimension_numbers`.
+      rhs: kernel, an array of the dtype of `lhs` with an output feature axis, an input feature axis and spatial axes.
+      strides: upsampling factor for each spatial axis.
+      padding: 'SAME' or 'VALID', the padding of the forward convolution; or a pair (low, high) for each spatial axis,
+        the padding of the dilated input or, with `use_consistent_padding`, of the forward convolution.
+      rhs_dilation: dilation factors of the kernel along each spatial axis; None means 1.
+      dimension_numbers: as for `conv_dimension_numbers`, except that None means the order with features last: ("NHWC",
+        "HWIO", "NHWC") for two spatial axes.
+      transpose_kernel: whether to reverse the kernel's spatial axes and swap its two feature axes, which makes the
+        result the transpose of the forward convolution with the same kernel.
       precision, preferred_element_type: as for `conv_general_dilated`.
-      use_consistent_padding: whether pairs in `padding` are those of the forward convolution.
+      use_consistent_padding: whether pairs in `padding` are the padding of the forward convolution.
 
     Returns:
-      An array with the axes of ``out_spec``.
+      An array with its axes in the order of ``out_spec``.
 
     Raises:
-      ShapeError: shapes, strides or dilations do not fit.
+      ShapeError: shapes, strides or dilations are incompatible.
       DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
       OptionError: `padding` or `precision` is unknown, or there are more than three spatial axes and no
         `dimension_numbers`.
@@ -402,21 +402,22 @@ def conv_general_dilated_patches(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """What a kernel of `filter_shape` would see at each of its places, as features (StableHLO's ``convolution``).
+    """The patches of the input that a kernel of `filter_shape` is applied to, as features (StableHLO's
+    ``convolution``).
 
     Args:
-      lhs: the input, with axes for examples, features and space.
-      filter_shape: length of the window along each spatial axis.
+      lhs: input, an array with a batch axis, a feature axis and spatial axes, in the order of `dimension_numbers`.
+      filter_shape: length of the patches along each spatial axis.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as for
         `conv_general_dilated`.
 
     Returns:
-      An array with the axes of ``out_spec``; along that of the features, those of `lhs` vary slowest, then the elements
-      of the window.
+      An array with its axes in the order of ``out_spec``. Its feature axis holds the elements of all patches: first all
+      those of the first input feature, then those of the second, and so on.
 
     Raises:
-      ShapeError: shapes, strides or dilations do not fit.
-      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
+      ShapeError: shapes, strides or dilations are incompatible.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a string and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> lax.conv_general_dilated_patches(jnp.arange(3.0).reshape(1, 1, 3), (2,), (1,), "VALID")
@@ -456,22 +457,22 @@ def conv_general_dilated_local(
     dimension_numbers: Numbers = None,
     precision: PrecisionLike = None,
 ) -> Array:
-    """A convolution with a kernel of its own at each place of the output, a locally connected layer (StableHLO's
+    """A convolution with a separate kernel at each position of the output, a locally connected layer (StableHLO's
     ``dot_general``).
 
     Args:
-      lhs: the input, with axes for examples, features and space.
-      rhs: the kernels: spatial axes are those of the output; what a kernel sees (see `conv_general_dilated_patches`)
-        lies along the axis of the input's features.
+      lhs: input, an array with a batch axis, a feature axis and spatial axes, in the order of `dimension_numbers`.
+      rhs: kernels: the spatial axes are those of the output, and the input feature axis holds the elements of a
+        flattened patch, in the order of `conv_general_dilated_patches`.
       filter_shape: length of the kernels along each spatial axis.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for `conv_general_dilated`.
 
     Returns:
-      An array with the axes of ``out_spec``.
+      An array with its axes in the order of ``out_spec``.
 
     Raises:
-      ShapeError: shapes, strides or dilations do not fit.
-      OptionError: `padding` or `precision` is unknown, or `padding` is a word and `lhs_dilation` is given.
+      ShapeError: shapes, strides or dilations are incompatible.
+      OptionError: `padding` or `precision` is unknown, or `padding` is a string and `lhs_dilation` is given.
 
     >>> from phlox import lax
     >>> kernels = jnp.array([[1.0, 0.0], [0.0, 1.0]]).reshape(1, 2, 2)
@@ -510,22 +511,21 @@ def conv_general_dilated_local(
 def conv_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Padding, batch_group_count: int = 1
 ) -> tuple[int, ...]:
-    """The shape of a convolution of arrays of these shapes, their axes in the default order (as
-    ``jax.lax.conv_shape_tuple``).
+    """The shape of the result of a convolution, with axes in the default order (as ``jax.lax.conv_shape_tuple``).
 
     Args:
-      lhs_shape: (examples, features, *space).
-      rhs_shape: (features of the output, features, *window).
-      strides: how far the kernel moves along each spatial axis.
+      lhs_shape: shape of the input: (batch, input features, *spatial).
+      rhs_shape: shape of the kernel: (output features, input features, *window).
+      strides: stride of the kernel along each spatial axis.
       pads: 'VALID', 'SAME', 'SAME_LOWER', or a pair (low, high) for each spatial axis.
-      batch_group_count: number of groups into which the examples are divided.
+      batch_group_count: number of groups into which the batch is divided.
 
     Returns:
-      The tuple (examples, features of the output, *space).
+      The tuple (batch, output features, *spatial).
 
     Raises:
-      ShapeError: `pads` are not one for each spatial axis, or take away more than there is.
-      PaddingError: `pads` is another word.
+      ShapeError: `pads` does not have one pair for each spatial axis, or removes more elements than there are.
+      PaddingError: `pads` is unknown.
 
     >>> from phlox import lax
     >>> lax.conv_shape_tuple((8, 3, 10), (4, 3, 3), (2,), "VALID")
@@ -554,21 +554,21 @@ def _unpermuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
 def conv_general_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """`conv_shape_tuple` for axes in the order of three words (as ``jax.lax.conv_general_shape_tuple``).
+    """The shape of the result of a convolution, with axes in any order (as ``jax.lax.conv_general_shape_tuple``).
 
     Args:
       lhs_shape, rhs_shape: shapes of the input and of the kernel.
-      window_strides: how far the kernel moves along each spatial axis.
+      window_strides: stride of the kernel along each spatial axis.
       padding: 'VALID', 'SAME', 'SAME_LOWER', or a pair (low, high) for each spatial axis.
-      dimension_numbers: three words, see `conv_general_permutations`.
+      dimension_numbers: three strings, see `conv_general_permutations`.
 
     Returns:
-      The shape of the result, a tuple, with the axes of the third word.
+      The shape of the result, a tuple, with axes in the order of the third string.
 
     Raises:
-      ArgumentError: the words are not understood.
-      ShapeError: `padding` does not fit.
-      PaddingError: `padding` is another word.
+      ArgumentError: `dimension_numbers` is invalid.
+      ShapeError: `padding` does not have one pair for each spatial axis.
+      PaddingError: `padding` is unknown.
 
     >>> from phlox import lax
     >>> lax.conv_general_shape_tuple((8, 10, 3), (3, 3, 4), (1,), "SAME", ("NHC", "HIO", "NHC"))
@@ -582,22 +582,21 @@ def conv_general_shape_tuple(
 def conv_transpose_shape_tuple(
     lhs_shape: Ints, rhs_shape: Ints, window_strides: Ints, padding: Padding, dimension_numbers: Sequence[str]
 ) -> tuple[int, ...]:
-    """The shape of a `conv_transpose` for axes in the order of three words (as
-    ``jax.lax.conv_transpose_shape_tuple``).
+    """The shape of the result of `conv_transpose`, with axes in any order (as ``jax.lax.conv_transpose_shape_tuple``).
 
     Args:
       lhs_shape, rhs_shape: shapes of the input and of the kernel.
-      window_strides: the factor for each spatial axis.
-      padding: 'VALID' or 'SAME' as for the forward convolution, or a pair (low, high) for each spatial axis of the
-        dilated input.
-      dimension_numbers: three words, see `conv_general_permutations`.
+      window_strides: upsampling factor for each spatial axis.
+      padding: 'VALID' or 'SAME', the padding of the forward convolution; or a pair (low, high) for each spatial axis,
+        the padding of the dilated input.
+      dimension_numbers: three strings, see `conv_general_permutations`.
 
     Returns:
-      The shape of the result, a tuple, with the axes of the third word.
+      The shape of the result, a tuple, with axes in the order of the third string.
 
     Raises:
-      ArgumentError: the words are not understood.
-      OptionError: `padding` is another word.
+      ArgumentError: `dimension_numbers` is invalid.
+      OptionError: `padding` is unknown.
 
     >>> from phlox import lax
     >>> lax.conv_transpose_shape_tuple((8, 10, 3), (3, 4, 3), (2,), "SAME", ("NHC", "HOI", "NHC"))

@@ -78,12 +78,12 @@ def _unary(
 
 
 class Tolerance:
-    """How far an elementwise function may be off: absolutely, relatively, in units of the last place.
+    """The error allowed in an elementwise function: absolute, relative, and in units in the last place.
 
     Args:
-      atol: the largest absolute error, not negative.
-      rtol: the largest error relative to the exact result, not negative.
-      ulps: the largest error in units of the last place, not negative.
+      atol: largest absolute error, not negative.
+      rtol: largest error relative to the exact result, not negative.
+      ulps: largest error in units in the last place, not negative.
 
     Raises:
       OptionError: a number is negative, or all three are zero.
@@ -101,7 +101,7 @@ class Tolerance:
 
 
 class AccuracyMode(enum.Enum):
-    """Which of several implementations of an elementwise function is asked for. CPUs and GPUs have one of each.
+    """The implementation requested for an elementwise function. CPUs and GPUs have one implementation of each.
 
     >>> phlox.lax.exp(0.0, accuracy=AccuracyMode.HIGHEST)
     Array(1., dtype=float32, weak_type=True)
@@ -146,8 +146,10 @@ def _binary(
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return primitive.bind(*check(name, x, y))
 
-    args = f"x, y: arrays of {takes}, of one dtype. Axes of length 1 and scalars are repeated."
-    raises = f"DtypeError: the elements are not {takes}, or the dtypes differ.\n  ShapeError: the shapes do not agree."
+    args = f"x, y: arrays of {takes}, of one dtype. Axes of length 1 and scalars broadcast."
+    raises = (
+        f"DtypeError: the elements are not {takes}, or the dtypes differ.\n  ShapeError: the shapes are incompatible."
+    )
     return _named(function, name, what, args, returns, raises, example, result, note)
 
 
@@ -295,17 +297,17 @@ ne = _binary(logic.ne, "ne", "Whether x != y", "1.0, 1.0", _F, _ANY, _TRUTH)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The next number after x1 towards x2, elementwise (as ``numpy.nextafter``).
+    """The next representable number after x1 in the direction of x2, elementwise (as ``numpy.nextafter``).
 
     Args:
-      x1, x2: arrays of floats, of one dtype. Axes of length 1 and scalars are repeated.
+      x1, x2: arrays of floats, of one dtype. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands; x2 where the two are equal.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> nextafter(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -317,15 +319,16 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power of y, elementwise (StableHLO's ``power``).
 
     Args:
-      x: array of floats or complex numbers.
-      y: array of the dtype of `x`, or of integers. Axes of length 1 and scalars are repeated.
+      x: bases: array of floats or complex numbers.
+      y: exponents: array of the dtype of `x`, or of integers. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of `x`.
 
     Raises:
-      DtypeError: `x` has neither floats nor complex numbers, or `y` has neither this dtype nor integers.
-      ShapeError: the shapes do not agree.
+      DtypeError: the elements of `x` are not floats or complex numbers, or those of `y` are neither of this dtype nor
+        integers.
+      ShapeError: the shapes are incompatible.
 
     >>> from phlox import lax
     >>> lax.pow(2.0, 3.0)
@@ -367,15 +370,16 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """x * y, elementwise (StableHLO's ``multiply``).
 
     Args:
-      x, y: arrays of numbers, of one dtype unless `out_dtype` is given. Axes of length 1 and scalars are repeated.
-      out_dtype: the dtype that both are converted to before they are multiplied; None leaves theirs.
+      x, y: arrays of numbers, of one dtype unless `out_dtype` is given. Axes of length 1 and scalars broadcast.
+      out_dtype: dtype to which both operands are converted before the multiplication; None keeps the dtype of the
+        operands.
 
     Returns:
       An array of the broadcast shape, of `out_dtype` or the dtype of the operands.
 
     Raises:
       DtypeError: the elements are not numbers, or the dtypes differ and `out_dtype` is None.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> mul(2.0, 3.0)
     Array(6., dtype=float32, weak_type=True)
@@ -392,14 +396,14 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of x * y, elementwise (as ``jax.lax.mulhi``).
 
     Args:
-      x, y: arrays of integers, of one dtype. Axes of length 1 and scalars are repeated.
+      x, y: arrays of integers, of one dtype. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands.
 
     Raises:
       DtypeError: the elements are not integers, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> mulhi(np.int32(1 << 30), np.int32(8))
     Array(2, dtype=int32)
@@ -412,7 +416,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
     Args:
       x: array of numbers, of any shape.
-      y: the exponent, one for all elements.
+      y: exponent, a Python integer.
 
     Returns:
       An array of the shape and dtype of `x`.
@@ -471,11 +475,11 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """`x` with values below `min` raised to it and values above `max` lowered to it (StableHLO's ``clamp``).
+    """`x` limited to the range from `min` to `max`, elementwise (StableHLO's ``clamp``).
 
     Args:
-      min, max: the bounds, of the dtype of `x`: scalars, or arrays of its shape.
-        Where `min` is larger, the result is `max`.
+      min, max: lower and upper bound, of the dtype of `x`: scalars, or arrays of the shape of `x`. Where `min` is
+        larger than `max`, the result is `max`.
       x: array of real numbers or bools.
 
     Returns:
@@ -483,7 +487,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or are complex.
-      ShapeError: a bound has axes and another shape than `x`.
+      ShapeError: a bound is neither a scalar nor of the shape of `x`.
 
     >>> clamp(0.0, 2.0, 1.0)
     Array(1., dtype=float32, weak_type=True)
@@ -492,11 +496,11 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """The elements of `on_true` where `pred`, else those of `on_false` (StableHLO's ``select``).
+    """Elements of `on_true` where `pred` is True, and of `on_false` elsewhere (StableHLO's ``select``).
 
     Args:
-      pred: array of bools (or of integers, 0 for `on_false`), a scalar or of the shape of the other two.
-      on_true, on_false: arrays of one shape and dtype, of any elements.
+      pred: array of bools, or of integers, where 0 selects `on_false`; a scalar, or of the shape of `on_true`.
+      on_true, on_false: arrays of the same shape and dtype.
 
     Returns:
       An array of the shape and dtype of `on_true`.
@@ -513,18 +517,18 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """For each element, that of the case with the number `which` (StableHLO's ``select``).
+    """Elements selected from several arrays by an array of case numbers (StableHLO's ``select``).
 
     Args:
-      which: array of bools (for at most two cases) or of integers; a scalar, or of the shape of the cases. A negative
-        number means the first case, one that is too large the last.
-      *cases: arrays of one shape and dtype, at least one.
+      which: case number for each element: array of integers, or of bools for at most two cases; a scalar, or of the
+        shape of the cases. Negative numbers select the first case, too large ones the last.
+      *cases: one or more arrays of the same shape and dtype.
 
     Returns:
       An array of the shape and dtype of the cases.
 
     Raises:
-      ShapeError: there is no case, there are more than two for bools, or the shapes differ.
+      ShapeError: there are no cases, `which` is of bools and there are more than two cases, or the shapes differ.
       DtypeError: the dtypes of the cases differ, or `which` has floats or complex numbers.
 
     >>> select_n(False, 1.0, 2.0)
@@ -534,13 +538,13 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def stop_gradient(x: Any) -> Any:
-    """A pytree of arrays as it is, with zero derivative (as ``jax.lax.stop_gradient``).
+    """A pytree of arrays unchanged, but with zero derivative (as ``jax.lax.stop_gradient``).
 
     Args:
       x: pytree of arrays of any dtype.
 
     Returns:
-      A pytree like `x`, of the same values.
+      A pytree like `x`, with the same values.
 
     >>> import phlox
     >>> phlox.grad(lambda x: x * stop_gradient(x))(3.0)

@@ -34,23 +34,25 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """`x` of all positions along a mapped axis, for each of them (StableHLO's ``all_gather``).
+    """The values of `x` from all positions along a mapped axis, at every position (StableHLO's ``all_gather``).
 
     Args:
       x: pytree of arrays.
       axis_name: name of the mapped axis; a tuple of names counts as one axis, in row-major order.
-      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
-      axis: the position of the mapped axis in the result; a negative one counts from the last.
-      tiled: whether the parts are concatenated along the existing `axis` instead.
-      to: "varying" or "invarying". It has no effect, since phlox does not track what is the same on all devices.
+      axis_index_groups: groups, as lists of positions along the axis; data is exchanged only within a group. None means
+        one group of all positions.
+      axis: position of the gathered axis in the result; negative numbers count from the last axis.
+      tiled: whether the values are concatenated along the existing `axis` instead of stacked along a new one.
+      to: "varying" or "invarying"; without effect, since phlox does not track which values are equal on all devices.
 
     Returns:
-      A pytree like `x`, its arrays with one more axis, or with `tiled` as many times longer along `axis`.
+      A pytree like `x`; each array has one more axis or, with `tiled`, is longer along `axis` by the length of the
+      mapped axis as factor.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      AxisError: an array has no such `axis`.
-      OptionError: `to` is another word, or `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      AxisError: `axis` is out of range for an array.
+      OptionError: `to` is unknown, or `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `to` is "reduced", or `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
@@ -88,24 +90,26 @@ def psum_scatter(
     axis_index_groups: AxisGroups = None,
     tiled: bool = False,
 ) -> Any:
-    """`psum`, of which each position keeps only the part at its own index (StableHLO's ``reduce_scatter``).
+    """The sum over a mapped axis as by `psum`, of which each position keeps one part (StableHLO's ``reduce_scatter``).
 
     Args:
       x: pytree of arrays.
       axis_name: name of the mapped axis, or a tuple of names.
-      scatter_dimension: the axis of `x` that is divided, as long as the mapped axis; a negative one counts from the
-        last.
-      axis_index_groups: lists of indices along the axis, of which only those in one list are summed; None means all.
-      tiled: whether `scatter_dimension` stays; its length is then a multiple of that of the mapped axis.
+      scatter_dimension: axis number of `x` along which the sum is divided, of the length of the mapped axis; negative
+        numbers count from the last axis.
+      axis_index_groups: groups, as lists of positions along the axis; each group is summed separately. None means one
+        group of all positions.
+      tiled: whether the result keeps `scatter_dimension`; its length must then be a multiple of the length of the
+        mapped axis.
 
     Returns:
-      A pytree like `x`, its arrays without `scatter_dimension`, or with `tiled` shorter along it.
+      A pytree like `x`, its arrays without `scatter_dimension` or, with `tiled`, shorter along it.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      AxisError: an array has no such axis.
-      ShapeError: the length of `scatter_dimension` does not fit the mapped axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      AxisError: `scatter_dimension` is out of range for an array.
+      ShapeError: the length of `scatter_dimension` does not match the mapped axis.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
@@ -139,26 +143,28 @@ def all_to_all(
     axis_index_groups: AxisGroups = None,
     tiled: bool = False,
 ) -> Any:
-    """Each position cuts `x` along `split_axis` into one part for each position, and joins those it gets along
-    `concat_axis` (StableHLO's ``all_to_all``).
+    """Splits `x` along `split_axis` into one part for each position along a mapped axis, sends the parts to their
+    positions, and joins the received parts along `concat_axis` (StableHLO's ``all_to_all``).
 
     Args:
-      x: pytree of arrays, along `split_axis` as long as the mapped axis.
+      x: pytree of arrays whose `split_axis` has the length of the mapped axis (with `tiled`, a multiple of it).
       axis_name: name of the mapped axis, or a tuple of names.
-      split_axis: the axis that is cut; a negative one counts from the last.
-      concat_axis: the position of the mapped axis in the result; a negative one counts from the last.
-      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
-      tiled: whether both axes exist before and after: `split_axis` gets shorter and `concat_axis` longer. Else
-        `split_axis` is removed and `concat_axis` is new.
+      split_axis: axis number to split along; negative numbers count from the last axis.
+      concat_axis: axis number in the result along which received parts are joined; negative numbers count from the last
+        axis.
+      axis_index_groups: groups, as lists of positions along the axis; data is exchanged only within a group. None means
+        one group of all positions.
+      tiled: whether parts keep `split_axis`, and are concatenated along the existing `concat_axis`. If False,
+        `split_axis` is removed and `concat_axis` is a new axis.
 
     Returns:
-      A pytree like `x`, its arrays of the new shape.
+      A pytree like `x`, with arrays of the new shapes.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      AxisError: an array has no such axis.
-      ShapeError: the length of `split_axis` does not fit the mapped axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      AxisError: an axis number is out of range for an array.
+      ShapeError: the length of `split_axis` does not match the mapped axis.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
@@ -196,22 +202,23 @@ def all_to_all(
 
 
 def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: AxisGroups = None) -> Any:
-    """The mapped axis and an axis of `x` exchanged (StableHLO's ``all_to_all``).
+    """Arrays with a mapped axis swapped with one of their own axes (StableHLO's ``all_to_all``).
 
     Args:
-      x: pytree of arrays, along `axis` as long as the mapped axis.
+      x: pytree of arrays whose `axis` has the length of the mapped axis.
       axis_name: name of the mapped axis, or a tuple of names.
-      axis: the axis of `x`; a negative one counts from the last.
-      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
+      axis: axis number of `x` to swap; negative numbers count from the last axis.
+      axis_index_groups: groups, as lists of positions along the axis; data is exchanged only within a group. None means
+        one group of all positions.
 
     Returns:
-      A pytree like `x`, of the same shapes.
+      A pytree like `x`, with arrays of the same shapes.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      AxisError: an array has no such axis.
-      ShapeError: `axis` has another length than the mapped axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      AxisError: `axis` is out of range for an array.
+      ShapeError: the length of `axis` differs from that of the mapped axis.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
@@ -223,19 +230,20 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Axis
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """`x` sent from position to position along a mapped axis (StableHLO's ``collective_permute``).
+    """The values of `x` sent between positions along a mapped axis (StableHLO's ``collective_permute``).
 
     Args:
       x: pytree of arrays.
       axis_name: name of the mapped axis, or a tuple of names.
-      perm: pairs (source, target) of indices along the axis, each at most once as source and once as target.
+      perm: pairs (source, target) of positions along the axis; each position is a source at most once, and a target at
+        most once.
 
     Returns:
-      A pytree like `x`; zeros at positions that are no target.
+      A pytree like `x`; zeros at positions that are not targets.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      OptionError: an index is source or target twice, or is out of range.
+      AxisNameError: no mapped axis has this name.
+      OptionError: a position is source or target twice, or is out of range.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(np.arange(3))
@@ -248,19 +256,20 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """`x` in another order along a mapped axis (StableHLO's ``collective_permute``).
+    """The values of `x` permuted along a mapped axis (StableHLO's ``collective_permute``).
 
     Args:
       x: pytree of arrays.
       axis_name: name of the mapped axis, or a tuple of names.
-      perm: for each index along the axis, the index from which its new value comes: a permutation of 0, 1, ….
+      perm: permutation of the positions 0, 1, …: for each position along the axis, the position that its new value
+        comes from.
 
     Returns:
-      A pytree like `x`; zeros at positions after the last one of `perm`.
+      A pytree like `x`; zeros at positions beyond the length of `perm`.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      OptionError: `perm` is no permutation, or longer than the axis.
+      AxisNameError: no mapped axis has this name.
+      OptionError: `perm` is not a permutation, or longer than the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3))
@@ -274,18 +283,18 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
-    """`x` of one position along a mapped axis, for all of them (as ``jax.lax.pbroadcast``).
+    """The value of `x` from one position along a mapped axis, at every position (as ``jax.lax.pbroadcast``).
 
     Args:
       x: pytree of arrays.
       axis_name: name of the mapped axis, or a tuple of names.
-      source: index along the axis, not negative.
+      source: position along the axis whose value is sent to all, not negative.
 
     Returns:
-      A pytree like `x`, the same for all positions.
+      A pytree like `x`, with equal values at all positions.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
       OptionError: `source` is out of range.
 
     >>> import phlox
@@ -305,8 +314,8 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """`x`, declared to differ along mapped axes or not (as ``jax.lax.pcast``). phlox does not track that: it is `x` as
-    it is.
+    """`x`, declared as varying along mapped axes (as ``jax.lax.pcast``); phlox does not track this, and returns `x`
+    unchanged.
 
     Args:
       x: pytree of arrays.
@@ -317,9 +326,9 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
       `x`.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
       ArgumentError: `axis_name` is a set.
-      OptionError: `to` is another word than "varying", "reduced" and "unreduced".
+      OptionError: `to` is none of "varying", "reduced" and "unreduced".
       UnsupportedError: `to` is "reduced" or "unreduced".
 
     >>> import phlox
@@ -344,10 +353,10 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
       axis_name: name of the mapped axis, or a tuple of names.
 
     Returns:
-      `x`.
+      `x`, unchanged.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pvary(x, "i") + 1, axis_name="i")(np.arange(2))
@@ -374,22 +383,24 @@ def ragged_all_to_all(
 
     Args:
       operand: array with the pieces that are sent.
-      output: array that the result is where nothing arrives; of the dtype of `operand`, with its axes after the first.
-      input_offsets, send_sizes: vectors of integers: where the pieces begin in `operand`, and how long they are. Each
-        receiver has as many pieces; those for the first one come first.
-      output_offsets: vector of integers: where the receivers write the pieces.
-      recv_sizes: vector of integers: the lengths of the pieces that arrive here.
+      output: array of the dtype of `operand`, with the same axes after the first; the result has its values where no
+        piece is written.
+      input_offsets, send_sizes: vectors of integers: start index in `operand` and length of each piece to send. There
+        is the same number of pieces for each receiver, ordered by receiver.
+      output_offsets: vector of integers: start index of each sent piece in the receiver's `output`.
+      recv_sizes: vector of integers: length of each piece that is received.
       axis_name: name of the mapped axis.
-      axis_index_groups: lists of indices along the axis; only those in one list exchange data. None means all.
+      axis_index_groups: groups, as lists of positions along the axis; data is exchanged only within a group. None means
+        one group of all positions.
 
     Returns:
       An array of the shape of `output`.
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      DtypeError: an offset or a size is no integer.
+      AxisNameError: no mapped axis has this name.
+      DtypeError: an offset or a size is not an integer.
       ShapeError: offsets or sizes are no vectors, or their length is no multiple of that of the axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
 
     >>> import phlox
     >>> send = lambda x, starts, sizes, places, got: ragged_all_to_all(

@@ -25,15 +25,16 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     Args:
       x: array of numbers; FFT, IFFT and IRFFT convert it to complex numbers, RFFT to floats.
       fft_type: an `FftType`, or its name: "fft", "ifft", "rfft" or "irfft".
-      fft_lengths: a tuple, the lengths of up to three transformed axes; those of the real side for RFFT and IRFFT.
+      fft_lengths: lengths of the transformed axes, a tuple of up to three integers; for RFFT and IRFFT, the lengths of
+        the real array.
 
     Returns:
-      An array of complex numbers; of IRFFT floats. The last axis of what RFFT returns, and of what IRFFT takes, has
-      length ``fft_lengths[-1] // 2 + 1``.
+      A complex array; for IRFFT an array of floats. The complex array of RFFT and IRFFT has a last axis of length
+      ``fft_lengths[-1] // 2 + 1``.
 
     Raises:
       DtypeError: `x` is complex for RFFT.
-      OptionError: `fft_type` is another word.
+      OptionError: `fft_type` is unknown.
       ShapeError: the axes of `x` do not have these lengths, or there are more than three of them.
 
     >>> from phlox import lax

@@ -113,22 +113,22 @@ def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
 def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
     """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
-    The value keeps its structure, shapes and dtypes. It has derivatives in forward mode only, because the number of
-    iterations is not known beforehand; `scan` and `fori_loop` have both.
+    The loop state keeps its structure, shapes and dtypes. Derivatives are available in forward mode only, because the
+    number of iterations is not known in advance; `scan` and `fori_loop` support both modes.
 
     Args:
-      cond_fun: function of the value that returns a bool without axes.
-      body_fun: function of the value that returns the next one.
-      init_val: the first value, a pytree of arrays.
+      cond_fun: function of the loop state that returns a bool scalar: whether to continue.
+      body_fun: function of the loop state that returns the next state.
+      init_val: initial loop state, a pytree of arrays.
 
     Returns:
-      The last value, for which `cond_fun` is false.
+      The final loop state, for which `cond_fun` returns False.
 
     Raises:
       ArgumentError: a function is not callable.
-      TreeError: `body_fun` returns another structure than it takes.
-      ShapeError: `body_fun` changes a shape; the error's ``path`` says where.
-      DtypeError: `body_fun` changes a dtype, or `cond_fun` does not return one bool.
+      TreeError: `body_fun` changes the structure of the loop state.
+      ShapeError: `body_fun` changes a shape; the error's ``path`` names the array.
+      DtypeError: `body_fun` changes a dtype, or `cond_fun` does not return a bool scalar.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
@@ -246,22 +246,23 @@ def fori_loop(
     modes and can be unrolled; otherwise a `while_loop`.
 
     Args:
-      lower: the first index, an integer without axes.
-      upper: the index to stop before; both have one dtype. If it is not above `lower`, `body_fun` does not run.
-      body_fun: function of the index, a scalar, and the value that returns the next value.
-      init_val: the first value, a pytree of arrays; it keeps its structure, shapes and dtypes.
-      unroll: how many iterations are written out in one turn of the loop; True or 0 for all, None for one. It needs
-        known bounds.
+      lower: start of the index range, an integer scalar.
+      upper: end of the index range, not included; an integer scalar of the dtype of `lower`. If it is not greater than
+        `lower`, the result is `init_val`.
+      body_fun: function ``(i, val)`` of the index, a scalar, and the loop state; it returns the next state.
+      init_val: initial loop state, a pytree of arrays; it keeps its structure, shapes and dtypes.
+      unroll: number of iterations in each step of the compiled loop; True or 0 unrolls the whole loop, None means 1. A
+        value other than None requires bounds that are known while tracing.
 
     Returns:
-      The last value.
+      The final loop state.
 
     Raises:
       ArgumentError: `body_fun` is not callable.
-      TreeError: `body_fun` returns another structure than it takes.
+      TreeError: `body_fun` changes the structure of the loop state.
       ShapeError: `body_fun` changes a shape.
       DtypeError: the bounds are not real scalars of one dtype, or `body_fun` changes a dtype.
-      OptionError: `unroll` is negative, or is given with bounds that are not known.
+      OptionError: `unroll` is negative, or is given with bounds that are traced.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -331,7 +332,7 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Carry, Tree]:
-    """Runs `f` over the slices of `xs` along their first axes, with a carry that goes from step to step (StableHLO's
+    """Applies `f` to the slices of `xs` along the first axis in turn, and passes a carry from step to step (StableHLO's
     ``while``).
 
         for x in xs: carry, y = f(carry, x)        ->   (carry, ys), the results stacked
@@ -339,23 +340,24 @@ def scan(
     The derivative in reverse keeps, for each step, what it needs of it: memory grows with the number of steps.
 
     Args:
-      f: ``f(carry, x) -> (carry, y)``; `x` and `y` are pytrees, or None.
-      init: the first carry; it keeps its structure, shapes and dtypes.
-      xs: arrays to scan, a pytree; None if there is nothing but the carry.
-      length: the number of steps, needed when `xs` has no arrays; None takes the length of their first axes.
-      reverse: whether to go from the last slice to the first; the results lie at the places of their slices all the
-        same.
-      unroll: how many steps are written out in one turn of the loop; True or 0 for all.
-      _split_transpose: accepted as in JAX; the transposed loop is the same either way.
+      f: function ``f(carry, x) -> (carry, y)``, where `x` is a slice of `xs`; `x` and `y` are pytrees, or None.
+      init: initial carry, a pytree of arrays; it keeps its structure, shapes and dtypes.
+      xs: pytree of arrays to loop over, along their first axes; None if `f` needs the carry only.
+      length: number of steps; required if `xs` has no arrays. None means the length of the first axes of `xs`.
+      reverse: whether to loop from the last slice to the first; each `y` is stored at the index of its slice in both
+        cases.
+      unroll: number of steps in each iteration of the compiled loop; True or 0 unrolls the whole loop.
+      _split_transpose: accepted as in JAX, without effect.
 
     Returns:
-      The pair (last carry, ys): `ys` is a pytree like `y`, its arrays with a first axis for the steps.
+      The pair (final carry, ys): `ys` is a pytree like `y`, with the results of all steps stacked along a new first
+      axis.
 
     Raises:
       ArgumentError: `f` is not callable, or does not return a pair.
-      AxisError: an array of `xs` has no axes.
-      TreeError: `f` returns a carry of another structure than it takes.
-      ShapeError: first axes and `length` differ, or `f` changes a shape of the carry.
+      AxisError: an array of `xs` is a scalar.
+      TreeError: `f` changes the structure of the carry.
+      ShapeError: the first axes and `length` are not all equal, or `f` changes a shape of the carry.
       DtypeError: `f` changes a dtype of the carry.
       OptionError: the number of steps is unknown, or `unroll` is negative.
       ConcretizationTypeError: `length` or `unroll` is traced.
@@ -495,19 +497,20 @@ def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
 
 
 def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tree:
-    """``stack([f(x) for x in xs])``, one after the other: less memory than `vmap`, which does all at once (as
+    """``stack([f(x) for x in xs])``, computed one slice at a time, which needs less memory than `vmap` (as
     ``jax.lax.map``).
 
     Args:
-      f: function of a slice of `xs`, that returns a pytree of arrays.
-      xs: pytree of arrays, with first axes of one length.
-      batch_size: how many slices are done at once, by `vmap`; None means one, without `vmap`, and 0 all.
+      f: function of a slice of `xs` that returns a pytree of arrays.
+      xs: pytree of arrays whose first axes have the same length.
+      batch_size: number of slices that are computed at once, by `vmap`; None means one slice without `vmap`, and 0
+        means all.
 
     Returns:
-      A pytree like what `f` returns, its arrays with a first axis for the slices.
+      A pytree like the result of `f`, with the results for all slices stacked along a new first axis.
 
     Raises:
-      AxisError: an array of `xs` has no axes.
+      AxisError: an array of `xs` is a scalar.
       ShapeError: the first axes differ in length.
       OptionError: `xs` has no arrays, or `batch_size` is negative.
 
@@ -540,23 +543,23 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
 @user_call
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Tree:
-    """All prefixes of `elems` along `axis` combined by an associative `fn`, in a logarithmic number of steps (as
+    """Cumulative results of an associative function `fn` along `axis`, in a logarithmic number of steps (as
     ``jax.lax.associative_scan``).
 
     Args:
-      fn: function of two pytrees like `elems`, of equal length along `axis`, that combines them element by element into
-        another one.
-      elems: pytree of arrays, of one length along `axis`.
-      reverse: whether the prefixes begin at the end of the axis.
-      axis: the axis; a negative one counts from the last.
+      fn: associative function ``fn(a, b)`` of two pytrees like `elems`, of the same length along `axis`; it combines
+        them elementwise and returns such a pytree.
+      elems: pytree of arrays of the same length along `axis`.
+      reverse: whether to accumulate from the end of the axis to its start.
+      axis: axis number to scan along; negative numbers count from the last axis.
 
     Returns:
-      A pytree like `elems`: at each index the combination of all elements up to it.
+      A pytree like `elems`; the element at each index combines all elements up to that index.
 
     Raises:
       ArgumentError: `fn` is not callable, or `elems` has no arrays.
-      ShapeError: an array has no such axis, or lengths along it differ.
-      TreeError: `fn` returns another structure than it takes.
+      ShapeError: `axis` is out of range for an array, or the lengths along it differ.
+      TreeError: `fn` returns a pytree of another structure than `elems`.
 
     >>> associative_scan(lambda a, b: a + b, jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes numbers in the middle between two whole ones.
+    """How `round` treats numbers halfway between two integers.
 
     >>> phlox.lax.round(2.5, RoundingMethod.TO_NEAREST_EVEN)
     Array(2., dtype=float32, weak_type=True)
@@ -44,11 +44,11 @@ class RoundingMethod(enum.IntEnum):
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number, elementwise (StableHLO's ``round_nearest_afz``, ``round_nearest_even``).
+    """The nearest integer as a float, elementwise (StableHLO's ``round_nearest_afz``, ``round_nearest_even``).
 
     Args:
       x: array of floats, of any shape.
-      rounding_method: a `RoundingMethod`, where numbers in the middle between two go: AWAY_FROM_ZERO or
+      rounding_method: treatment of numbers halfway between two integers, a `RoundingMethod`: AWAY_FROM_ZERO or
         TO_NEAREST_EVEN.
 
     Returns:
@@ -56,7 +56,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
     Raises:
       DtypeError: the elements of `x` are not floats.
-      ValueError: `rounding_method` is none of the two.
+      ValueError: `rounding_method` is neither of these.
 
     >>> from phlox import lax
     >>> lax.round(np.float32([0.5, 1.5, -0.5])), lax.round(np.float32(0.5), lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -73,14 +73,14 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
     Args:
       operand: array of any shape and dtype.
-      sizes: lengths of the pieces, not negative; together the length of the axis.
-      axis: the axis; a negative one counts from the last.
+      sizes: lengths of the pieces, not negative; their sum is the length of the axis.
+      axis: axis number to split along; negative numbers count from the last axis.
 
     Returns:
       A list of arrays of the dtype of `operand`.
 
     Raises:
-      AxisError: `operand` has no such axis.
+      AxisError: the axis number is out of range.
       ShapeError: a length is negative, or their sum is not the length of the axis.
 
     >>> split(np.arange(3), (1, 2))
@@ -93,19 +93,19 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
-    """Arrays of one shape and dtype along a new axis (as ``numpy.stack``).
+    """Arrays of one shape and dtype joined along a new axis (as ``numpy.stack``).
 
     Args:
       operands: sequence of at least one array.
-      axis: place of the new axis in the result; a negative one counts from the last.
+      axis: position of the new axis in the result; negative numbers count from the last axis.
 
     Returns:
       An array with one more axis, of the dtype of the operands.
 
     Raises:
-      AxisError: the result has no such axis.
-      ShapeError: there is no array, or shapes differ.
-      DtypeError: dtypes differ.
+      AxisError: `axis` is out of range for the result.
+      ShapeError: `operands` is empty, or the shapes differ.
+      DtypeError: the dtypes differ.
 
     >>> stack([np.arange(2), np.arange(2)], 1).shape
     (2, 2)
@@ -129,18 +129,18 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
 @jit(inline=True, static_argnames="axis")
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of `x` along an axis, which they lack (as ``numpy.unstack``).
+    """The slices of `x` along an axis, which is removed (as ``numpy.unstack``).
 
     Args:
       x: array of any dtype, with at least one axis.
-      axis: the axis; a negative one counts from the last.
+      axis: axis number to split along; negative numbers count from the last axis.
 
     Returns:
       A tuple of arrays, one for each index of the axis, of the dtype of `x`.
 
     Raises:
-      AxisError: `x` has no such axis.
-      ShapeError: `x` has no axes.
+      AxisError: the axis number is out of range.
+      ShapeError: `x` is a scalar.
 
     >>> unstack(np.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
@@ -158,13 +158,13 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
     Args:
       operand: array of any shape and dtype.
-      reps: for each axis how often, not negative.
+      reps: number of repetitions along each axis, not negative.
 
     Returns:
-      An array of the dtype of `operand`, along each axis as many times longer.
+      An array of the dtype of `operand`; the length of each axis is multiplied by its number of repetitions.
 
     Raises:
-      ShapeError: `reps` is not one number for each axis, or one is negative.
+      ShapeError: `reps` does not have one number for each axis, or a number is negative.
 
     >>> tile(np.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
@@ -179,11 +179,11 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """`arr` repeated to the shape of another array, by NumPy's rules (as ``jax.lax.broadcast_like``).
+    """`arr` broadcast to the shape of another array (as ``jax.lax.broadcast_like``).
 
     Args:
       arr: array of any dtype; its shape broadcasts to that of `like_arr`.
-      like_arr: array of which only the shape matters.
+      like_arr: array whose shape is used; its values are not.
 
     Returns:
       An array of the shape of `like_arr`, of the dtype of `arr`.
@@ -205,10 +205,10 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
     """A shape as an array of integers (as ``jax.lax.shape_as_value``).
 
     Args:
-      shape: lengths of axes.
+      shape: shape, a sequence of integers.
 
     Returns:
-      A vector with an element for each axis: int32, or int64 where a length needs it.
+      A vector with one element for each axis: int32, or int64 if a length requires it.
 
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)
@@ -308,7 +308,7 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with `func`, a function of one element, applied at computed places: as often as a place occurs
+    """`operand` with `func` applied to the elements at computed indices, once for each occurrence of an index
     (StableHLO's ``scatter``).
 
     It has no derivative. ``x.at[i].apply(func)`` is easier to use.
@@ -316,7 +316,7 @@ def scatter_apply(
     Args:
       operand, scatter_indices, dimension_numbers: as for `scatter`.
       func: function of a scalar of the dtype of `operand` that returns such a scalar.
-      update_shape: the shape that updates at these places would have.
+      update_shape: shape that the array of updates would have in `scatter`.
       indices_are_sorted, unique_indices, mode: as for `scatter`.
 
     Returns:
@@ -324,7 +324,7 @@ def scatter_apply(
 
     Raises:
       DtypeError: `scatter_indices` are not integers.
-      ShapeError: `dimension_numbers` or `update_shape` do not fit.
+      ShapeError: `dimension_numbers` or `update_shape` do not match the arrays.
       OptionError: `mode` is unknown.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -345,18 +345,20 @@ def scatter_apply(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
-    """The parts of `src` at computed indices along `axes` (StableHLO's ``gather``).
+    """The slices of `src` at computed indices along `axes` (StableHLO's ``gather``).
 
     Args:
       src: array of any dtype.
-      idxs: vectors of integers, all of one length: one for each axis in `axes`. Indices wrap around.
-      axes: the axes that are indexed, not negative.
+      idxs: sequence of integer vectors of the same length, one for each axis in `axes`; negative indices count from the
+        end.
+      axes: axis numbers that are indexed, not negative.
 
     Returns:
-      An array of the dtype of `src`: its first axis is that of the vectors, then come the other axes of `src`.
+      An array of the dtype of `src`; its first axis has the length of the index vectors, followed by the axes of `src`
+      that are not indexed.
 
     Raises:
-      DtypeError: an index is no integer.
+      DtypeError: an index is not an integer.
       ShapeError: the vectors differ in length.
 
     >>> index_take(np.arange(6).reshape(2, 3), [np.array([0, -1]), np.array([1, 2])], (0, 1))
@@ -387,21 +389,21 @@ def rng_bit_generator(
     *,
     out_sharding: OutSharding = None,
 ) -> tuple[Array, Array]:
-    """Random bits made by the compiler, and the key for the next ones (StableHLO's ``rng_bit_generator``).
+    """Random bits from the compiler's generator, and the key for the next call (StableHLO's ``rng_bit_generator``).
 
     Args:
       key: uint32 array of shape (4,), or uint64 array of shape (2,).
-      shape: shape of the bits.
-      dtype: uint8, uint16, uint32 or uint64.
-      algorithm: a `RandomAlgorithm`; the default one differs from platform to platform.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the bits; None leaves it
-        open.
+      shape: shape of the array of bits.
+      dtype: dtype of the bits: uint8, uint16, uint32 or uint64.
+      algorithm: generator, a `RandomAlgorithm`; the default depends on the platform.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the bits; None: derived from
+        the operands, or chosen by the compiler.
 
     Returns:
-      The pair (key, bits): an array like `key`, and one of `shape` and `dtype`.
+      The pair (new key, bits): an array like `key`, and an array of `shape` and `dtype`.
 
     Raises:
-      DtypeError: `dtype` is another one.
+      DtypeError: `dtype` is none of these.
       ShapeError: `key` has another shape or dtype.
 
     >>> from phlox import lax
@@ -419,20 +421,20 @@ def rng_bit_generator(
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
-    """Random numbers between `a` and `b`, others each time (StableHLO's ``rng``). `phlox.random.uniform` can be
-    repeated.
+    """Random numbers uniformly distributed between `a` and `b`, different in each call (StableHLO's ``rng``).
+    `phlox.random.uniform` is reproducible.
 
     Args:
-      a: lower bound, a scalar that may occur.
-      b: upper bound, a scalar of the dtype of `a` that does not occur.
+      a: lower bound, a scalar; included.
+      b: upper bound, a scalar of the dtype of `a`; not included.
       shape: shape of the result.
 
     Returns:
       An array of `shape`, of the dtype of the bounds.
 
     Raises:
-      ShapeError: a bound has axes.
-      DtypeError: the bounds differ in dtype.
+      ShapeError: a bound is not a scalar.
+      DtypeError: the bounds have different dtypes.
 
     >>> from phlox import lax
     >>> lax.rng_uniform(np.float32(0), np.float32(1), (2, 3)).shape

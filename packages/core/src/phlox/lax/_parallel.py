@@ -58,10 +58,10 @@ def axis_size(axis_name: AxisName) -> int:
       axis_name: name of the mapped axis; a tuple of names gives the product of their lengths.
 
     Returns:
-      A Python int, known while the function is traced.
+      A Python int, known while tracing.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: x * axis_size("i"), axis_name="i")(jnp.ones(3))
@@ -71,16 +71,16 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def axis_index(axis_name: AxisName) -> Array:
-    """The position of this example, or device, along a mapped axis (as ``jax.lax.axis_index``).
+    """The position of the current example, or device, along a mapped axis (as ``jax.lax.axis_index``).
 
     Args:
-      axis_name: name of the mapped axis; positions along a tuple of axes are counted in row-major order.
+      axis_name: name of the mapped axis; for a tuple of names, positions are counted in row-major order.
 
     Returns:
-      An int32 scalar, from 0 to the length of the axis.
+      An int32 scalar, from 0 to the length of the axis minus 1.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: axis_index("i"), axis_name="i")(jnp.ones(3))
@@ -111,15 +111,15 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
     Args:
       x: pytree of arrays; bools are summed as int32.
       axis_name: name of the mapped axis, or a tuple of names.
-      axis_index_groups: lists of indices along the axis, of which only those in one list are summed; None means all.
-        Groups are for devices: under vmap there are none.
+      axis_index_groups: groups, as lists of positions along the axis; each group is summed separately. None means one
+        group of all positions. Under vmap, groups are not supported.
 
     Returns:
-      A pytree like `x`, the same for all positions along the axis (or in a group).
+      A pytree like `x`, with equal values at all positions along the axis (or in a group).
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
@@ -141,11 +141,11 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) 
       axis_name, axis_index_groups: as for `psum`.
 
     Returns:
-      A pytree like `x`, the same for all positions along the axis (or in a group).
+      A pytree like `x`, with equal values at all positions along the axis (or in a group).
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
@@ -165,11 +165,11 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
       axis_name, axis_index_groups: as for `psum`.
 
     Returns:
-      A pytree like `x`, the same for all positions along the axis (or in a group).
+      A pytree like `x`, with equal values at all positions along the axis (or in a group).
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
@@ -187,11 +187,11 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
       axis_name, axis_index_groups: as for `psum`.
 
     Returns:
-      A pytree like `x`, the same for all positions along the axis (or in a group).
+      A pytree like `x`, with equal values at all positions along the axis (or in a group).
 
     Raises:
-      AxisNameError: nothing maps the axis.
-      OptionError: `axis_index_groups` does not hold every index once.
+      AxisNameError: no mapped axis has this name.
+      OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp

@@ -151,11 +151,11 @@ def qdwh(
     Args:
       x: matrix of floats or complex numbers, of full rank, with no more columns than rows.
       is_hermitian: without effect, as in JAX.
-      max_iterations: the largest number of steps; None means 10.
+      max_iterations: largest number of iterations; None means 10.
       eps: how near to zero the smallest singular value may be, relatively; also how exact the result is to be. None
         means the machine precision of the dtype.
-      dynamic_shape: numbers of rows and columns, where `x` is a smaller matrix in the corner of a larger one; None
-        where it is all of it.
+      dynamic_shape: numbers of rows and columns of the matrix if `x` is a larger array that has it in its upper left
+        corner; None if the matrix is all of `x`.
 
     Returns:
       The tuple (u, h, steps, converged): u of the shape of `x`, h square with its columns, an int32 and a bool.

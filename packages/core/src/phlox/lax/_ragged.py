@@ -30,12 +30,13 @@ Ints = Sequence[int]
 
 @dataclasses.dataclass(frozen=True, init=False)
 class RaggedDotDimensionNumbers:
-    """Which axes `ragged_dot_general` contracts, keeps as batches, and cuts into groups.
+    """Axis numbers of the contracted, batch, ragged and group dimensions of `ragged_dot_general`.
 
     Args:
       dot_dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs)), as for `dot_general`.
-      lhs_ragged_dimensions: the axis of `lhs` that is cut into groups.
-      rhs_group_dimensions: the axis of `rhs` that counts groups; none where the ragged axis is contracted or a batch.
+      lhs_ragged_dimensions: axis number of `lhs` that is divided into groups, in a sequence of one.
+      rhs_group_dimensions: axis number of `rhs` that has one element for each group, in a sequence of one; empty if the
+        ragged axis is contracted or a batch axis.
 
     >>> RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0]).lhs_ragged_dimensions
     (0,)
@@ -65,22 +66,22 @@ def ragged_dot(
     group_offset: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Rows of `lhs`, in groups, times a matrix for each group (as ``jax.lax.ragged_dot``).
+    """Matrix products of groups of rows of `lhs`, with a separate matrix for each group (as ``jax.lax.ragged_dot``).
 
     Args:
       lhs: array of shape (m, k).
       rhs: array of shape (g, k, n).
-      group_sizes: g integers: how many rows are in each group. Rows after the last group give zeros.
+      group_sizes: vector of g integers, the number of rows in each group. Rows after the last group give zeros.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset: not supported; None.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
-        open.
+      group_offset: must be None; offsets are not supported.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operands, or chosen by the compiler.
 
     Returns:
       An array of shape (m, n), of `preferred_element_type` or of the dtype of the operands.
 
     Raises:
-      ShapeError: lengths do not fit.
+      ShapeError: shapes are incompatible.
       DtypeError: `group_sizes` are not integers.
       UnsupportedError: `group_offset` is not None.
 
@@ -103,7 +104,7 @@ def ragged_dot_general(
     group_offset: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """`dot_general` in which an axis of `lhs` is cut into groups of different lengths (as
+    """A `dot_general` in which an axis of `lhs` is divided into groups of different lengths (as
     ``jax.lax.ragged_dot_general``).
 
     What that means depends on the axis. One that is kept: each group has its own `rhs`. One that is contracted: each
@@ -117,17 +118,17 @@ def ragged_dot_general(
         that come before the ragged one among the axes of its kind, or there are none.
       ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset: not supported; None.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
-        open.
+      group_offset: must be None; offsets are not supported.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operands, or chosen by the compiler.
 
     Returns:
-      An array of the axes of a `dot_general`; if the ragged axis is contracted, with one for the groups in front.
+      An array with the axes of the result of `dot_general`, preceded by a group axis if the ragged axis is contracted.
 
     Raises:
-      ShapeError: lengths or axes do not fit.
+      ShapeError: shapes or axis numbers are incompatible.
       DtypeError: `group_sizes` are not integers.
-      ArgumentError: `ragged_dot_dimension_numbers` is another object.
+      ArgumentError: `ragged_dot_dimension_numbers` is not a `RaggedDotDimensionNumbers`.
       UnsupportedError: `group_offset` is not None.
 
     >>> numbers = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
@@ -238,21 +239,21 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of arrays that are stored with fewer bits, each with scales for its blocks, computed in bfloat16 (as
+    """The product of arrays in low precision, each with scale factors for blocks of elements, computed in bfloat16 (as
     ``jax.lax.scaled_dot``).
 
     Args:
-      lhs, rhs: two matrices, or stacks of them.
-      lhs_scale, rhs_scale: factors of the elements. They have the axes of `lhs` and `rhs`, but fewer elements along
-        contracted axes: each for a block of as many as fit, two at least. None means 1.
-      dimension_numbers: as for `dot_general`; None means those of a matrix product.
-      preferred_element_type: the dtype to sum in and return; None means bfloat16.
+      lhs, rhs: matrices, or arrays of matrices with batch axes.
+      lhs_scale, rhs_scale: scale factors of `lhs` and `rhs`, with the same axes. Along contracted axes they are
+        shorter: each factor applies to a block of at least two neighbouring elements. None means no scaling.
+      dimension_numbers: as for `dot_general`; None means a matrix product.
+      preferred_element_type: dtype in which products are summed, and of the result; None means bfloat16.
 
     Returns:
-      An array of the axes of a `dot_general`.
+      An array with the axes of the result of `dot_general`.
 
     Raises:
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     >>> scaled_dot(np.ones((1, 4)), np.ones((4, 1)), lhs_scale=np.full((1, 2), 0.5))
     Array([[2]], dtype=bfloat16)

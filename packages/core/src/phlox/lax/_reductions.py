@@ -30,20 +30,20 @@ Ints = Sequence[int]
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """`operand` rounded to floats with fewer bits of exponent and mantissa; its dtype stays (StableHLO's
+    """`operand` rounded to fewer bits of exponent and mantissa, with its dtype unchanged (StableHLO's
     ``reduce_precision``).
 
     Args:
       operand: array of floats, of any shape.
-      exponent_bits: bits of the exponent, at least 1.
-      mantissa_bits: bits of the mantissa, at least 0.
+      exponent_bits: number of bits of the exponent, at least 1.
+      mantissa_bits: number of bits of the mantissa, at least 0.
 
     Returns:
       An array of the shape and dtype of `operand`.
 
     Raises:
       DtypeError: the elements of `operand` are not floats.
-      OptionError: there are too few bits.
+      OptionError: a number of bits is too small.
 
     >>> reduce_precision(np.float32(0.1), 5, 2)
     Array(0.09375, dtype=float32)
@@ -134,26 +134,27 @@ def reduce(
     dimensions: Ints,
     out_sharding: OutSharding = None,
 ) -> Any:
-    """Combines the elements along axes with a function of the user's (StableHLO's ``reduce``).
+    """A reduction over axes with a function that combines two elements (StableHLO's ``reduce``).
 
     Args:
-      operands: pytree of arrays of one shape, which are reduced together.
-      init_values: pytree like `operands` of scalars of the same dtypes, where the reduction begins; they should be
-        neutral, for they may come in repeatedly.
-      computation: combines two elements (two such pytrees) into one; it must be associative. `lax.add`, `lax.max` and
-        the like are recognized and made the operation of their own.
-      dimensions: the axes, not negative.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
-        open.
+      operands: array, or pytree of arrays of one shape that are reduced together.
+      init_values: initial value of the accumulator: a pytree of scalars, with the structure and dtypes of `operands`.
+        It should be the identity of `computation`, since it may be combined several times.
+      computation: associative function of two pytrees of scalars like `init_values` that combines them into one.
+        `lax.add`, `lax.max` and similar functions are recognized and become the specialised reductions.
+      dimensions: axis numbers to reduce over, not negative.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operands, or chosen by the compiler.
 
     Returns:
-      A pytree like `operands`, its arrays without `dimensions`.
+      A pytree like `operands`, its arrays without the axes `dimensions`.
 
     Raises:
-      ArgumentError: there is no operand.
-      TreeError: `init_values` or what `computation` returns has another structure than `operands`.
-      ShapeError: shapes of operands differ, an initial value has axes, or an axis is not there or named twice.
-      DtypeError: operands, initial values and what `computation` returns differ in dtype.
+      ArgumentError: `operands` has no arrays.
+      TreeError: `init_values` or the result of `computation` differs from `operands` in structure.
+      ShapeError: the operands have different shapes, an initial value is not a scalar, or an axis is out of range or
+        named twice.
+      DtypeError: operands, initial values and results of `computation` have different dtypes.
       UnsupportedError: `computation` closes over a traced value.
 
     >>> from phlox import lax
@@ -185,30 +186,28 @@ def reduce_window(
     base_dilation: Ints | None = None,
     window_dilation: Ints | None = None,
 ) -> Any:
-    """Combines the elements under a window that moves over an array, for each of its places (StableHLO's
-    ``reduce_window``).
+    """A reduction over each position of a window that moves over the array (StableHLO's ``reduce_window``).
 
-    `lax.add`, `lax.max` and `lax.min` (sum, max and min pooling) have derivatives of both modes.
+    Derivatives in both modes are available for `lax.add`, `lax.max` and `lax.min` (sum, max and min pooling).
 
     Args:
       operand, init_value, computation: as for `reduce`.
       window_dimensions: length of the window along each axis.
-      window_strides: how far the window moves along each axis from one place to the next; None means 1.
-      padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) for each axis; `init_value`
-        lies there. Negative numbers take elements away.
-      base_dilation, window_dilation: distances between the elements of the array and of the window along each axis;
-        None means 1.
+      window_strides: stride of the window along each axis; None means 1.
+      padding: 'VALID', 'SAME', 'SAME_LOWER' (see `padtype_to_pads`), or a pair (low, high) of numbers of elements to
+        add for each axis, whose value is `init_value`; negative numbers remove elements.
+      base_dilation, window_dilation: dilation factors of the array and of the window along each axis; None means 1.
 
     Returns:
-      A pytree like `operand`, its arrays with an element for each place of the window.
+      A pytree like `operand`, its arrays with one element for each position of the window.
 
     Raises:
-      ArgumentError: there is no operand.
-      TreeError: `init_value` or what `computation` returns has another structure than `operand`.
-      ShapeError: the options of the window are not one for each axis, or not positive; or shapes do not fit as in
+      ArgumentError: `operand` has no arrays.
+      TreeError: `init_value` or the result of `computation` differs from `operand` in structure.
+      ShapeError: the window options are not one positive number for each axis, or shapes are incompatible as in
         `reduce`.
-      DtypeError: operands, initial values and what `computation` returns differ in dtype.
-      PaddingError: `padding` is another word.
+      DtypeError: operands, initial values and results of `computation` have different dtypes.
+      PaddingError: `padding` is unknown.
       UnsupportedError: `computation` closes over a traced value.
 
     >>> from phlox import lax
@@ -246,17 +245,16 @@ def reduce_window_shape_tuple(
     base_dilation: Ints | None = None,
     window_dilation: Ints | None = None,
 ) -> tuple[int, ...]:
-    """The shape of a `reduce_window` of an array of this shape (as ``jax.lax.reduce_window_shape_tuple``).
+    """The shape of the result of `reduce_window` (as ``jax.lax.reduce_window_shape_tuple``).
 
     Args:
       operand_shape: shape of the array.
-      window_dimensions, window_strides: length of the window, and how far it moves, along each axis.
+      window_dimensions, window_strides: length and stride of the window along each axis.
       padding: a pair (low, high) for each axis.
-      base_dilation, window_dilation: distances between the elements of the array and of the window along each axis;
-        None means 1.
+      base_dilation, window_dilation: dilation factors of the array and of the window along each axis; None means 1.
 
     Returns:
-      A tuple of the number of places of the window along each axis.
+      A tuple: the number of window positions along each axis.
 
     >>> from phlox import lax
     >>> lax.reduce_window_shape_tuple((10, 8), (3, 2), (1, 2), [(1, 1), (0, 0)])

@@ -87,19 +87,19 @@ def custom_linear_solve(
     `matvec` closes over has derivatives too.
 
     Args:
-      matvec: linear function of pytrees like `b`, that returns such pytrees.
-      b: pytree of arrays, the right-hand side.
-      solve: ``solve(matvec, b) -> x``.
-      transpose_solve: ``transpose_solve(vecmat, b)`` solves with the transpose, which reverse mode needs; None if there
-        is none.
-      symmetric: whether the matrix is its own transpose, so that `solve` does for both.
-      has_aux: whether the solvers return (x, aux); aux has no derivative.
+      matvec: linear function: takes a pytree like `b` and returns one.
+      b: right-hand side, a pytree of arrays.
+      solve: function ``solve(matvec, b) -> x`` that solves ``matvec(x) = b``.
+      transpose_solve: function ``transpose_solve(vecmat, b) -> x`` that solves the transposed equation, as reverse mode
+        requires; None if it is not available.
+      symmetric: whether `matvec` is symmetric, so that `solve` also solves the transposed equation.
+      has_aux: whether `solve` and `transpose_solve` return a pair (x, aux); aux is not differentiated.
 
     Returns:
       The solution, a pytree like `b`; with `has_aux` the pair (x, aux).
 
     Raises:
-      TreeError: a function returns another structure than that of `b`, or with `has_aux` no pair.
+      TreeError: a function returns a pytree of another structure than `b`, or with `has_aux` no pair.
       ShapeError: a function returns other shapes than those of `b`.
       DtypeError: a function returns other dtypes than those of `b`.
       DerivativeError: reverse mode needs the transpose, and there is neither `transpose_solve` nor `symmetric`.
@@ -138,18 +138,19 @@ def custom_root(
     With ``f(x, a) = 0`` for all a, ``∂f/∂x dx = -∂f/∂a da``: a linear equation for dx, solved by `tangent_solve`.
 
     Args:
-      f: function of pytrees like `initial_guess`, that returns such pytrees.
-      initial_guess: where `solve` begins, a pytree of arrays; it has no influence on the derivative.
-      solve: ``solve(f, initial_guess) -> x``.
-      tangent_solve: ``tangent_solve(g, y) -> x`` solves ``g(x) = y`` for a linear function `g`. For numbers
-        ``lambda g, y: y / g(1.0)``.
-      has_aux: whether `solve` returns (x, aux); aux has no derivative.
+      f: function whose root is sought: takes a pytree like `initial_guess` and returns one.
+      initial_guess: initial value for `solve`, a pytree of arrays; it does not affect the derivative.
+      solve: function ``solve(f, initial_guess) -> x`` that finds x with ``f(x) = 0``.
+      tangent_solve: function ``tangent_solve(g, y) -> x`` that solves ``g(x) = y`` for a linear function `g`. For
+        scalars it is ``lambda g, y: y / g(1.0)``.
+      has_aux: whether `solve` returns a pair (x, aux); aux is not differentiated.
 
     Returns:
       The solution, a pytree like `initial_guess`; with `has_aux` the pair (x, aux).
 
     Raises:
-      TreeError: a function returns another structure than that of `initial_guess`, or `solve` no pair with `has_aux`.
+      TreeError: a function returns a pytree of another structure than `initial_guess`, or `solve` returns no pair with
+        `has_aux`.
       ShapeError: a function returns other shapes than those of `initial_guess`.
 
     >>> def root(a):

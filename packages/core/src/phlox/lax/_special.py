@@ -89,14 +89,14 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a: parameter, positive: array of floats.
-      x: upper limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars are repeated.
+      x: upper limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> igamma(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -109,14 +109,14 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a: parameter, positive: array of floats.
-      x: lower limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars are repeated.
+      x: lower limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> igammac(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -130,14 +130,14 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     It has no derivative itself.
 
     Args:
-      a, x: arrays of floats, of one dtype, as for `igamma`. Axes of length 1 and scalars are repeated.
+      a, x: arrays of floats, of one dtype, as for `igamma`. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> igamma_grad_a(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -152,14 +152,14 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       m: orders, whole numbers that are not negative: array of floats.
-      x: array of the dtype of `m`. Axes of length 1 and scalars are repeated.
+      x: array of the dtype of `m`. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands; nan where `m` is not an order.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> round(float(polygamma(1.0, 1.0)), 3)
     1.645
@@ -174,14 +174,14 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
     Args:
       x: exponents, above 1: array of floats.
-      q: array of the dtype of `x`. Axes of length 1 and scalars are repeated.
+      q: array of the dtype of `x`. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> round(float(zeta(2.0, 1.0)), 3)
     1.645
@@ -196,14 +196,14 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a, b: parameters, positive: arrays of floats.
-      x: upper limit of the integral, from 0 to 1. All three have one dtype. Axes of length 1 and scalars are repeated.
+      x: upper limit of the integral, from 0 to 1. All three have one dtype. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
@@ -217,14 +217,14 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a: parameter, positive: array of floats.
-      x: samples, not negative, of the dtype of `a`. Axes of length 1 and scalars are repeated.
+      x: samples, not negative, of the dtype of `a`. Axes of length 1 and scalars broadcast.
 
     Returns:
       An array of the broadcast shape, of the dtype of the operands.
 
     Raises:
       DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes do not agree.
+      ShapeError: the shapes are incompatible.
 
     >>> random_gamma_grad(np.float32(1.0), np.float32(0.0))
     Array(0., dtype=float32)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """A pytree of arrays as it is, which the compiler does not compute past (StableHLO's ``optimization_barrier``).
+    """A pytree of arrays unchanged, as a barrier to the compiler's optimizations (StableHLO's
+    ``optimization_barrier``).
 
     In a compiled program, what reads the result begins after all of it is there. The barrier also keeps the compiler
     from seeing that something is computed twice.
@@ -37,7 +38,7 @@ def optimization_barrier(operand: Any, /) -> Any:
       operand: pytree of arrays.
 
     Returns:
-      A pytree of the same arrays.
+      A pytree like `operand`, with the same values.
 
     >>> optimization_barrier((np.float32(1), [np.int32(2)]))
     (Array(1., dtype=float32), [Array(2, dtype=int32)])
@@ -67,8 +68,8 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
     Args:
       val: pytree of arrays.
-      prevent_mlir_dce: whether the compiler must not drop it either; that calls a foreign function ``dce_sink``, which
-        has to be registered.
+      prevent_mlir_dce: whether to keep the compiler from removing the computation too; this calls a foreign function
+        ``dce_sink``, which must be registered.
 
     Returns:
       None.
@@ -85,18 +86,18 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """The result of the function that is meant for the platform that the program is compiled for (as
-    ``jax.lax.platform_dependent``).
+    """The result of the function for the platform that the program is compiled for (as ``jax.lax.platform_dependent``).
 
     All of them are traced; only one becomes part of the compiled program.
 
     Args:
-      *args: arguments of all functions, pytrees of arrays.
-      default: function for platforms that are not named. With None they are refused when the program is compiled.
-      **per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``tpu=``.
+      *args: arguments passed to the function, pytrees of arrays.
+      default: function for all other platforms; None means that compilation for them fails.
+      **per_platform: functions by platform name: ``cpu=``, ``cuda=``, ``rocm=``, ``tpu=``.
 
     Returns:
-      What the function returns: a pytree of arrays, of one structure and of the same shapes and dtypes for all.
+      The result of the function for the platform, a pytree of arrays; all functions return the same structure, shapes
+      and dtypes.
 
     Raises:
       ArgumentError: there is no function, or one is not callable.
@@ -134,15 +135,16 @@ def platform_dependent(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """`decomposition` as an operation of its own with a name, which a compiler may know and do in another way
-    (StableHLO's ``composite``).
+    """`decomposition` as a named operation, which a compiler may replace by its own implementation (StableHLO's
+    ``composite``).
 
     Derivatives and `vmap` take the decomposition.
 
     Args:
-      decomposition: function of arrays; keyword arguments are attributes of the operation: Python values.
+      decomposition: function of arrays that defines the operation; its keyword arguments, Python values, become
+        attributes of the operation.
       name: name of the operation, such as ``"my.tangent"``.
-      version: version of the meaning of the name.
+      version: version number of the operation's definition.
 
     Returns:
       A function with the arguments and results of `decomposition`. It raises `UnexpectedTracerError` for attributes
@@ -183,20 +185,20 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Arrays, constrained to a sharding over the devices of a mesh, mainly inside of compiled programs (as
+    """Arrays with a constraint on their sharding over the devices of a mesh, mainly inside compiled functions (as
     ``jax.lax.with_sharding_constraint``).
 
     Args:
       x: pytree of arrays.
-      shardings: a `NamedSharding`, a `PartitionSpec` (of the mesh of the context), the sharding of a single device, or
-        a pytree of those that is a prefix of `x`.
+      shardings: required sharding: a `NamedSharding`, a `PartitionSpec` (of the mesh of the context), the sharding of a
+        single device, or a pytree of these that is a prefix of `x`.
 
     Returns:
-      A pytree like `x`, of the same values.
+      A pytree like `x`, with the same values.
 
     Raises:
       DeviceError: a `PartitionSpec` is given, and there is no mesh in the context.
-      OptionError: an entry is no sharding.
+      OptionError: an entry is not a sharding.
       ShapeError: a spec has more entries than the array has axes.
 
     >>> import phlox

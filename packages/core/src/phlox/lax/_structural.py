@@ -33,13 +33,13 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     Args:
       operand: array of any shape and dtype, but no array of PRNG keys.
-      new_dtype: dtype to convert to. To bool, everything but 0 becomes True.
+      new_dtype: dtype of the result. Conversion to bool makes every nonzero element True.
 
     Returns:
       An array of the shape of `operand`, of `new_dtype`, not weakly typed.
 
     Raises:
-      DtypeError: `operand` or `new_dtype` is of PRNG keys, or `new_dtype` names no dtype.
+      DtypeError: `operand` or `new_dtype` is of PRNG keys, or `new_dtype` is not a dtype.
 
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
@@ -53,15 +53,16 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as another dtype (StableHLO's ``bitcast_convert``).
 
     Args:
-      operand: array of integers or floats. Of bools and complex numbers `new_dtype` must be their own.
-      new_dtype: dtype to read the bits as.
+      operand: array of integers or floats; for bools and complex numbers, `new_dtype` must be the dtype of `operand`.
+      new_dtype: dtype as which the bits are interpreted.
 
     Returns:
-      An array of `new_dtype`. For equal widths it has the shape of `operand`. If `new_dtype` is narrower, there is a
-      new last axis with the parts, lowest bits first; if it is wider, the last axis holds the parts and is gone.
+      An array of `new_dtype`, of the shape of `operand` if both dtypes have the same width. A narrower `new_dtype` adds
+      a last axis with the parts of each element, lowest bits first; a wider one removes the last axis, whose elements
+      are joined into one.
 
     Raises:
-      DtypeError: bools or complex numbers would be read as, or from, another dtype.
+      DtypeError: `operand` or `new_dtype` is of bools or complex numbers, and the two dtypes differ.
       ShapeError: the length of the last axis is not the number of parts that make one element of `new_dtype`.
 
     >>> bitcast_convert_type(np.float32(1.0), "uint32")
@@ -79,14 +80,14 @@ def reshape(
 
     Args:
       operand: array of any shape and dtype.
-      new_sizes: the new shape, of as many elements; -1 is not taken.
-      dimensions: permutation of the axes, applied before the reshape; None leaves them in order.
+      new_sizes: shape of the result, with as many elements as `operand`; -1 is not accepted.
+      dimensions: permutation of the axes of `operand`, applied before the reshape; None keeps their order.
 
     Returns:
       An array of shape `new_sizes`, of the dtype of `operand`.
 
     Raises:
-      ShapeError: the number of elements differs, or `dimensions` is no permutation of the axes.
+      ShapeError: the number of elements differs, or `dimensions` is not a permutation of the axes.
 
     >>> reshape(np.arange(4), (2, 2)).shape
     (2, 2)
@@ -102,13 +103,13 @@ def transpose(operand: ArrayLike, permutation: Ints) -> Array:
 
     Args:
       operand: array of any shape and dtype.
-      permutation: for each axis of the result, which axis of `operand` it is; not negative.
+      permutation: axis numbers of `operand`, not negative, in their order in the result.
 
     Returns:
       An array of the permuted shape, of the dtype of `operand`.
 
     Raises:
-      ShapeError: `permutation` is no permutation of the axes.
+      ShapeError: `permutation` is not a permutation of the axes.
 
     >>> transpose(np.ones((2, 3)), (1, 0)).shape
     (3, 2)
@@ -122,7 +123,7 @@ def broadcast(operand: ArrayLike, sizes: Ints, *, out_sharding: OutSharding = No
 
     Args:
       operand: array of any shape and dtype.
-      sizes: lengths of the new axes.
+      sizes: lengths of the new leading axes.
 
     Returns:
       An array of shape ``(*sizes, *operand.shape)``, of the dtype of `operand`.
@@ -146,13 +147,14 @@ def broadcast(operand: ArrayLike, sizes: Ints, *, out_sharding: OutSharding = No
 def broadcast_in_dim(
     operand: ArrayLike, shape: Ints, broadcast_dimensions: Ints, *, out_sharding: OutSharding = None
 ) -> Array:
-    """`operand` repeated to `shape`, its axes at chosen places in it (StableHLO's ``broadcast_in_dim``).
+    """`operand` broadcast to `shape`, with each of its axes mapped to an axis of the result (StableHLO's
+    ``broadcast_in_dim``).
 
     Args:
-      operand: array of any dtype. Its axes have length 1, along which it is repeated, or the length of their place.
+      operand: array of any dtype; each axis has length 1 or the length of the axis of `shape` that it maps to.
       shape: shape of the result.
-      broadcast_dimensions: for each axis of `operand`, its place in `shape`: distinct and not negative. Along the other
-        axes of `shape` the array is repeated.
+      broadcast_dimensions: for each axis of `operand`, the axis number in `shape` that it maps to: distinct and not
+        negative. Along the other axes of `shape` the array is repeated.
 
     Returns:
       An array of `shape`, of the dtype of `operand`.
@@ -172,18 +174,18 @@ def broadcast_in_dim(
 
 
 def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
-    """`array` without these axes, which must have length 1 (as ``numpy.squeeze``).
+    """`array` without the given axes, which must have length 1 (as ``numpy.squeeze``).
 
     Args:
       array: array of any dtype.
-      dimensions: axes to remove; negative ones count from the last.
+      dimensions: axis numbers to remove; negative numbers count from the last axis.
 
     Returns:
-      An array of the other axes, of the dtype of `array`.
+      An array of the dtype of `array`, without these axes.
 
     Raises:
-      ShapeError: an axis has another length than 1.
-      AxisError: an axis is not there, or is named twice.
+      ShapeError: the length of an axis to remove is not 1.
+      AxisError: an axis is out of range, or is named twice.
 
     >>> squeeze(np.ones((1, 2)), (0,)).shape
     (2,)
@@ -198,14 +200,14 @@ def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
 
     Args:
       array: array of any shape and dtype.
-      dimensions: places of the new axes in the shape of the result; negative ones count from the last.
+      dimensions: positions of the new axes in the shape of the result; negative numbers count from the last axis.
 
     Returns:
       An array with ``len(dimensions)`` more axes, of the dtype of `array`.
 
     Raises:
-      AxisError: a place lies outside of the result.
-      ShapeError: a place is named twice.
+      AxisError: a position is out of range.
+      ShapeError: a position is named twice.
 
     >>> expand_dims(np.ones(2), (0,)).shape
     (1, 2)
@@ -217,15 +219,15 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """Arrays of one dtype joined along an axis (StableHLO's ``concatenate``).
 
     Args:
-      operands: sequence of at least one array; all have one dtype and, but for `dimension`, one shape.
-      dimension: the axis, not negative.
+      operands: sequence of at least one array; all have one dtype, and the same shape except along `dimension`.
+      dimension: axis number along which the arrays are joined, not negative.
 
     Returns:
-      An array of the dtype of the operands, along `dimension` as long as all of them together.
+      An array of the dtype of the operands; its length along `dimension` is the sum of their lengths.
 
     Raises:
-      ArgumentError: there is no operand.
-      AxisError: the arrays have no such axis.
+      ArgumentError: `operands` is empty.
+      AxisError: the axis number is out of range.
       ShapeError: the shapes differ along other axes.
       DtypeError: the dtypes differ.
 
@@ -243,16 +245,16 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 
     Args:
       operand: array of any shape and dtype.
-      padding_value: scalar of the dtype of `operand`, which all added elements have.
-      padding_config: (low, high, interior) for each axis: how many elements are added in front, behind, and between
-        each two neighbours. Negative low and high cut elements off.
+      padding_value: value of the added elements: a scalar of the dtype of `operand`.
+      padding_config: a triple (low, high, interior) for each axis: numbers of elements added at the start, at the end,
+        and between neighbouring elements. Negative low and high remove elements.
 
     Returns:
       An array of the padded shape, of the dtype of `operand`.
 
     Raises:
-      ShapeError: `padding_value` has axes or another dtype, there is not one triple for each axis, an interior number
-        is negative, or more is cut off than there is.
+      ShapeError: `padding_value` is not a scalar of the dtype of `operand`, `padding_config` does not have one triple
+        for each axis, an interior number is negative, or more elements are removed than the array has.
 
     >>> pad(np.ones(1, np.float32), np.float32(0), [(1, 0, 0)])
     Array([0., 1.], dtype=float32)
@@ -262,17 +264,17 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 
 
 def rev(operand: ArrayLike, dimensions: Ints) -> Array:
-    """`operand` with the order along these axes reversed (StableHLO's ``reverse``).
+    """`operand` with its elements reversed along the given axes (StableHLO's ``reverse``).
 
     Args:
       operand: array of any shape and dtype.
-      dimensions: distinct axes, not negative.
+      dimensions: axis numbers to reverse, distinct and not negative.
 
     Returns:
       An array of the shape and dtype of `operand`.
 
     Raises:
-      AxisError: an axis is not there, or is named twice.
+      AxisError: an axis is out of range, or is named twice.
 
     >>> rev(np.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
@@ -281,10 +283,10 @@ def rev(operand: ArrayLike, dimensions: Ints) -> Array:
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """0, 1, … size - 1 (StableHLO's ``iota``).
+    """The integers from 0 to size - 1, as a vector (StableHLO's ``iota``).
 
     Args:
-      dtype: dtype of the result, any but bool.
+      dtype: dtype of the result: any except bool.
       size: number of elements.
 
     Returns:
@@ -305,16 +307,16 @@ def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_shard
     """An array that counts 0, 1, … along one axis and is constant along the others (StableHLO's ``iota``).
 
     Args:
-      dtype: dtype of the result, any but bool.
+      dtype: dtype of the result: any except bool.
       shape: shape of the result.
-      dimension: the axis to count along, not negative.
+      dimension: axis number along which the elements count up, not negative.
 
     Returns:
       An array of `shape`, of `dtype`.
 
     Raises:
       DtypeError: `dtype` is bool.
-      ShapeError: a length is negative, or there is no axis `dimension`.
+      ShapeError: a length is negative, or `dimension` is out of range.
 
     >>> broadcasted_iota("int32", (2, 2), 1)
     Array([[0, 1],
@@ -328,19 +330,20 @@ def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_shard
 
 
 def slice(operand: ArrayLike, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None) -> Array:
-    """The part of `operand` between two corners, in steps (StableHLO's ``slice``).
+    """The elements of `operand` from `start_indices` to `limit_indices`, with a step along each axis (StableHLO's
+    ``slice``).
 
     Args:
       operand: array of any dtype.
-      start_indices: for each axis the first index, from 0 to the limit.
-      limit_indices: for each axis the index to stop before, at most its length.
-      strides: for each axis the step, at least 1; None means 1 along all.
+      start_indices: first index along each axis, from 0 to the limit.
+      limit_indices: end index along each axis, not included; at most the length of the axis.
+      strides: step along each axis, at least 1; None means 1 for all axes.
 
     Returns:
-      An array of the dtype of `operand`, along each axis of ``ceil((limit - start) / stride)`` elements.
+      An array of the dtype of `operand`, with length ``ceil((limit - start) / stride)`` along each axis.
 
     Raises:
-      ShapeError: the numbers are not one for each axis, or are out of range.
+      ShapeError: indices or strides are not one for each axis, or are out of range.
 
     >>> slice(np.arange(4), (1,), (3,))
     Array([1, 2], dtype=int32)
@@ -361,16 +364,16 @@ def slice_in_dim(
 
     Args:
       operand: array of any dtype.
-      start_index: the first index, None for 0; a negative one counts from the end.
-      limit_index: the index to stop before, None for the length; a negative one counts from the end.
-      stride: the step, at least 1.
-      axis: the axis; a negative one counts from the last.
+      start_index: first index; None means 0, and negative numbers count from the end.
+      limit_index: end index, not included; None means the length of the axis, and negative numbers count from the end.
+      stride: step between indices, at least 1.
+      axis: axis number to slice along; negative numbers count from the last axis.
 
     Returns:
-      An array of the dtype of `operand`, with its other axes.
+      An array of the dtype of `operand`, shorter along `axis`.
 
     Raises:
-      AxisError: `operand` has no such axis.
+      AxisError: the axis number is out of range.
       ShapeError: indices or stride are out of range.
 
     >>> slice_in_dim(np.arange(4), 1, 3)
@@ -420,25 +423,25 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The part of `operand` of a fixed size at a computed place (StableHLO's ``dynamic_slice``).
+    """A slice of `operand` of fixed size, at start indices that may be computed (StableHLO's ``dynamic_slice``).
 
-    Where the part would reach beyond the array, its start is moved so that it fits.
+    A slice that would extend beyond the array has its start moved so that it lies inside.
 
     Args:
       operand: array of any dtype.
-      start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector.
-      slice_sizes: for each axis the length of the part, at most that of the axis.
-      allow_negative_indices: whether a negative start counts from the end; one answer, or one for each axis. If not, it
-        lies outside of the array and is moved to 0.
+      start_indices: first index along each axis: a sequence of integer scalars of one dtype, or a vector of integers.
+      slice_sizes: length of the slice along each axis, at most the length of the axis.
+      allow_negative_indices: whether negative start indices count from the end: a bool for all axes, or a sequence of
+        bools, one for each axis. If False, a negative start index is moved to 0.
 
     Returns:
       An array of shape `slice_sizes`, of the dtype of `operand`.
 
     Raises:
-      ArgumentError: a start that is known is negative where that is not allowed.
-      DtypeError: the starts have different dtypes.
-      IndexingError: a start is not an integer.
-      ShapeError: starts or sizes are not one for each axis, or sizes do not fit.
+      ArgumentError: a start index is a known negative number, and `allow_negative_indices` is False for its axis.
+      DtypeError: the start indices have different dtypes.
+      IndexingError: a start index is not an integer.
+      ShapeError: start indices or sizes are not one for each axis, or a size is out of range.
 
     >>> dynamic_slice(np.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
@@ -455,17 +458,17 @@ def dynamic_slice_in_dim(
 
     Args:
       operand: array of any dtype.
-      start_index: the first index along `axis`, an integer scalar; it is moved so that the part fits.
-      slice_size: length of the part, at most that of the axis.
-      axis: the axis; a negative one counts from the last.
-      allow_negative_indices: whether a negative start counts from the end.
+      start_index: first index along `axis`, an integer scalar; it is moved if the slice would extend beyond the array.
+      slice_size: length of the slice, at most the length of the axis.
+      axis: axis number to slice along; negative numbers count from the last axis.
+      allow_negative_indices: whether a negative start index counts from the end.
 
     Returns:
       An array of the dtype of `operand`, with length `slice_size` along `axis`.
 
     Raises:
-      AxisError: `operand` has no such axis.
-      ShapeError: `slice_size` does not fit.
+      AxisError: the axis number is out of range.
+      ShapeError: `slice_size` is negative or larger than the axis.
 
     >>> dynamic_slice_in_dim(np.arange(4), 1, 2)
     Array([1, 2], dtype=int32)
@@ -485,24 +488,26 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with `update` written at a computed place (StableHLO's ``dynamic_update_slice``).
+    """`operand` with a slice replaced by `update`, at start indices that may be computed (StableHLO's
+    ``dynamic_update_slice``).
 
-    Where `update` would reach beyond the array, its start is moved so that it fits.
+    If `update` would extend beyond the array, its start is moved so that it lies inside.
 
     Args:
       operand: array of any dtype.
-      update: array of the dtype of `operand`, with as many axes, none of them longer.
-      start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector.
-      allow_negative_indices: whether a negative start counts from the end; one answer, or one for each axis.
+      update: array of the dtype of `operand`, with the same number of axes, each at most as long as that of `operand`.
+      start_indices: first index along each axis: a sequence of integer scalars of one dtype, or a vector of integers.
+      allow_negative_indices: whether negative start indices count from the end: a bool for all axes, or a sequence of
+        bools, one for each axis.
 
     Returns:
       An array of the shape and dtype of `operand`.
 
     Raises:
-      ArgumentError: a start that is known is negative where that is not allowed.
-      DtypeError: the starts have different dtypes.
-      IndexingError: a start is not an integer.
-      ShapeError: `update` has another dtype or number of axes than `operand`, or is larger.
+      ArgumentError: a start index is a known negative number, and `allow_negative_indices` is False for its axis.
+      DtypeError: the start indices have different dtypes.
+      IndexingError: a start index is not an integer.
+      ShapeError: `update` differs from `operand` in dtype or number of axes, or is larger.
 
     >>> dynamic_update_slice(np.zeros(3, np.float32), np.ones(1, np.float32), (1,))
     Array([0., 1., 0.], dtype=float32)
@@ -523,29 +528,29 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Slices of `operand` at computed places (StableHLO's ``gather``). Indexing as in NumPy is easier to use.
+    """Slices of `operand` at computed start indices (StableHLO's ``gather``). Indexing as in NumPy is easier to use.
 
     Args:
       operand: array of any dtype.
-      start_indices: array of integers; its last axis holds index vectors, the others are axes of the result.
-      dimension_numbers: a `GatherDimensionNumbers`: which axis of `operand` each number of a vector is for, and where
-        the axes of the slices lie in the result.
-      slice_sizes: shape of a slice: one length for each axis of `operand`.
+      start_indices: array of integers; its last axis holds index vectors, and its other axes become axes of the result.
+      dimension_numbers: a `GatherDimensionNumbers`, which states the axis of `operand` that each number of an index
+        vector refers to, and the positions of the slices' axes in the result.
+      slice_sizes: shape of each slice: one length for each axis of `operand`.
       unique_indices: a promise that no two slices overlap.
       indices_are_sorted: a promise that the index vectors are in ascending order.
-      mode: a `GatherScatterMode` or its word, what indices outside do: "clip", "fill", "promise_in_bounds" (the same as
-        None) or "one_hot".
-      fill_value: what is read outside with "fill"; None means nan, the smallest signed or the largest unsigned integer,
-        or True.
+      mode: treatment of out-of-bounds indices: a `GatherScatterMode` or its name, "clip", "fill", "promise_in_bounds"
+        (the default, None) or "one_hot".
+      fill_value: value of out-of-bounds elements for the mode "fill"; None means nan for inexact dtypes, the smallest
+        value of signed integers, the largest of unsigned integers, and True for bools.
 
     Returns:
-      An array of the dtype of `operand`, with the axes of `start_indices` but the last, and those of the slices that
-      ``collapsed_slice_dims`` does not remove.
+      An array of the dtype of `operand`. Its axes are those of `start_indices` without the last, and those of the
+      slices without ``collapsed_slice_dims``.
 
     Raises:
       DtypeError: `start_indices` are not integers.
       ShapeError: `dimension_numbers` or `slice_sizes` do not fit the arrays.
-      OptionError: `mode` is none of these.
+      OptionError: `mode` is unknown.
 
     >>> numbers = _indexing.GatherDimensionNumbers((), (0,), (0,))
     >>> gather(np.arange(3), np.array([[2], [0]]), numbers, (1,))
@@ -570,22 +575,22 @@ def gather(
 def sort(
     operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Any:
-    """An array in ascending order along an axis, or several arrays in the order of the first ones (StableHLO's
-    ``sort``).
+    """An array sorted in ascending order along an axis, or several arrays sorted together by the first ones
+    (StableHLO's ``sort``).
 
     nan comes last; complex numbers are ordered by real part, then by imaginary part.
 
     Args:
       operand: an array, or a tuple or list of arrays of one shape.
-      dimension: the axis; a negative one counts from the last.
-      is_stable: whether equal elements keep their order.
-      num_keys: of several arrays, how many decide the order: the first, then the second where that is equal, and so on.
+      dimension: axis number to sort along; negative numbers count from the last axis.
+      is_stable: whether equal elements keep their relative order.
+      num_keys: number of leading arrays that are sort keys: ties in the first are resolved by the second, and so on.
 
     Returns:
-      An array like `operand`, or a tuple of such arrays.
+      The sorted array, or a tuple of the sorted arrays.
 
     Raises:
-      AxisError: the array has no such axis.
+      AxisError: the axis number is out of range.
       ShapeError: the shapes differ.
       OptionError: `num_keys` is not between 1 and the number of arrays.
 
@@ -603,19 +608,19 @@ def sort(
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """`keys` in ascending order, and `values` in the same order (StableHLO's ``sort``).
+    """`keys` sorted in ascending order, and `values` permuted in the same way (StableHLO's ``sort``).
 
     Args:
-      keys: array, ordered as by `sort`.
+      keys: array to sort; see `sort` for the order.
       values: array of the shape of `keys`, of any dtype.
-      dimension: the axis; a negative one counts from the last.
-      is_stable: whether the values of equal keys keep their order.
+      dimension: axis number to sort along; negative numbers count from the last axis.
+      is_stable: whether values of equal keys keep their relative order.
 
     Returns:
-      The pair (keys, values), of their shape and dtypes.
+      The pair (sorted keys, permuted values), of the shape and dtypes of `keys` and `values`.
 
     Raises:
-      AxisError: the arrays have no such axis.
+      AxisError: the axis number is out of range.
       ShapeError: the shapes differ.
 
     >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
@@ -625,19 +630,20 @@ def sort_key_val(
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The position of the first largest element along `axis`, or of the first nan (as ``numpy.argmax``).
+    """The index of the largest element along `axis`, the first one if there are several; the first nan if there is one
+    (as ``numpy.argmax``).
 
     Args:
       operand: array of real numbers or bools.
-      axis: the axis, not negative.
+      axis: axis number to search along, not negative.
       index_dtype: integer dtype of the result.
 
     Returns:
       An array of `index_dtype`, of the shape of `operand` without `axis`.
 
     Raises:
-      DtypeError: `operand` is complex, or `index_dtype` is no integer dtype.
-      ShapeError: `operand` has no such axis, or no elements along it.
+      DtypeError: `operand` is complex, or `index_dtype` is not an integer dtype.
+      ShapeError: `axis` is out of range, or has length 0.
 
     >>> argmax(np.array([1, 3, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -647,19 +653,20 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The position of the first smallest element along `axis`, or of the first nan (as ``numpy.argmin``).
+    """The index of the smallest element along `axis`, the first one if there are several; the first nan if there is one
+    (as ``numpy.argmin``).
 
     Args:
       operand: array of real numbers or bools.
-      axis: the axis, not negative.
+      axis: axis number to search along, not negative.
       index_dtype: integer dtype of the result.
 
     Returns:
       An array of `index_dtype`, of the shape of `operand` without `axis`.
 
     Raises:
-      DtypeError: `operand` is complex, or `index_dtype` is no integer dtype.
-      ShapeError: `operand` has no such axis, or no elements along it.
+      DtypeError: `operand` is complex, or `index_dtype` is not an integer dtype.
+      ShapeError: `axis` is out of range, or has length 0.
 
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -676,12 +683,12 @@ def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"Running {what} along an axis (as ``numpy.{mirrored}``).\n\n"
+        f"Cumulative {what} along an axis (as ``numpy.{mirrored}``).\n\n"
         f"Args:\n  operand: array of numbers.{note}\n"
-        "  axis: the axis, not negative.\n"
-        "  reverse: whether to begin at the end of the axis.\n\n"
+        "  axis: axis number to accumulate along, not negative.\n"
+        "  reverse: whether to accumulate from the end of the axis to its start.\n\n"
         "Returns:\n  An array of the shape and dtype of `operand`.\n\n"
-        "Raises:\n  DtypeError: `operand` is bool.\n  ShapeError: `operand` has no such axis.\n\n"
+        "Raises:\n  DtypeError: `operand` is bool.\n  ShapeError: the axis number is out of range.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array([1, 3, 2]))\nArray({result}, dtype=int32)\n"
     )
     return function
@@ -696,20 +703,19 @@ cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", 
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Cumulative sums of numbers given by their logarithms: log(cumsum(exp(x))) without overflow (as
-    ``numpy.logaddexp.accumulate``).
+    """Cumulative log-sum-exp along an axis: log(cumsum(exp(x))) without overflow (as ``numpy.logaddexp.accumulate``).
 
     Args:
       operand: array of floats or complex numbers.
-      axis: the axis, not negative.
-      reverse: whether to begin at the end of the axis.
+      axis: axis number to accumulate along, not negative.
+      reverse: whether to accumulate from the end of the axis to its start.
 
     Returns:
       An array of the shape and dtype of `operand`.
 
     Raises:
       DtypeError: the elements are not floats or complex numbers.
-      ShapeError: `operand` has no such axis.
+      ShapeError: the axis number is out of range.
 
     >>> cumlogsumexp(np.zeros(2, np.float32))
     Array([0.       , 0.6931472], dtype=float32)
@@ -732,10 +738,10 @@ def _reduction(
     function.__module__ = "phlox.lax"
     function.__doc__ = (
         f"{what} of the elements over `axes` (StableHLO's ``reduce``).\n\n"
-        f"Args:\n  operand: array of {takes}.\n  axes: distinct axes, not negative.\n\n"
-        f"Returns:\n  An array of the other axes of `operand`, of its dtype: {nothing} where there are no elements.\n\n"
+        f"Args:\n  operand: array of {takes}.\n  axes: axis numbers to reduce over, distinct and not negative.\n\n"
+        f"Returns:\n  An array of the dtype of `operand`, without `axes`; {nothing} where there are no elements.\n\n"
         f"Raises:\n  DtypeError: the elements are not {takes}.\n"
-        "  ShapeError: an axis is not there, or is named twice.\n\n"
+        "  ShapeError: an axis is out of range, or is named twice.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
     return function
@@ -747,14 +753,14 @@ def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = No
 
     Args:
       operand: array of numbers.
-      axes: distinct axes, not negative.
+      axes: axis numbers to sum over, distinct and not negative.
 
     Returns:
-      An array of the other axes of `operand`, of its dtype; 0 where there are no elements.
+      An array of the dtype of `operand`, without `axes`; 0 where there are no elements.
 
     Raises:
       DtypeError: `operand` is bool, or has 16-bit floats and the flag ``allow_f16_reductions`` is False.
-      ShapeError: an axis is not there, or is named twice.
+      ShapeError: an axis is out of range, or is named twice.
 
     >>> reduce_sum(np.array([1, 2]), (0,))
     Array(3, dtype=int32)
@@ -805,24 +811,24 @@ def dot_general(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over pairs of axes, other pairs being batches (StableHLO's ``dot_general``).
+    """The sum of products over contracted axes, with optional batch axes (StableHLO's ``dot_general``).
 
     Args:
       lhs, rhs: arrays of any dtype. If their dtypes differ, both are converted to the more precise one.
-      dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)): sequences of axes, not
-        negative, of which those at the same place belong together and have one length. A single axis may stand for a
-        sequence.
-      precision: a `Precision` or its word, a pair of these for `lhs` and `rhs`, a `DotAlgorithm` or a
-        `DotAlgorithmPreset`; None takes the flag ``default_matmul_precision``.
-      preferred_element_type: dtype to sum in and of the result; None means that of the operands.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves it
-        open.
+      dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)): sequences of axis numbers, not
+        negative. Corresponding axes of lhs and rhs have the same length. An integer stands for a sequence of one axis.
+      precision: a `Precision` or its name, a pair of these for `lhs` and `rhs`, a `DotAlgorithm` or a
+        `DotAlgorithmPreset`; None means the value of the flag ``default_matmul_precision``.
+      preferred_element_type: dtype in which products are summed, and of the result; None means the dtype of the
+        operands.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operands, or chosen by the compiler.
 
     Returns:
-      An array of the batch axes, then the remaining axes of `lhs`, then those of `rhs`.
+      An array with the batch axes first, then the remaining axes of `lhs`, then those of `rhs`.
 
     Raises:
-      ShapeError: an axis is not there or is named twice, or two axes of a pair differ in length.
+      ShapeError: an axis is out of range or is named twice, or corresponding axes differ in length.
       OptionError: `precision` is unknown.
 
     >>> dot_general(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), (((1,), (0,)), ((), ()))).shape
@@ -878,19 +884,20 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Products of vectors and matrices: the last axis of `lhs` with the first of `rhs` (as ``numpy.dot``).
+    """The product of vectors and matrices: sums over the last axis of `lhs` and the first axis of `rhs` (as
+    ``numpy.dot``).
 
     Args:
-      lhs, rhs: vectors or matrices, with `dimension_numbers` arrays of any shape. If their dtypes differ, both are
-        converted to the more precise one.
-      dimension_numbers, precision, preferred_element_type: as for `dot_general`; without `dimension_numbers` the axes
-        are those of the matrix product.
+      lhs, rhs: vectors or matrices; arrays of any shape if `dimension_numbers` is given. If their dtypes differ, both
+        are converted to the more precise one.
+      dimension_numbers, precision, preferred_element_type: as for `dot_general`; without `dimension_numbers`, the
+        contracted axes are those of the matrix product.
 
     Returns:
-      An array of the remaining axes of `lhs`, then those of `rhs`, as of `dot_general`.
+      An array with the remaining axes of `lhs`, then those of `rhs`, as for `dot_general`.
 
     Raises:
-      ShapeError: there are more axes than two or none, or the contracted axes differ in length.
+      ShapeError: an operand is not a vector or matrix, or the contracted axes differ in length.
       OptionError: `precision` is unknown.
 
     >>> dot(np.ones(2, np.float32), np.ones(2, np.float32))

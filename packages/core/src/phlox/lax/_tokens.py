@@ -37,7 +37,7 @@ pytree.register_pytree_node(Token, lambda token: ((token._order,), None), lambda
 
 
 def create_token(_: Any = None) -> Token:
-    """A token that comes after nothing (StableHLO's ``create_token``).
+    """A new token, which is not ordered after anything (StableHLO's ``create_token``).
 
     Args:
       _: not used; JAX takes an argument here.
@@ -52,18 +52,18 @@ def create_token(_: Any = None) -> Token:
 
 
 def after_all(*operands: Token) -> Token:
-    """A token that comes after all of these (StableHLO's ``after_all``).
+    """A token that is ordered after all given tokens (StableHLO's ``after_all``).
 
     By `optimization_barrier` it puts other values in order too; see the example.
 
     Args:
-      *operands: tokens.
+      *operands: tokens to wait for.
 
     Returns:
       A `Token`.
 
     Raises:
-      ArgumentError: an operand is no token.
+      ArgumentError: an operand is not a token.
 
     >>> x, token = optimization_barrier((jnp.ones(2), create_token()))
     >>> y, token = optimization_barrier((jnp.zeros(2), after_all(token)))  # y comes after x
@@ -94,7 +94,7 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
       Nothing: it always raises.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
       UnsupportedError: always, as in JAX but on GPUs; `ppermute` does both halves at once.
 
     >>> phlox.vmap(lambda x: psend(x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
@@ -118,7 +118,7 @@ def precv(token: Token, out_shape: Any, axis_name: AxisName, perm: Sequence[tupl
       Nothing: it always raises.
 
     Raises:
-      AxisNameError: nothing maps the axis.
+      AxisNameError: no mapped axis has this name.
       UnsupportedError: always, as in JAX but on GPUs; `ppermute` does both halves at once.
 
     >>> phlox.vmap(lambda x: precv(create_token(), x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))

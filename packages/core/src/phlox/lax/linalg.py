@@ -88,11 +88,12 @@ triangular_solve_p = _tri.triangular_solve
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
-    """The lower triangle L with ``x = L Lᴴ``, for positive definite `x`; nan for others (as ``numpy.linalg.cholesky``).
+    """The lower triangular L with ``x = L Lᴴ``, for positive definite `x`; nan for others (as
+    ``numpy.linalg.cholesky``).
 
     Args:
       x: square matrices of floats or complex numbers: an array of shape (..., n, n).
-      symmetrize_input: whether to factor ``(x + xᴴ) / 2``, for which integers become floats; otherwise only the lower
+      symmetrize_input: whether to factor ``(x + xᴴ) / 2``, which converts integers to floats; if False, only the lower
         triangle of `x` is read.
 
     Returns:
@@ -114,14 +115,14 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangle R' with ``R'ᵀ R' = Rᵀ R + w wᵀ``, in quadratic time (as ``jax.lax.linalg.cholesky_update``).
 
     Args:
-      r_matrix: R, upper triangular: an array of floats of shape (..., n, n).
-      w_vector: w, an array of the dtype of `r_matrix`, of shape (..., n).
+      r_matrix: upper triangular R, an array of floats of shape (..., n, n).
+      w_vector: vector w, an array of the dtype of `r_matrix`, of shape (..., n).
 
     Returns:
       An array of the shape and dtype of `r_matrix`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
@@ -140,14 +141,14 @@ def symmetric_product(
       a_matrix: a, an array of floats of shape (..., n, m).
       c_matrix: c, an array of the dtype of `a_matrix`, of shape (..., n, n).
       alpha, beta: factors, Python numbers.
-      symmetrize_output: whether the upper triangle is made the mirror of the lower one; without it, the upper one may
-        hold anything on some platforms.
+      symmetrize_output: whether to copy the lower triangle of the result to the upper one; if False, the upper triangle
+        is undefined on some platforms.
 
     Returns:
       An array of the shape and dtype of `c_matrix`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
@@ -173,11 +174,11 @@ def eig(
 
     Args:
       x: square matrices of floats or complex numbers: an array of shape (..., n, n).
-      compute_left_eigenvectors, compute_right_eigenvectors: whether they are in the list.
-      enable_eigvec_derivs: whether derivatives pass to the eigenvectors. They are right where eigenvalues are distinct
-        and what is computed does not depend on how the vectors are scaled.
-      implementation: an `EigImplementation`; None means that of the platform.
-      use_magma: deprecated: True means ``EigImplementation.MAGMA``, False ``EigImplementation.LAPACK``, None neither.
+      compute_left_eigenvectors, compute_right_eigenvectors: whether to return the left and the right eigenvectors.
+      enable_eigvec_derivs: whether derivatives pass through the eigenvectors. They are correct if the eigenvalues are
+        distinct and the computation does not depend on the scale of the eigenvectors.
+      implementation: an `EigImplementation`; None means the default of the platform.
+      use_magma: deprecated: True means ``EigImplementation.MAGMA``, False ``EigImplementation.LAPACK``, None no choice.
 
     Returns:
       A list of complex arrays: w of shape (..., n), in no particular order, and eigenvectors in columns, of shape
@@ -186,7 +187,7 @@ def eig(
     Raises:
       ShapeError: the matrices are not square.
       DtypeError: the elements are not floats or complex numbers.
-      OptionError: `implementation` is not there on the platform.
+      OptionError: `implementation` is not available on the platform.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in eig(jnp.eye(2), compute_left_eigenvectors=False)]
@@ -218,19 +219,20 @@ def eigh(
 
     Args:
       x: square matrices of floats or complex numbers: an array of shape (..., n, n).
-      lower: whether the lower triangle is read when `symmetrize_input` is False; else it is the upper one.
-      symmetrize_input: whether to decompose ``(x + xᴴ) / 2``, for which integers become floats.
-      sort_eigenvalues: False permits any order; on a CPU they are sorted nevertheless.
-      subset_by_index: only the eigenvalues with these numbers, (first, end); None means all. Not there on a CPU.
-      implementation: an `EighImplementation`; None means that of the platform.
+      lower: whether the lower triangle is read if `symmetrize_input` is False; otherwise the upper one.
+      symmetrize_input: whether to decompose ``(x + xᴴ) / 2``, which converts integers to floats.
+      sort_eigenvalues: whether the eigenvalues are sorted; on CPUs they always are.
+      subset_by_index: index range (start, end) of the eigenvalues to compute, end not included; None means all. Not
+        available on CPUs.
+      implementation: an `EighImplementation`; None means the default of the platform.
 
     Returns:
-      The pair (v, w): an array of the shape and dtype of `x`, and a real one of shape (..., n).
+      The pair (v, w): eigenvectors of the shape and dtype of `x`, and real eigenvalues of shape (..., n).
 
     Raises:
       ShapeError: the matrices are not square.
       DtypeError: the elements are not floats or complex numbers, and `symmetrize_input` is False.
-      UnsupportedError: `subset_by_index` or `implementation` is not there on the platform.
+      UnsupportedError: `subset_by_index` or `implementation` is not available on the platform.
 
     >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))[1]
@@ -271,14 +273,14 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of a product of Householder reflections (LAPACK's ``orgqr``).
 
     Args:
-      a: the vectors of the reflections, below the diagonal: an array of shape (..., m, n), n at most m.
-      taus: the factors of the reflections: an array of the dtype of `a`, of shape (..., k), k at most n.
+      a: Householder vectors, below the diagonal: an array of shape (..., m, n), with n at most m.
+      taus: scale factors of the reflections: an array of the dtype of `a`, of shape (..., k), with k at most n.
 
     Returns:
       An array of the shape and dtype of `a`, with orthonormal columns.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
@@ -294,15 +296,15 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
     Args:
       a, taus: the reflections, as for `householder_product`: arrays of shapes (..., m, n) and (..., k).
-      c: an array of the dtype of `a`, of shape (..., m, p); (..., p, m) with ``left=False``.
-      left: whether the product is ``Q c``; else it is ``c Q``.
-      transpose: whether Qᴴ takes the place of Q.
+      c: matrix to multiply: an array of the dtype of `a`, of shape (..., m, p); (..., p, m) with ``left=False``.
+      left: whether to compute ``Q c``; if False, ``c Q``.
+      transpose: whether to multiply by Qᴴ instead of Q.
 
     Returns:
       An array of the shape and dtype of `c`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
@@ -315,19 +317,19 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
 @composed
 def lu(x: ArrayLike) -> list[Array]:
-    """Lower times upper triangle with rows exchanged: ``[lu, pivots, permutation]`` with ``x[permutation] = L U``
-    (LAPACK's ``getrf``).
+    """The LU decomposition with row pivoting: ``[lu, pivots, permutation]`` with ``x[permutation] = L U`` (LAPACK's
+    ``getrf``).
 
     Args:
       x: matrices of floats or complex numbers: an array of shape (..., m, n).
 
     Returns:
-      The list [lu, pivots, permutation]: both triangles in an array of the shape and dtype of `x`, where the diagonal
-      is that of U and that of L is 1; int32 of shape (..., min(m, n)), where row i was exchanged with row
-      ``pivots[i]``; and int32 of shape (..., m).
+      The list [lu, pivots, permutation]. lu has the shape and dtype of `x`: U on and above the diagonal, L below it,
+      without its diagonal of ones. pivots is int32 of shape (..., min(m, n)): row i was exchanged with row
+      ``pivots[i]``. permutation is int32 of shape (..., m).
 
     Raises:
-      ShapeError: `x` has less than two axes.
+      ShapeError: `x` has fewer than two axes.
       DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
@@ -364,11 +366,13 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 def qr(
     x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """Orthonormal columns times upper triangle: ``(q, r)`` with ``x = q r`` (as ``numpy.linalg.qr``).
+    """The QR decomposition: ``(q, r)`` with ``x = q r``, q with orthonormal columns, r upper triangular (as
+    ``numpy.linalg.qr``).
 
     Args:
       x: matrices of floats or complex numbers: an array of shape (..., m, n).
-      pivoting: whether to exchange columns so that the diagonal of r decreases: ``(q, r, p)`` with ``x[:, p] = q r``.
+      pivoting: whether to permute columns so that the diagonal of r decreases; the result is then ``(q, r, p)`` with
+        ``x[:, p] = q r``.
       full_matrices: whether q is square; otherwise it has min(m, n) columns.
       use_magma: without effect on a CPU.
 
@@ -377,7 +381,7 @@ def qr(
       `pivoting` also p, int32 of shape (..., n).
 
     Raises:
-      ShapeError: `x` has less than two axes.
+      ShapeError: `x` has fewer than two axes.
       DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
@@ -398,12 +402,12 @@ def schur(
 
     Args:
       x: square matrices of floats or complex numbers: an array of shape (..., n, n).
-      compute_schur_vectors: whether q is in the list.
-      sort_eig_vals, select_callable: not supported; False and None.
+      compute_schur_vectors: whether to return q.
+      sort_eig_vals, select_callable: must be False and None; sorting is not supported.
 
     Returns:
-      The list [t, q] or [t] of arrays of the shape and dtype of `x`. t is an upper triangle; of real matrices with
-      complex eigenvalues it has blocks of two rows on the diagonal.
+      The list [t, q] or [t] of arrays of the shape and dtype of `x`. t is upper triangular; for real matrices with
+      complex eigenvalues, it has 2 × 2 blocks on the diagonal.
 
     Raises:
       ShapeError: the matrices are not square.
@@ -431,25 +435,26 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """Singular values, descending, between orthonormal columns: ``(u, s, vh)`` with ``x = u diag(s) vh`` (as
+    """The singular value decomposition: ``(u, s, vh)`` with ``x = u diag(s) vh`` and s descending (as
     ``numpy.linalg.svd``).
 
     Args:
       x: matrices of floats or complex numbers: an array of shape (..., m, n).
-      full_matrices: whether u and vh are square; such have no derivatives unless `x` is square.
-      compute_uv: whether u and vh are computed; False returns only s.
-      subset_by_index: only the values with these numbers, (first, end); None means all. Not there on a CPU.
-      algorithm: an `SvdAlgorithm`; None means that of the platform.
+      full_matrices: whether u and vh are square; derivatives are then available for square `x` only.
+      compute_uv: whether to compute u and vh; if False, the result is s.
+      subset_by_index: index range (start, end) of the singular values to compute, end not included; None means all. Not
+        available on CPUs.
+      algorithm: an `SvdAlgorithm`; None means the default of the platform.
 
     Returns:
       The tuple (u, s, vh), or s: u of shape (..., m, k), s real of shape (..., min(m, n)), vh of shape (..., l, n),
       where k and l are m and n, or min(m, n) without `full_matrices`.
 
     Raises:
-      ShapeError: `x` has less than two axes.
+      ShapeError: `x` has fewer than two axes.
       DtypeError: the elements are not floats or complex numbers.
-      OptionError: `subset_by_index` comes with `full_matrices`.
-      UnsupportedError: `subset_by_index` or `algorithm` is not there on the platform.
+      OptionError: both `subset_by_index` and `full_matrices` are given.
+      UnsupportedError: `subset_by_index` or `algorithm` is not available on the platform.
 
     >>> import phlox.numpy as jnp
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
@@ -475,21 +480,22 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """The x with ``x a = b`` (``a x = b`` with `left_side`), for triangular `a` (StableHLO's ``triangular_solve``).
+    """The solution x of ``x a = b`` (``a x = b`` with `left_side`), for triangular `a` (StableHLO's
+    ``triangular_solve``).
 
     Args:
       a: square matrices of floats or complex numbers, of which one triangle is read: an array of shape (..., n, n).
       b: an array of the dtype of `a`: matrices with n columns (rows with `left_side`), or vectors of n elements.
-      left_side: whether `a` is on the left of x.
-      lower: whether the triangle is the lower one; else it is the upper one.
-      transpose_a, conjugate_a: whether the transpose, the conjugate, or both of `a` take its place.
-      unit_diagonal: whether the diagonal is taken to be 1, without reading it.
+      left_side: whether the equation is ``a x = b``; if False, ``x a = b``.
+      lower: whether `a` is lower triangular; if False, upper triangular.
+      transpose_a, conjugate_a: whether to use the transpose, the conjugate, or both, of `a`.
+      unit_diagonal: whether the diagonal of `a` is assumed to be 1, and not read.
 
     Returns:
       An array of the shape and dtype of `b`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
@@ -516,12 +522,12 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
 
     Args:
       a: Hermitian matrices of floats or complex numbers: an array of shape (..., n, n), n at least 1.
-      lower: whether the lower triangle is read; else it is the upper one.
+      lower: whether the lower triangle is read; if False, the upper one.
 
     Returns:
-      The list [a, d, e, taus]: the Householder vectors and the tridiagonal form in an array like `a`; the diagonal d,
-      real of shape (..., n); the one next to it e (below it with `lower`), real of shape (..., n - 1); and the factors
-      of the reflections, of shape (..., n - 1).
+      The list [a, d, e, taus]: an array like `a` with the Householder vectors and the tridiagonal form; the diagonal d,
+      real of shape (..., n); the off-diagonal e (below the diagonal with `lower`, else above), real of shape (..., n -
+      1); and the scale factors of the reflections, of shape (..., n - 1).
 
     Raises:
       ShapeError: the matrices are not square, or empty.
@@ -537,19 +543,20 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
 def tridiagonal_solve(
     dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
 ) -> Array:
-    """The x with ``A x = b`` for the matrix with the diagonals `dl` (below), `d` and `du` (above) (LAPACK's ``gtsv``).
+    """The solution x of ``A x = b`` for tridiagonal A with diagonals `dl` (below), `d` and `du` (above) (LAPACK's
+    ``gtsv``).
 
     Args:
       dl, d, du: the diagonals, floats or complex numbers: arrays of one shape (..., n) and dtype. ``A[i, i - 1] =
         dl[i]`` and ``A[i, i + 1] = du[i]``; the first element of `dl` and the last of `du` are not read.
-      b: an array of their dtype, of shape (..., n, k).
-      perturb_singular: whether tiny pivots are moved away from zero, so that x is finite.
+      b: right-hand sides: an array of the dtype of the diagonals, of shape (..., n, k).
+      perturb_singular: whether to replace pivots near zero by larger ones, so that x is finite.
 
     Returns:
       An array of the shape and dtype of `b`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
