@@ -47,14 +47,14 @@ class ResizeMethod(enum.Enum):
         """The method with this name.
 
         Args:
-          s: 'nearest'; 'linear', 'bilinear', 'trilinear' or 'triangle'; 'cubic', 'bicubic' or 'tricubic';
-            'cubic-pytorch' or 'bicubic-pytorch'; 'lanczos3'; 'lanczos5'; 'area'.
+          s: name of the method: 'nearest'; 'linear', 'bilinear', 'trilinear' or 'triangle'; 'cubic', 'bicubic' or
+            'tricubic'; 'cubic-pytorch' or 'bicubic-pytorch'; 'lanczos3'; 'lanczos5'; 'area'.
 
         Returns:
           The `ResizeMethod`.
 
         Raises:
-          OptionError: `s` is another word.
+          OptionError: `s` is unknown.
 
         >>> import phlox
         >>> phlox.image.ResizeMethod.from_string("bilinear")
@@ -192,18 +192,19 @@ def scale_and_translate(
 
     Args:
       image: array of any shape; integers become floats.
-      shape: the shape of the result; along axes other than `spatial_dims` it is that of the image.
-      spatial_dims: the axes that are resampled.
-      scale, translation: vectors with a number for each of these axes. Pixel i covers positions from i to i + 1.
-      method: a `ResizeMethod` or its name, not NEAREST.
-      antialias: smooth an image that is made smaller, so that all its pixels contribute.
-      precision: as for `lax.dot_general`.
+      shape: shape of the result; equal to that of the image along axes not in `spatial_dims`.
+      spatial_dims: axis numbers that are resampled.
+      scale, translation: vectors with a scale factor and an offset for each axis in `spatial_dims`. Pixel i covers
+        positions from i to i + 1.
+      method: interpolation method, a `ResizeMethod` or its name, except NEAREST.
+      antialias: whether to smooth an image that is made smaller, so that all its pixels contribute.
+      precision: precision of the products, as for `lax.dot_general`.
 
     Returns:
-      An array of floats of this shape; 0 at positions outside of the image.
+      An array of floats of this shape; 0 at positions outside the image.
 
     Raises:
-      ShapeError: `shape` has another number of axes than the image.
+      ShapeError: `shape` and the image have different numbers of axes.
       OptionError: `method` is NEAREST or another word.
 
     >>> import phlox
@@ -249,18 +250,18 @@ def resize(
 
     Args:
       image: array of any shape.
-      shape: the new shape, with all axes; axes that keep their length are not resampled.
-      method: a `ResizeMethod` or its name: 'nearest', 'linear', 'cubic', 'cubic-pytorch', 'lanczos3', 'lanczos5' or
-        'area'.
-      antialias: smooth an image that is made smaller, so that all its pixels contribute.
-      precision: as for `lax.dot_general`.
+      shape: shape of the result, with all axes; axes whose length is unchanged are not resampled.
+      method: interpolation method, a `ResizeMethod` or its name: 'nearest', 'linear', 'cubic', 'cubic-pytorch',
+        'lanczos3', 'lanczos5' or 'area'.
+      antialias: whether to smooth an image that is made smaller, so that all its pixels contribute.
+      precision: precision of the products, as for `lax.dot_general`.
 
     Returns:
-      An array of this shape; for 'nearest' of the dtype of the image, for others integers become floats.
+      An array of this shape; of the dtype of the image for 'nearest'. Other methods convert integers to floats.
 
     Raises:
-      ShapeError: `shape` has another number of axes than the image.
-      OptionError: `method` is another word.
+      ShapeError: `shape` and the image have different numbers of axes.
+      OptionError: `method` is unknown.
 
     >>> import phlox
     >>> phlox.image.resize(jnp.array([0.0, 2.0]), (4,), "linear")

@@ -73,26 +73,26 @@ def segment_sum(
     mode: str | GatherScatterMode | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of the rows of each segment (as ``jax.ops.segment_sum``).
+    """The sums of the rows in each segment (as ``jax.ops.segment_sum``).
 
     Args:
       data: array of shape (n, ...); its rows are the slices along the first axis.
-      segment_ids: vector of n integers: the index of the segment that each row belongs to.
-      num_segments: the number of segments; None for the largest id plus 1. Under `jit` it must be given.
-      indices_are_sorted, unique_indices: promises that `segment_ids` ascend, and that all differ, which allow faster
-        code.
-      bucket_size: rows are reduced in buckets of this size first, then the results, which is more accurate for long
-        sums; None reduces all rows at once.
-      mode: the treatment of rows whose id is out of range, as for ``x.at[i]``; None drops them.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None leaves the
-        choice to the operands and the compiler.
+      segment_ids: vector of n integers, the segment number of each row.
+      num_segments: number of segments; None means the largest segment number plus 1. Required under `jit`.
+      indices_are_sorted, unique_indices: whether `segment_ids` are known to be in ascending order, and to be distinct,
+        which allows faster code.
+      bucket_size: number of rows in each of the buckets that are reduced first, before their results are combined; this
+        makes long sums more accurate. None means no buckets.
+      mode: treatment of rows whose segment number is out of range, as for ``x.at[i]``; None drops them.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operands, or chosen by the compiler.
 
     Returns:
       An array of shape (num_segments, ...), of the dtype of `data`; 0 for a segment without rows.
 
     Raises:
       OptionError: `num_segments` is negative.
-      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
+      ConcretizationTypeError: `segment_ids` is traced and `num_segments` is None.
 
     >>> import phlox
     >>> phlox.ops.segment_sum(jnp.array([1, 2, 4]), jnp.array([0, 1, 0]))

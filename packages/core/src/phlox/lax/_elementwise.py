@@ -475,7 +475,7 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """`x` limited to the range from `min` to `max`, elementwise (StableHLO's ``clamp``).
+    """`x` limited to the range from `min` to `max` (StableHLO's ``clamp``).
 
     Args:
       min, max: lower and upper bound, of the dtype of `x`: scalars, or arrays of the shape of `x`. Where `min` is

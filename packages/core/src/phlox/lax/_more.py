@@ -227,20 +227,21 @@ _SCATTER = """
 Args:
   operand: array of any shape.
   scatter_indices: array of integers; its last axis holds index vectors.
-  updates: array of the dtype of `operand`: the axes of `scatter_indices` but the last, and those of the slices.
-  dimension_numbers: a `ScatterDimensionNumbers`: which axis of `operand` each number of a vector is for, and where the
-    axes of the slices lie in `updates`.
+  updates: array of the dtype of `operand`; its axes are those of `scatter_indices` without the last, and those of the
+    slices to update.
+  dimension_numbers: a `ScatterDimensionNumbers`, which states the axis of `operand` that each number of an index vector
+    refers to, and the positions of the slices' axes in `updates`.
   indices_are_sorted: a promise that the index vectors are in ascending order.
   unique_indices: a promise that no two slices overlap.
-  mode: a `GatherScatterMode` or its word: indices outside of the array are dropped ("drop", the same as None), moved to
-    its edge ("clip"), or there are none ("promise_in_bounds").
+  mode: treatment of out-of-bounds indices, a `GatherScatterMode` or its name: their updates are dropped ("drop", the
+    default, None), the indices are clamped ("clip"), or there are known to be none ("promise_in_bounds").
 
 Returns:
   An array of the shape and dtype of `operand`.
 
 Raises:
-  DtypeError: `scatter_indices` are not integers, or `updates` have another dtype than `operand`.
-  ShapeError: `dimension_numbers` do not fit the arrays.
+  DtypeError: `scatter_indices` are not integers, or `updates` and `operand` have different dtypes.
+  ShapeError: `dimension_numbers` do not match the arrays.
   OptionError: `mode` is unknown.
 
 """
@@ -271,7 +272,7 @@ def _scatter(name: str, primitive: Any, what: str, result: str) -> Callable[...,
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
-        f"`operand` with `updates` {what} at computed places (StableHLO's ``scatter``)."
+        f"`operand` with `updates` {what} at computed indices (StableHLO's ``scatter``)."
         f"{_SCATTER}"
         ">>> from phlox import lax\n"
         ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"

@@ -39,18 +39,18 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def rademacher(
     key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
 ) -> Array:
-    """Random signs: -1 or 1, equally likely.
+    """Random signs: -1 or 1 with equal probability.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      shape: of the result.
+      shape: shape of the result.
       dtype: int32 by default (int64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key.
+      DtypeError: `key` is not a PRNG key.
       ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
@@ -78,19 +78,19 @@ def geometric(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random counts of trials until the first success, of probability `p`; at least 1.
+    """Random numbers of trials up to the first success, where each trial succeeds with probability `p`; at least 1.
 
     Args:
       key: one PRNG key, new-style or old-style.
       p: probabilities of success, number or array.
-      shape: of the result, to which `p` broadcasts; None: the shape of `p`.
+      shape: shape of the result, to which `p` broadcasts; None: the shape of `p`.
       dtype: int32 by default (int64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key.
+      DtypeError: `key` is not a PRNG key.
       ShapeError: `key` is an array of several keys, or `p` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -137,24 +137,24 @@ def categorical(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random categories: index i along `axis` has probability softmax(logits)[i].
+    """Random category indices: index i along `axis` is drawn with probability softmax(logits)[i].
 
     Args:
       key: one PRNG key, new-style or old-style.
-      logits: floats, unnormalised logarithms of probabilities; axes other than `axis` are independent distributions.
-      axis: of `logits` along which the categories lie, by default the last.
-      shape: of the result; its last axes are those of `logits` without `axis`, and None means these alone.
-      replace: False draws different categories (the Gumbel top-k trick).
+      logits: unnormalised log probabilities, an array of floats; axes other than `axis` are independent distributions.
+      axis: axis of `logits` with the categories; the last by default.
+      shape: shape of the result, which ends with the shape of `logits` without `axis`; None means exactly that shape.
+      replace: whether to draw with replacement; False draws distinct categories (the Gumbel top-k trick).
       mode: 'low', 'high' or 'highest', see `gumbel`.
 
     Returns:
-      Indices along `axis`: int32 (int64 in x64 mode) of this shape.
+      Category indices of this shape: int32 (int64 in x64 mode).
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `logits` are not floats.
+      DtypeError: `key` is not a PRNG key, or `logits` are not floats.
       ShapeError: `key` is an array of several keys, or `shape` does not fit `logits`.
-      AxisError: `logits` have no axis `axis`.
-      OptionError: without replacement there are fewer categories than draws, or there is no such `mode`.
+      AxisError: `axis` is out of range for `logits`.
+      OptionError: without replacement there are fewer categories than draws, or `mode` is unknown.
 
     >>> from phlox import random
     >>> random.categorical(random.key(0), jnp.log(jnp.array([0.0, 1.0])), shape=(3,))
@@ -181,27 +181,27 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Random elements of `a` along `axis`; of ``range(a)`` if `a` is an integer.
+    """Random elements of the array `a` along `axis`, or random integers from ``range(a)`` for an integer `a`.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      a: an array, or a Python integer.
-      shape: of what is drawn, a tuple or list; it takes the place of `axis` in the shape of `a`.
-      replace: whether an element may be drawn twice.
-      p: probabilities, one for each element; equal ones by default.
-      axis: of `a` along which elements are taken, by default the first; no meaning for an integer.
-      mode: 'low', 'high' or 'highest', see `gumbel`; for `p` without replacement.
+      a: array to draw from; or a Python integer, which stands for ``arange(a)``.
+      shape: shape of the sample, a tuple or list; in the result it replaces `axis` of `a`.
+      replace: whether to draw with replacement.
+      p: probability of each element, a vector; None means equal probabilities.
+      axis: axis of `a` along which elements are drawn; the first by default. Ignored for an integer.
+      mode: precision of the random numbers: 'low', 'high' or 'highest', see `gumbel`; used for `p` without replacement.
 
     Returns:
-      An array of the dtype of `a`, of its shape with `shape` in place of `axis`; of shape `shape` for an integer, and
-      where nothing is drawn (`shape` has a 0).
+      An array of the dtype of `a` whose shape is that of `a` with `axis` replaced by `shape`; of shape `shape` for an
+      integer, and if `shape` contains a 0.
 
     Raises:
       ArgumentError: `shape` is neither a tuple nor a list.
-      DtypeError: `key` is no PRNG key, or `a` is one number that is no integer.
-      ShapeError: `key` is an array of several keys, or `p` is not one vector with a probability for each element.
-      AxisError: `a` has no axis `axis`.
-      OptionError: there are no elements, or without replacement fewer than draws.
+      DtypeError: `key` is not a PRNG key, or `a` is a scalar that is not an integer.
+      ShapeError: `key` is an array of several keys, or `p` is not a vector with one probability for each element.
+      AxisError: `axis` is out of range for `a`.
+      OptionError: there are no elements to draw from, or fewer than draws without replacement.
 
     >>> from phlox import random
     >>> sorted(random.choice(random.key(0), 4, (4,), replace=False).tolist())

@@ -90,14 +90,14 @@ def poisson(
     Args:
       key: one PRNG key, new-style or old-style.
       lam: mean, number or array, not negative.
-      shape: of the result, to which `lam` broadcasts; None: the shape of `lam`.
+      shape: shape of the result, to which `lam` broadcasts; None: the shape of `lam`.
       dtype: an integer dtype; int32 by default (int64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not of integers.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not an integer dtype.
       ShapeError: `key` is an array of several keys, or `lam` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -210,7 +210,7 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
 
 
 def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Random counts of successes in `n` trials of probability `p`, as floats.
+    """Random numbers of successes in `n` trials with success probability `p`, as floats.
 
     Where `n` is negative or nan, or `p` is not between 0 and 1, the result is nan.
 
@@ -218,14 +218,14 @@ def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, d
       key: one PRNG key, new-style or old-style.
       n: numbers of trials, integers or floats, which are rounded down.
       p: probabilities of success, number or array.
-      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -246,21 +246,21 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """Random counts of how often each category occurs in `n` trials; they add up to `n`.
+    """Random numbers of occurrences of each category in `n` trials; they add up to `n`.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      n: numbers of trials, of a shape that broadcasts to that of the result without its last axis.
+      n: numbers of trials; their shape broadcasts to that of the result without its last axis.
       p: probabilities of the categories, along the last axis.
-      shape: of the result, the axis of categories included; None: the shape of `p`.
-      dtype: of the result, float32 by default (float64 in x64 mode).
-      unroll: how many categories are drawn in one turn of the loop, see `phlox.lax.scan`.
+      shape: shape of the result, including the axis of categories; None means the shape of `p`.
+      dtype: dtype of the result, float32 by default (float64 in x64 mode).
+      unroll: number of categories that are drawn in each iteration of the compiled loop, see `phlox.lax.scan`.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key.
+      DtypeError: `key` is not a PRNG key.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random

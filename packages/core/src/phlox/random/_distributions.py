@@ -149,18 +149,18 @@ def gumbel(
 
     Args:
       key: one PRNG key, new-style or old-style.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
-      mode: how many random bits make a number: 'low' (None): those of one uniform number; 'high': those of two, so that
-        larger results are possible; 'highest': 64 for float32, and as 'high' for other dtypes.
+      mode: number of random bits for each sample: 'low' (the default, None): those of one uniform number; 'high': those
+        of two, which extends the range of large results; 'highest': 64 for float32, and as 'high' for other dtypes.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is unknown.
 
     >>> from phlox import random
     >>> random.gumbel(random.key(0), (2,)).shape
@@ -194,14 +194,14 @@ def rayleigh(
     Args:
       key: one PRNG key, new-style or old-style.
       scale: positive number or array.
-      shape: of the result, to which `scale` broadcasts; None: the shape of `scale`.
+      shape: shape of the result, to which `scale` broadcasts; None: the shape of `scale`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `scale` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -231,14 +231,14 @@ def lognormal(
     Args:
       key: one PRNG key, new-style or old-style.
       sigma: standard deviation of the logarithm, positive number or array.
-      shape: of the result, to which `sigma` broadcasts; None: the shape of `sigma`.
+      shape: shape of the result, to which `sigma` broadcasts; None: the shape of `sigma`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `sigma` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -268,14 +268,14 @@ def pareto(
     Args:
       key: one PRNG key, new-style or old-style.
       b: exponent of the tail, positive number or array.
-      shape: of the result, to which `b` broadcasts; None: the shape of `b`.
+      shape: shape of the result, to which `b` broadcasts; None: the shape of `b`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `b` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -300,14 +300,14 @@ def weibull_min(
     Args:
       key: one PRNG key, new-style or old-style.
       scale, concentration: positive numbers or arrays.
-      shape: how many exponential numbers are drawn; the parameters are broadcast with them.
-      dtype: a floating dtype of these, float32 by default (float64 in x64 mode).
+      shape: shape of the exponential samples; the parameters broadcast with it.
+      dtype: floating dtype of the exponential samples, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of the shape that `shape` and the parameters broadcast to, of the promoted dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters and `shape` do not broadcast.
 
     >>> from phlox import random
@@ -344,14 +344,14 @@ def triangular(
     Args:
       key: one PRNG key, new-style or old-style.
       left, mode, right: numbers or arrays with ``left <= mode <= right`` and ``left < right``.
-      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -389,14 +389,14 @@ def wald(
     Args:
       key: one PRNG key, new-style or old-style.
       mean: positive number or array; the shape parameter of the distribution is 1.
-      shape: of the result, to which `mean` broadcasts; None: the shape of `mean`.
+      shape: shape of the result, to which `mean` broadcasts; None: the shape of `mean`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `mean` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -423,14 +423,14 @@ def double_sided_maxwell(
     Args:
       key: one PRNG key, new-style or old-style.
       loc, scale: numbers or arrays that broadcast with each other.
-      shape: the first axes of the result; () stands for the broadcast shape of the parameters.
+      shape: leading axes of the result; () by default, which gives the broadcast shape of the parameters.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array whose shape is `shape` followed by the broadcast shape of the parameters, of the promoted dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast.
 
     >>> from phlox import random

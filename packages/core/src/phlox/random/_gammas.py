@@ -55,14 +55,14 @@ def gamma(
     Args:
       key: one PRNG key, new-style or old-style.
       a: shape parameter, positive number or array.
-      shape: of the result, to which `a` broadcasts; None: the shape of `a`.
+      shape: shape of the result, to which `a` broadcasts; None: the shape of `a`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `a` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -87,14 +87,14 @@ def loggamma(
     Args:
       key: one PRNG key, new-style or old-style.
       a: shape parameter, positive number or array.
-      shape: of the result, to which `a` broadcasts; None: the shape of `a`.
+      shape: shape of the result, to which `a` broadcasts; None: the shape of `a`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `a` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -132,14 +132,14 @@ def beta(
     Args:
       key: one PRNG key, new-style or old-style.
       a, b: positive numbers or arrays.
-      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
       TypePromotionError: the dtype of a parameter does not promote to that of the result.
 
@@ -174,14 +174,14 @@ def dirichlet(
     Args:
       key: one PRNG key, new-style or old-style.
       alpha: positive concentrations along the last axis; further axes are independent distributions.
-      shape: of the result without its last axis; None: that of `alpha` without its last axis.
+      shape: shape of the result without its last axis; None: that of `alpha` without its last axis.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of shape ``(*shape, alpha.shape[-1])`` and this dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, `alpha` has no axis, or its others do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -218,14 +218,14 @@ def chisquare(
     Args:
       key: one PRNG key, new-style or old-style.
       df: degrees of freedom, positive number or array.
-      shape: of the result, to which `df` broadcasts; None: the shape of `df`.
+      shape: shape of the result, to which `df` broadcasts; None: the shape of `df`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `df` does not broadcast to `shape`.
       TypePromotionError: the dtype of `df` does not promote to that of the result.
 
@@ -261,14 +261,14 @@ def f(
     Args:
       key: one PRNG key, new-style or old-style.
       dfnum, dfden: degrees of freedom of numerator and denominator, positive numbers or arrays.
-      shape: of the result, to which the parameters broadcast; None: their broadcast shape.
+      shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
       TypePromotionError: the dtype of a parameter does not promote to that of the result.
 
@@ -303,14 +303,14 @@ def t(
     Args:
       key: one PRNG key, new-style or old-style.
       df: degrees of freedom, positive number or array.
-      shape: of the result, to which `df` broadcasts; None: the shape of `df`.
+      shape: shape of the result, to which `df` broadcasts; None: the shape of `df`.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `df` does not broadcast to `shape`.
       TypePromotionError: the dtype of `df` does not promote to that of the result.
 
@@ -339,14 +339,14 @@ def generalized_normal(
     Args:
       key: one PRNG key, new-style or old-style.
       p: exponent, a positive number: 1 gives the Laplace distribution, 2 a normal one of variance 1/2.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
@@ -382,14 +382,14 @@ def ball(
       key: one PRNG key, new-style or old-style.
       d: number of dimensions.
       p: exponent of the norm ``sum(abs(x)**p)**(1/p)``, a positive number.
-      shape: of the array of points.
+      shape: shape of the array of points.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of shape ``(*shape, d)`` and this dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random

@@ -111,10 +111,11 @@ def key_dtype(impl_spec: str | Any | None = None) -> Any:
     """The dtype of the keys of a PRNG implementation, given by its name.
 
     Args:
-      impl_spec: name of a generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None: that of the flag `default_prng_impl`.
+      impl_spec: name of a generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None means the value of the flag
+        `default_prng_impl`.
 
     Returns:
-      The dtype that arrays of such keys have.
+      The dtype of key arrays of this generator.
 
     Raises:
       OptionError: there is no generator of this name.
@@ -134,20 +135,21 @@ def _impl(function: str, impl: Any, dtype: Any) -> generators.Impl:
 
 
 def key(seed: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Array:
-    """A new-style key, an array of dtype ``key<fry>`` without axes, from an integer seed.
+    """A new-style PRNG key, an array of dtype ``key<fry>`` and shape (), from an integer seed.
 
     Args:
-      seed: a Python integer or an array of integers or bools without axes. Python integers are taken modulo 2**32
-        (2**64 in x64 mode).
-      impl: generator, by its name: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None: that of the flag `default_prng_impl`.
-      dtype: the same by the dtype of its keys, see `key_dtype`; in place of `impl`.
+      seed: integer seed: a Python integer, or an array of integers or bools of shape (). Python integers are taken
+        modulo 2**32 (2**64 in x64 mode).
+      impl: name of the generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'; None means the value of the flag
+        `default_prng_impl`.
+      dtype: dtype of the key, which determines the generator, see `key_dtype`; an alternative to `impl`.
 
     Returns:
-      One key: an array of shape () of the generator's dtype.
+      One key: an array of shape () of the generator's key dtype.
 
     Raises:
-      DtypeError: `seed` is no integer.
-      ShapeError: `seed` has axes.
+      DtypeError: `seed` is not an integer.
+      ShapeError: `seed` is not a scalar.
       NumberRangeError: `seed` is a Python integer of more than 64 bits.
       OptionError: `impl` and `dtype` are both given, or `impl` names no generator.
 
@@ -159,19 +161,19 @@ def key(seed: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | No
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | Any | None = None) -> Array:
-    """An old-style key, an array of two uint32, from an integer seed.
+    """An old-style PRNG key, an array of two uint32, from an integer seed.
 
     Args:
-      seed: a Python integer or an array of integers without axes, as for `key`.
+      seed: integer seed: a Python integer, or an array of integers of shape (), as for `key`.
       impl: name of the generator, as for `key`.
 
     Returns:
-      The words of one key: uint32 of shape (2,), of shape (4,) for 'rbg' and 'unsafe_rbg'. With the flag
+      The words of one key: uint32 of shape (2,), or of shape (4,) for 'rbg' and 'unsafe_rbg'. With the flag
       `enable_custom_prng`, a new-style key.
 
     Raises:
-      DtypeError: `seed` is no integer.
-      ShapeError: `seed` has axes.
+      DtypeError: `seed` is not an integer.
+      ShapeError: `seed` is not a scalar.
       NumberRangeError: `seed` is a Python integer of more than 64 bits.
       OptionError: `impl` names no generator.
 
@@ -183,15 +185,16 @@ def PRNGKey(seed: ArrayLike, *, impl: str | Any | None = None) -> Array:
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, dtype: DTypeLike | None = None) -> Array:
-    """New-style keys from their words, as `key_data` gives them.
+    """New-style keys made from their words, which `key_data` returns.
 
     Args:
-      key_bits_array: uint32 of shape [..., n], where n is the number of words of one key: 2 for the default generator.
+      key_bits_array: words of the keys: uint32 of shape [..., n], where n is the number of words in one key; 2 for the
+        default generator.
       impl: name of the generator, as for `key`.
-      dtype: the same by the dtype of its keys, see `key_dtype`; in place of `impl`.
+      dtype: dtype of the keys, which determines the generator, see `key_dtype`; an alternative to `impl`.
 
     Returns:
-      Keys of the shape of `key_bits_array` without its last axis.
+      An array of keys, of the shape of `key_bits_array` without its last axis.
 
     Raises:
       DtypeError: `key_bits_array` is not uint32, or its last axis has another length.
@@ -204,16 +207,17 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, d
 
 
 def key_data(keys: Key) -> Any:
-    """The words of keys.
+    """The words that keys consist of, as integers.
 
     Args:
       keys: array of keys of any shape; old-style keys are returned as they are.
 
     Returns:
-      uint32 of the shape of `keys` and one further axis, of the words of one key: 2 for the default generator.
+      uint32 of the shape of `keys` with a further last axis for the words of each key; 2 words for the default
+      generator.
 
     Raises:
-      DtypeError: `keys` are no PRNG keys.
+      DtypeError: `keys` are not PRNG keys.
 
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
@@ -224,16 +228,16 @@ def key_data(keys: Key) -> Any:
 
 
 def key_impl(keys: Key) -> Any:
-    """The generator that keys belong to, in a form that `key` and `wrap_key_data` take as `impl`.
+    """The generator of keys, in a form that `key` and `wrap_key_data` accept as `impl`.
 
     Args:
       keys: array of keys of any shape, new-style or old-style.
 
     Returns:
-      The name of a generator of phlox, as a string; another generator as the object that describes it.
+      The name of the generator, a string; for a custom generator, the object that describes it.
 
     Raises:
-      DtypeError: `keys` are no PRNG keys.
+      DtypeError: `keys` are not PRNG keys.
 
     >>> key_impl(key(0))
     'threefry2x32'
@@ -244,7 +248,7 @@ def key_impl(keys: Key) -> Any:
 
 
 def clone(key: Key) -> Any:
-    """`key` itself (as ``jax.random.clone``): phlox does not record which keys were used.
+    """`key` itself (as ``jax.random.clone``), since phlox does not record which keys were used.
 
     Args:
       key: keys of any shape, new-style or old-style.
@@ -253,7 +257,7 @@ def clone(key: Key) -> Any:
       `key`, the same object.
 
     Raises:
-      DtypeError: `key` is no PRNG key.
+      DtypeError: `key` is not a PRNG key.
 
     >>> clone(PRNGKey(1))
     Array([0, 1], dtype=uint32)
@@ -269,17 +273,18 @@ def _split(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
-    """New keys that are independent of each other and of what else `key` is used for.
+    """New keys, independent of each other and of `key`.
 
     Args:
       key: one PRNG key, new-style or old-style; do not use it again.
-      num: how many, or the shape of the array of keys.
+      num: number of keys, or shape of the array of keys.
 
     Returns:
-      Keys of shape (num,) or `num`, of the style of `key`: old-style ones are uint32 with a last axis of 2 words.
+      Keys of shape (num,), or of shape `num` if it is a tuple, in the style of `key`; old-style keys are uint32 with a
+      last axis for the 2 words of each.
 
     Raises:
-      DtypeError: `key` is no PRNG key.
+      DtypeError: `key` is not a PRNG key.
       ShapeError: `key` is an array of several keys.
 
     >>> key_0, key_1 = split(PRNGKey(0))
@@ -296,19 +301,20 @@ def _fold_in(key: Any, data: Any) -> Any:
 
 
 def fold_in(key: Key, data: ArrayLike) -> Array:
-    """A new key that depends on `key` and on the integer `data`, for example the number of a step.
+    """A new key derived from `key` and the integer `data`, for example the number of a training step.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      data: a Python integer from 0 to 2**32 - 1, or an array of shape (), which is converted to uint32.
+      data: integer to combine with the key: a Python integer from 0 to 2**32 - 1, or an array of shape (), which is
+        converted to uint32.
 
     Returns:
-      One key, of the style of `key`.
+      One key, in the style of `key`.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `data` is no real number.
-      ShapeError: `key` is an array of several keys, or `data` has axes.
-      NumberRangeError: `data` is a Python integer that uint32 cannot hold.
+      DtypeError: `key` is not a PRNG key, or `data` is not a real number.
+      ShapeError: `key` is an array of several keys, or `data` is not a scalar.
+      NumberRangeError: `data` is a Python integer out of the range of uint32.
 
     >>> fold_in(PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)

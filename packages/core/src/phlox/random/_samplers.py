@@ -57,18 +57,18 @@ def _bits(key: Any, shape: tuple[int, ...], bit_width: int) -> Any:
 
 @takes_out_sharding
 def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
-    """Random unsigned integers, all bit patterns equally likely.
+    """Random unsigned integers, uniformly distributed over all values of the dtype.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      shape: of the result.
+      shape: shape of the result.
       dtype: an unsigned integer dtype; uint32 by default (uint64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not of unsigned integers.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not an unsigned integer dtype.
       ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
@@ -107,15 +107,15 @@ def uniform(
 
     Args:
       key: one PRNG key, new-style or old-style.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
-      minval, maxval: bounds, numbers or arrays that broadcast to `shape`; `maxval` is not among the results.
+      minval, maxval: lower bound, included, and upper bound, not included: numbers or arrays that broadcast to `shape`.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -151,14 +151,14 @@ def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_s
 
     Args:
       key: one PRNG key, new-style or old-style.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating or complex dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is neither floating nor complex.
+      DtypeError: `key` is not a PRNG key, or `dtype` is neither floating nor complex.
       ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
@@ -194,19 +194,19 @@ def truncated_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random samples of the standard normal distribution, given that they lie between `lower` and `upper`.
+    """Random samples of the standard normal distribution, restricted to the interval from `lower` to `upper`.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      lower, upper: bounds, numbers or arrays; they are not among the results.
-      shape: of the result, to which the bounds broadcast; None: their broadcast shape.
+      lower, upper: lower and upper bound, not included: numbers or arrays.
+      shape: shape of the result, to which the bounds broadcast; None means their broadcast shape.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -261,20 +261,21 @@ def randint(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random integers from `minval` up to, and without, `maxval`.
+    """Random integers, uniformly distributed from `minval`, included, to `maxval`, not included.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      shape: of the result.
-      minval, maxval: bounds, integers or arrays of integers that broadcast to `shape`; where `maxval` is not above
-        `minval`, the result is `minval`. Bounds that `dtype` cannot hold are moved into its range.
+      shape: shape of the result.
+      minval, maxval: lower bound, included, and upper bound, not included: integers or arrays of integers that
+        broadcast to `shape`. Where `maxval` is not greater than `minval`, the result is `minval`. Bounds outside the
+        range of `dtype` are clamped to it.
       dtype: an integer dtype; int32 by default (int64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not of integers.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not an integer dtype.
       ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -303,17 +304,17 @@ def bernoulli(
 
     Args:
       key: one PRNG key, new-style or old-style.
-      p: probabilities, a float or an array of floats.
-      shape: of the result, to which `p` broadcasts; None: the shape of `p`.
-      mode: 'low', or 'high', which draws twice as many random bits and so distinguishes smaller probabilities.
+      p: probability of True, a float or an array of floats.
+      shape: shape of the result, to which `p` broadcasts; None means the shape of `p`.
+      mode: precision: 'low', or 'high', which uses twice as many random bits and so resolves smaller probabilities.
 
     Returns:
-      An array of bools of this shape.
+      A bool array of this shape.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `p` is not of floats.
+      DtypeError: `key` is not a PRNG key, or `p` is not an array of floats.
       ShapeError: `key` is an array of several keys, or `p` does not broadcast to `shape`.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is unknown.
 
     >>> from phlox import random
     >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
@@ -354,21 +355,21 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
 def permutation(
     key: Key, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: OutSharding = None
 ) -> Array:
-    """The integers below `x` in random order, or the array `x` shuffled along `axis`.
+    """A random permutation of the integers from 0 to `x` - 1, or of the array `x` along `axis`.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      x: an array; or one integer, known while tracing, in place of ``arange(x)``.
-      axis: along which the array is shuffled, by default the first.
-      independent: whether each vector along `axis` gets an order of its own; by default all move together.
+      x: an array to shuffle; or an integer known while tracing, which stands for ``arange(x)``.
+      axis: axis number to shuffle along; the first by default.
+      independent: whether each vector along `axis` is shuffled separately; by default all are permuted in the same way.
 
     Returns:
       An array of the shape and dtype of `x`; int32 of shape (x,) for an integer.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `x` is one number that is no integer.
+      DtypeError: `key` is not a PRNG key, or `x` is a scalar that is not an integer.
       ShapeError: `key` is an array of several keys.
-      AxisError: `x` has no axis `axis`.
+      AxisError: `axis` is out of range for `x`.
 
     >>> from phlox import random
     >>> sorted(random.permutation(random.key(0), 4).tolist())

@@ -52,23 +52,25 @@ def multivariate_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random vectors of the normal distribution with this mean and these covariances.
+    """Random vectors of the normal distribution with mean `mean` and covariance matrix `cov`.
 
     Args:
       key: one PRNG key, new-style or old-style.
-      mean: of shape [..., n]; axes other than the last are independent distributions.
+      mean: mean vectors, of shape [..., n]; leading axes are independent distributions.
       cov: covariance matrices, of shape [..., n, n].
-      shape: of the result without its last axis; None: the broadcast shape of the parameters without their axes of n.
-      dtype: a floating dtype of the normal numbers that are drawn; None: the promoted dtype of the parameters.
-      method: how `cov` is factored: 'cholesky' for positive definite matrices; 'eigh' or 'svd' for singular ones too.
+      shape: shape of the result without its last axis; None means the broadcast shape of the leading axes of the
+        parameters.
+      dtype: floating dtype of the normal samples; None means the promoted dtype of the parameters.
+      method: decomposition of `cov`: 'cholesky', for positive definite matrices only; 'eigh' or 'svd', for singular
+        ones too.
 
     Returns:
       An array of shape ``(*shape, n)``, of the dtype promoted from `dtype` and those of the parameters.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is not floating.
-      ShapeError: `key` is an array of several keys, or shapes do not fit.
-      OptionError: there is no such `method`.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      ShapeError: `key` is an array of several keys, or shapes are incompatible.
+      OptionError: `method` is unknown.
 
     >>> from phlox import random
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (5,)).shape
@@ -115,15 +117,15 @@ def orthogonal(
 
     Args:
       key: one PRNG key, new-style or old-style.
-      n, m: numbers of rows and columns; `m` is `n` by default.
-      shape: of the array of matrices.
+      n, m: numbers of rows and columns; `m` is equal to `n` by default.
+      shape: shape of the array of matrices.
       dtype: floating, float32 by default (float64 in x64 mode); or complex, which gives unitary matrices.
 
     Returns:
       An array of shape ``(*shape, n, m)`` and this dtype.
 
     Raises:
-      DtypeError: `key` is no PRNG key, or `dtype` is neither floating nor complex.
+      DtypeError: `key` is not a PRNG key, or `dtype` is neither floating nor complex.
       ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @functools.partial(jit, static_argnames=("lower", "overwrite_a", "check_finite"))
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The triangle U with ``a = Uᴴ U``, or L with ``a = L Lᴴ`` (as ``scipy.linalg.cholesky``).
+    """The Cholesky factor: upper U with ``a = Uᴴ U``, or lower L with ``a = L Lᴴ`` (as ``scipy.linalg.cholesky``).
 
     Only that triangle of `a` is read. Where `a` is not positive definite the result is nan.
 
     Args:
       a: Hermitian positive definite matrices, of shape [..., n, n]; integers are converted to floats.
-      lower: whether the result is L, the lower triangle.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      lower: whether to return L, the lower factor, instead of U.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
-      Triangles, of the shape and inexact dtype of `a`.
+      Triangular matrices, of the shape and inexact dtype of `a`.
 
     Raises:
-      ShapeError: `a` are not square matrices.
+      ShapeError: the matrices are not square.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -60,18 +60,18 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """What `cho_solve` takes: `cholesky` of `a`, and which triangle it is (as ``scipy.linalg.cho_factor``).
+    """The Cholesky factor of `a` in the form that `cho_solve` takes (as ``scipy.linalg.cho_factor``).
 
     Args:
       a: Hermitian positive definite matrices, of shape [..., n, n]; integers are converted to floats.
       lower: whether the lower triangle is read and returned.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
-      A pair of the triangles, of the shape and inexact dtype of `a`, and `lower`.
+      A pair: the triangular factors, of the shape and inexact dtype of `a`, and `lower`.
 
     Raises:
-      ShapeError: `a` are not square matrices.
+      ShapeError: the matrices are not square.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -95,14 +95,14 @@ def svd(
       a: matrices, of shape [..., m, n]; integers are converted to floats.
       full_matrices: whether U and Vh are square; otherwise they have min(m, n) columns and rows.
       compute_uv: False returns only s.
-      overwrite_a, check_finite, lapack_driver: SciPy's options, without effect.
+      overwrite_a, check_finite, lapack_driver: accepted as in SciPy, without effect.
 
     Returns:
       ``(U, s, Vh)``: orthonormal columns [..., m, m]; singular values [..., min(m, n)], real and descending;
       orthonormal rows [..., n, n].
 
     Raises:
-      ShapeError: `a` has less than two axes.
+      ShapeError: `a` has fewer than two axes.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -139,19 +139,20 @@ def eigh(
 
     Args:
       a: Hermitian matrices, of shape [..., n, n]; integers are converted to floats.
-      b: None: the generalized problem is not supported.
-      lower: whether the lower triangle of `a` is read, or the upper one.
-      eigvals_only: whether only the eigenvalues are returned.
-      eigvals: None: parts of the spectrum are not supported.
-      type: 1, the kind of generalized problem.
-      overwrite_a, overwrite_b, turbo, check_finite: SciPy's options, without effect.
+      b: must be None; the generalized problem is not supported.
+      lower: whether the lower triangle of `a` is read; if False, the upper one.
+      eigvals_only: whether to return only the eigenvalues.
+      eigvals: must be None; selecting eigenvalues is not supported.
+      type: kind of the generalized problem; must be 1.
+      overwrite_a, overwrite_b, turbo, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(w, v)``: eigenvalues [..., n], real; and eigenvectors [..., n, n], in columns, of the inexact dtype of `a`.
 
     Raises:
-      UnsupportedError: `b`, `eigvals` or `type` ask for more, or there is no routine for the dtype (float16, bfloat16).
-      ShapeError: `a` are not square matrices.
+      UnsupportedError: `b`, `eigvals` or `type` has another value, or there is no routine for the dtype (float16,
+        bfloat16).
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
@@ -166,15 +167,15 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
     Args:
       a: square matrices, of shape [..., n, n], of floats or complex numbers.
-      output: 'complex' makes T an upper triangle; with 'real', T of real matrices may have blocks of two rows on its
-        diagonal, of pairs of complex eigenvalues.
+      output: form of T: 'complex' gives an upper triangular T; with 'real', T of a real matrix may have 2 × 2 blocks on
+        its diagonal, for pairs of complex eigenvalues.
 
     Returns:
       ``[T, Z]``, each of the shape of `a`; complex for 'complex', else of the dtype of `a`.
 
     Raises:
-      OptionError: there is no such `output`.
-      ShapeError: `a` are not square matrices.
+      OptionError: `output` is unknown.
+      ShapeError: the matrices are not square.
       DtypeError: `a` are integers.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
@@ -191,18 +192,19 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 @functools.partial(jit, static_argnames=("overwrite_a", "check_finite"))
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
-    """What `lu_solve` takes: both triangles in one matrix, and pivots (as ``scipy.linalg.lu_factor``).
+    """The LU decomposition in the form that `lu_solve` takes: both factors in one matrix, and pivots (as
+    ``scipy.linalg.lu_factor``).
 
     Args:
       a: matrices, of shape [..., m, n]; integers are converted to floats.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(lu, piv)``: U on and above the diagonal, L without its diagonal of ones below, of the shape and inexact dtype
       of `a`; and int32 [..., min(m, n)]: row i was exchanged with row ``piv[i]``.
 
     Raises:
-      ShapeError: `a` has less than two axes.
+      ShapeError: `a` has fewer than two axes.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -222,7 +224,7 @@ def lu(
     Args:
       a: matrix of shape [m, n]; integers are converted to floats.
       permute_l: whether the result is ``(P L, U)``.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(P, L, U)``: a permutation matrix [m, m], a lower triangle [m, k] with ones on the diagonal, and an upper
@@ -272,16 +274,16 @@ def qr(
     Args:
       a: matrices, of shape [..., m, n]; integers are converted to floats.
       mode: 'full': Q is square; 'economic': it has min(m, n) columns; 'r': R alone, in a tuple.
-      pivoting: whether columns are exchanged, with ``a[:, P] = Q R``; P comes last in the result.
-      overwrite_a, lwork, check_finite: SciPy's options, without effect.
+      pivoting: whether to permute columns, with ``a[:, P] = Q R``; P is then the last result.
+      overwrite_a, lwork, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(Q, R)``: [..., m, m] and [..., m, n], for 'economic' [..., m, k] and [..., k, n] with k = min(m, n), of the
       inexact dtype of `a`; with `pivoting` also P, int32 [..., n].
 
     Raises:
-      OptionError: there is no such `mode`.
-      ShapeError: `a` has less than two axes.
+      OptionError: `mode` is unknown.
+      ShapeError: `a` has fewer than two axes.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -310,16 +312,16 @@ def qr_multiply(
       a: matrices, of shape [..., m, n]; integers are converted to floats.
       c: matrices, of shape [..., p, m], for the mode 'left' [..., k, p]; or one vector.
       mode: 'right': the result is ``c Q``; 'left': ``Q c``.
-      pivoting: whether columns of `a` are exchanged; their order comes as a third result.
+      pivoting: whether to permute columns of `a`; the permutation is then the third result.
       conjugate: whether Q is replaced by its complex conjugate.
-      overwrite_a, overwrite_c: SciPy's options, without effect.
+      overwrite_a, overwrite_c: accepted as in SciPy, without effect.
 
     Returns:
       The product, [..., p, k], for the mode 'left' [..., m, p], a vector for a vector; R, [..., k, n]; with `pivoting`
       the order of columns, int32 [..., n].
 
     Raises:
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is unknown.
       ShapeError: `c` does not fit Q.
 
     >>> import phlox.numpy as jnp
@@ -367,13 +369,13 @@ def hessenberg(
     Args:
       a: square matrices, of shape [..., n, n], of floats or complex numbers.
       calc_q: whether Q is returned too.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       H, zero below the first subdiagonal, of the shape and dtype of `a`; with `calc_q` the pair ``(H, Q)``.
 
     Raises:
-      ShapeError: `a` are not square matrices.
+      ShapeError: the matrices are not square.
       DtypeError: `a` are integers.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 

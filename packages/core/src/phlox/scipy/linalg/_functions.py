@@ -96,15 +96,14 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 
     Args:
       A: square matrices, of shape [..., n, n]; integers are converted to floats.
-      upper_triangular: whether they are upper triangles, which is cheaper.
-      max_squarings: how often the exponential of a scaled matrix is squared at most; matrices of a norm that needs more
-        give nan.
+      upper_triangular: whether the matrices are known to be upper triangular, which makes the computation cheaper.
+      max_squarings: largest number of squarings; matrices whose norm requires more give nan.
 
     Returns:
       Matrices of the shape and inexact dtype of `A`.
 
     Raises:
-      ShapeError: `A` are not square matrices.
+      ShapeError: the matrices are not square.
       DtypeError: the precision is neither single nor double.
 
     >>> import phlox.numpy as jnp
@@ -146,12 +145,12 @@ def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:
-    """The derivative of `expm` at `A` along `E`, with ``expm(A)`` before it (as ``scipy.linalg.expm_frechet``).
+    """The matrix exponential of `A` and its derivative in the direction `E` (as ``scipy.linalg.expm_frechet``).
 
     Args:
       A, E: square matrices, of one shape [..., n, n] and one inexact dtype.
       method: without effect.
-      compute_expm: False leaves ``expm(A)`` out.
+      compute_expm: whether to return ``expm(A)`` too.
 
     Returns:
       ``(expm(A), derivative)``, each of the shape and dtype of `A`; or the derivative alone.
@@ -202,7 +201,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
     Args:
       A: matrix of shape [n, n].
-      blocksize: 1; larger blocks are not supported.
+      blocksize: must be 1; blocked algorithms are not supported.
 
     Returns:
       A matrix of the shape of `A`, of a complex dtype also for a real matrix.
@@ -227,7 +226,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
     Args:
       T, Z: real Schur form and Schur vectors, square matrices [..., n, n], as `schur` returns them.
-      check_finite: SciPy's option, without effect.
+      check_finite: accepted as in SciPy, without effect.
 
     Returns:
       The pair of T and Z, of the same shapes, complex.
@@ -280,12 +279,12 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
 
 
 def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array | tuple[Array, Array]:
-    """A function of a square matrix, given as function of numbers (as ``scipy.linalg.funm``); the result is complex.
+    """A matrix function, defined by a function of scalars (as ``scipy.linalg.funm``); the result is complex.
 
     Args:
       A: matrix of shape [n, n], of floats or complex numbers, whose eigenvalues should be distinct.
-      func: applied to the vector of eigenvalues; it returns a vector of the same length.
-      disp: False returns an estimate of the error too.
+      func: function that is applied to the vector of eigenvalues, and returns a vector of the same length.
+      disp: False returns an estimate of the relative error too.
 
     Returns:
       A complex matrix [n, n]; without `disp` the pair of it and the relative error, a real number.
@@ -366,8 +365,8 @@ def polar(
       ``(U, P)``: [..., m, n], and [..., n, n] (for the left side [..., m, m]), of the dtype of `a`.
 
     Raises:
-      ShapeError: `a` has less than two axes.
-      OptionError: there is no such `side` or `method`.
+      ShapeError: `a` has fewer than two axes.
+      OptionError: `side` or `method` is unknown.
       UnsupportedError: 'qdwh' does not take this shape, or there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -405,7 +404,7 @@ def _polar_svd(a: Any, right: bool) -> tuple[Any, Any]:
 
 @functools.partial(jit, static_argnames=("method",))
 def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
-    """The X with ``A X + X B = C`` (as ``scipy.linalg.solve_sylvester``).
+    """The solution X of ``A X + X B = C`` (as ``scipy.linalg.solve_sylvester``).
 
     Args:
       A, B: square matrices, of shapes [..., m, m] and [..., n, n]; integers are converted to floats.
@@ -417,8 +416,8 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
       Matrices of shape [..., m, n], of the promoted inexact dtype.
 
     Raises:
-      ShapeError: the shapes do not fit.
-      OptionError: there is no such `method`.
+      ShapeError: the shapes are incompatible.
+      OptionError: `method` is unknown.
 
     >>> import phlox.numpy as jnp
     >>> solve_sylvester(jnp.array([[1.0]]), jnp.array([[3.0]]), jnp.array([[8.0]]))

@@ -28,13 +28,14 @@ def _vectors(function: str, *arrays: Any) -> list[Array]:
 
 @jit
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given ones along its diagonal and zeros elsewhere (as ``scipy.linalg.block_diag``).
+    """A block diagonal matrix with the given matrices as blocks (as ``scipy.linalg.block_diag``).
 
     Args:
-      *arrs: matrices; vectors stand for one row, numbers for a matrix of one element.
+      *arrs: blocks: matrices; a vector is treated as a single row, a number as a 1 × 1 matrix.
 
     Returns:
-      A matrix with the sum of the rows and the sum of the columns, of the promoted dtype; of shape [1, 0] without any.
+      A matrix of the promoted dtype, whose numbers of rows and columns are the sums of those of the blocks; of shape
+      [1, 0] if there are no blocks.
 
     Raises:
       ShapeError: an argument has more than two axes.
@@ -265,7 +266,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     Args:
       a: vectors of length m >= 1, of shape [..., m].
-      n: the length of what is convolved.
+      n: length of the vector that is convolved.
       mode: 'full', 'same' or 'valid', as in `phlox.numpy.convolve`.
 
     Returns:
@@ -273,7 +274,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
       max(m, n) - min(m, n) + 1 for 'valid'.
 
     Raises:
-      OptionError: `n` is not positive, or there is no such `mode`.
+      OptionError: `n` is not positive, or `mode` is unknown.
       ShapeError: `a` has no element along the last axis.
 
     >>> import phlox.numpy as jnp
@@ -366,7 +367,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
       A matrix of shape [n, n], float32.
 
     Raises:
-      OptionError: there is no such `kind`.
+      OptionError: `kind` is unknown.
 
     >>> pascal(3)
     Array([[1., 1., 1.],
@@ -393,7 +394,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
       A matrix of shape [n, n], float32 (float64 in x64 mode).
 
     Raises:
-      OptionError: there is no such `kind`.
+      OptionError: `kind` is unknown.
 
     >>> invpascal(2)
     Array([[ 2., -1.],
@@ -446,13 +447,13 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
     Args:
       n: number of rows and of columns, a power of 2.
-      dtype: of the result; int32 by default (int64 in x64 mode).
+      dtype: dtype of the result; int32 by default (int64 in x64 mode).
 
     Returns:
       A matrix of shape [n, n] and this dtype.
 
     Raises:
-      OptionError: `n` is no power of 2.
+      OptionError: `n` is not a power of 2.
 
     >>> hadamard(2)
     Array([[ 1,  1],
@@ -476,7 +477,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
       A matrix of shape [n, n] and this dtype.
 
     Raises:
-      OptionError: there is no such `scale`.
+      OptionError: `scale` is unknown.
       DtypeError: `dtype` is not complex.
 
     >>> dft(2).real

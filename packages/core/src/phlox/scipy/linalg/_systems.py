@@ -29,13 +29,13 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Args:
       a: square matrices, of shape [..., n, n]; integers are converted to floats.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       An array of the shape of `a` without its last two axes, of its inexact dtype.
 
     Raises:
-      ShapeError: `a` are not square matrices.
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -49,13 +49,13 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Args:
       a: square matrices, of shape [..., n, n]; integers are converted to floats.
-      overwrite_a, check_finite: SciPy's options, without effect.
+      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       Matrices of the shape and inexact dtype of `a`; singular ones give inf or nan.
 
     Raises:
-      ShapeError: `a` are not square matrices.
+      ShapeError: the matrices are not square.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -103,18 +103,19 @@ def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
 def cho_solve(
     c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """The solution x of ``a @ x = b``, given what `cho_factor` made of `a` (as ``scipy.linalg.cho_solve``).
+    """The solution x of ``a @ x = b`` from the Cholesky factor of `a` (as ``scipy.linalg.cho_solve``).
 
     Args:
-      c_and_lower: triangles [..., n, n], and whether they are lower ones.
+      c_and_lower: result of `cho_factor`: triangular factors of shape [..., n, n], and whether they are lower
+        triangular.
       b: matrices of shape [..., n, k], or one vector [n].
-      overwrite_b, check_finite: SciPy's options, without effect.
+      overwrite_b, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     >>> import phlox.numpy as jnp
     >>> cho_solve(phlox.scipy.linalg.cho_factor(jnp.array([[4.0]])), jnp.array([2.0]))
@@ -132,20 +133,20 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The solution x of ``a @ x = b``, given what `lu_factor` made of `a` (as ``scipy.linalg.lu_solve``).
+    """The solution x of ``a @ x = b`` from the LU decomposition of `a` (as ``scipy.linalg.lu_solve``).
 
     Args:
-      lu_and_piv: both triangles [..., n, n], and pivots [..., n].
+      lu_and_piv: result of `lu_factor`: both factors [..., n, n], and pivots [..., n].
       b: matrices of shape [..., n, k], or one vector [n].
-      trans: 1 solves with aᵀ, 2 with aᴴ.
-      overwrite_b, check_finite: SciPy's options, without effect.
+      trans: 0 solves with a, 1 with aᵀ, 2 with aᴴ.
+      overwrite_b, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
 
     Raises:
       OptionError: `trans` is not 0, 1 or 2.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     >>> import phlox.numpy as jnp
     >>> lu_solve(phlox.scipy.linalg.lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))
@@ -199,17 +200,17 @@ def solve_triangular(
     Args:
       a: matrices of shape [..., n, n], of which one triangle is read.
       b: matrices of shape [..., n, k], or one vector [n].
-      trans: 0 or 'N'; 1 or 'T' solves with aᵀ, 2 or 'C' with aᴴ.
-      lower: the triangle is the lower one.
-      unit_diagonal: take the diagonal to be one, without reading it.
-      overwrite_b, debug, check_finite: SciPy's options, without effect.
+      trans: 0 or 'N' solves with a, 1 or 'T' with aᵀ, 2 or 'C' with aᴴ.
+      lower: whether `a` is lower triangular; if False, upper triangular.
+      unit_diagonal: whether the diagonal is assumed to be 1, and not read.
+      overwrite_b, debug, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
 
     Raises:
-      OptionError: there is no such `trans`.
-      ShapeError: the shapes do not fit.
+      OptionError: `trans` is unknown.
+      ShapeError: the shapes are incompatible.
 
     >>> import phlox.numpy as jnp
     >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))
@@ -252,17 +253,17 @@ def solve(
     Args:
       a: square matrices, of shape [..., n, n].
       b: matrices of shape [..., n, k], or one vector [n]; for 'pos' with one axis less than `a` vectors, [..., n].
-      lower: which triangle of a positive definite `a` is read.
-      overwrite_a, overwrite_b, debug, check_finite: SciPy's options, without effect.
-      assume_a: 'pos': `a` is positive definite, and its Cholesky decomposition is used; 'gen', 'sym' and 'her' all use
-        the LU decomposition.
+      lower: whether the lower triangle of a positive definite `a` is read; if False, the upper one.
+      overwrite_a, overwrite_b, debug, check_finite: accepted as in SciPy, without effect.
+      assume_a: structure of `a`: 'pos' for positive definite, which uses the Cholesky decomposition; 'gen', 'sym' and
+        'her' all use the LU decomposition.
 
     Returns:
       An array of shape [..., n, k], for vectors [..., n], of the promoted inexact dtype.
 
     Raises:
-      OptionError: there is no such `assume_a`.
-      ShapeError: the shapes do not fit.
+      OptionError: `assume_a` is unknown.
+      ShapeError: the shapes are incompatible.
 
     >>> import phlox.numpy as jnp
     >>> solve(jnp.array([[4.0]]), jnp.array([2.0]), assume_a="pos")

@@ -36,14 +36,14 @@ def eigh_tridiagonal(
     """Eigenvalues and eigenvectors of a Hermitian tridiagonal matrix (as ``scipy.linalg.eigh_tridiagonal``).
 
     Args:
-      d: diagonal, vector of length n; its imaginary part is not read.
-      e: diagonal above it, vector of length n - 1 and of the same dtype: single or double precision, real or complex.
+      d: main diagonal, a vector of length n; its imaginary part is not read.
+      e: diagonal above `d`, a vector of length n - 1 of the same dtype: single or double precision, real or complex.
       eigvals_only: whether only the eigenvalues are returned.
       select: 'a' for all eigenvalues, 'i' for those with the indices in `select_range`. 'v', those between two values,
         is not supported.
       select_range: first and last index, counted from 0 in ascending order, both included; for 'i'.
       tol: absolute tolerance of the eigenvalues; None: the precision of the dtype times the norm.
-      key: PRNG key for the vectors at which inverse iteration starts; None: a fixed one.
+      key: PRNG key for the initial vectors of inverse iteration; None means a fixed key.
 
     Returns:
       ``(w, v)``: eigenvalues [k], real and ascending; and eigenvectors [n, k], in columns, of the dtype of `d`.
@@ -51,7 +51,7 @@ def eigh_tridiagonal(
     Raises:
       DtypeError: the dtypes differ, or are not of single or double precision.
       ShapeError: the shapes are not [n] and [n - 1].
-      OptionError: there is no such `select`, or `select_range` is not in order.
+      OptionError: `select` is unknown, or `select_range` is not in order.
       UnsupportedError: `select` is 'v'.
 
     >>> import phlox.numpy as jnp

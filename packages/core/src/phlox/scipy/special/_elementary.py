@@ -299,13 +299,13 @@ def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Ar
 
     Args:
       x: array of any shape; integers are converted to floats.
-      axis: axis or axes of the sum; None: all.
+      axis: axis or axes to sum over; None means all axes.
 
     Returns:
       An array of the shape and inexact dtype of `x`.
 
     Raises:
-      AxisError: `x` has no such axis.
+      AxisError: the axis number is out of range.
       ShapeError: `axis` names an axis twice.
 
     >>> softmax(np.zeros(2, np.float32))
@@ -319,13 +319,13 @@ def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -
 
     Args:
       x: array of any shape; integers are converted to floats.
-      axis: axis or axes of the sum; None: all.
+      axis: axis or axes to sum over; None means all axes.
 
     Returns:
       An array of the shape and inexact dtype of `x`.
 
     Raises:
-      AxisError: `x` has no such axis.
+      AxisError: the axis number is out of range.
       ShapeError: `axis` names an axis twice.
 
     >>> log_softmax(np.zeros(2, np.float32))

@@ -313,7 +313,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
       An array of the broadcast shape, of the promoted floating dtype.
 
     Raises:
-      DtypeError: `n` is not of integers, or `x` is complex.
+      DtypeError: `n` is not an integer dtype, or `x` is complex.
 
     >>> round(float(polygamma(1, 1.0)), 3)
     1.645
@@ -374,7 +374,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
       An array of the shape and floating dtype of `a`.
 
     Raises:
-      ArgumentError: `d` is no integer.
+      ArgumentError: `d` is not an integer.
       DtypeError: `a` is complex.
 
     >>> round(float(multigammaln(1.0, 1)), 3)

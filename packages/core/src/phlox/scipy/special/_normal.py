@@ -67,7 +67,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
     Raises:
       DtypeError: `x` is of another dtype.
-      ArgumentError: `series_order` is no integer.
+      ArgumentError: `series_order` is not an integer.
       OptionError: `series_order` is not from 0 to 30.
 
     >>> round(float(log_ndtr(0.0)), 3)
