@@ -95,10 +95,10 @@ class Operators:
         """Whether any element of `a` over `axis` is true (as ``numpy.any``)."""
 
     def argmax(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        """The position of the first largest element, or of the first nan if there is one (as ``numpy.argmax``)."""
+        """Index of the first maximum along `axis`, or of the first nan if there is one (as ``numpy.argmax``)."""
 
     def argmin(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        """The position of the first smallest element, or of the first nan if there is one (as ``numpy.argmin``)."""
+        """Index of the first minimum along `axis`, or of the first nan if there is one (as ``numpy.argmin``)."""
 
     def argpartition(self, kth: int, axis: int = -1) -> Array:
         """See `numpy.argpartition`."""
@@ -194,7 +194,7 @@ class Operators:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The largest element of `a` over `axis`; nan where there is one (as ``numpy.max``)."""
+        """The largest element of `a` over `axis`; nan if any element is nan (as ``numpy.max``)."""
 
     def mean(
         self,
@@ -215,7 +215,7 @@ class Operators:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The smallest element of `a` over `axis`; nan where there is one (as ``numpy.min``)."""
+        """The smallest element of `a` over `axis`; nan if any element is nan (as ``numpy.min``)."""
 
     def nonzero(
         self, *, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None, size: int | None = None
@@ -260,7 +260,7 @@ class Operators:
         """See `numpy.reshape`; the shape is one tuple or several numbers."""
 
     def round(self, decimals: int = 0, out: None = None) -> Array:
-        """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``)."""
+        """`a` rounded to `decimals` decimal places; halves go to the even neighbour (as ``numpy.round``)."""
 
     def searchsorted(
         self, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"

@@ -492,8 +492,8 @@ def fftfreq(
     Args:
       n: number of samples, at least 1.
       d: distance of samples, a number or an array of shape ().
-      dtype: of the result; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      dtype: dtype of the result; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       A vector of length `n`: 0, the positive and then the negative frequencies, in cycles per unit of `d`.
@@ -520,8 +520,8 @@ def rfftfreq(
     Args:
       n: number of samples, at least 1.
       d: distance of samples, a number or an array of shape ().
-      dtype: of the result; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      dtype: dtype of the result; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       A vector of length ``n // 2 + 1``: the frequencies from 0, in cycles per unit of `d`.

@@ -200,7 +200,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
     Args:
       x: array of shape (..., m, n), of any dtype.
-      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       An array of shape (..., length of the diagonal), of the dtype of `x`.
@@ -217,8 +217,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
     Args:
       x: array of shape (..., m, n).
-      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
-      dtype: the dtype to sum in and to return; None is chosen as for `phlox.numpy.sum`.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
+      dtype: dtype in which elements are summed and of the result; None is chosen as for `phlox.numpy.sum`.
 
     Returns:
       An array of shape (...).

@@ -77,7 +77,7 @@ def convolve(
 
     Raises:
       ShapeError: `a` or `v` is no vector, or has no elements.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0, 3.0]))
@@ -113,7 +113,7 @@ def correlate(
 
     Raises:
       ShapeError: `a` or `v` is no vector, or has no elements.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]))

@@ -80,8 +80,8 @@ def indices(
     """The positions in an array of this shape: one array of indices for each axis, stacked (as ``numpy.indices``).
 
     Args:
-      dimensions: lengths of the axes, or one length.
-      dtype: of the indices, by default int32 (int64 in x64 mode).
+      dimensions: shape of the array: a sequence of integers, or one integer for a vector.
+      dtype: dtype of the indices; by default int32 (int64 in x64 mode).
       sparse: return a tuple of arrays, each of length one along the axes of the others.
 
     Returns:
@@ -194,11 +194,11 @@ def logspace(
 
     Args:
       start, stop: first and last exponent; arrays broadcast against each other.
-      num: how many numbers, both ends included.
+      num: number of values to generate, including both ends.
       endpoint: False leaves out `stop`.
       base: number whose powers are returned.
-      dtype: of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
-      axis: place of the new axis in the result.
+      dtype: dtype of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
+      axis: position of the new axis in the result.
 
     Returns:
       An array of the broadcast shape with an axis of length `num`.
@@ -229,10 +229,10 @@ def geomspace(
 
     Args:
       start, stop: first and last number, not zero; real ones have one sign. Arrays broadcast against each other.
-      num: how many numbers, both ends included.
+      num: number of values to generate, including both ends.
       endpoint: False leaves out `stop`.
-      dtype: of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
-      axis: place of the new axis in the result.
+      dtype: dtype of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
+      axis: position of the new axis in the result.
 
     Returns:
       An array of the broadcast shape with an axis of length `num`.

@@ -62,7 +62,7 @@ def bartlett(M: int) -> Array:
     """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -80,7 +80,7 @@ def hanning(M: int) -> Array:
     """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -98,7 +98,7 @@ def hamming(M: int) -> Array:
     """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -116,7 +116,7 @@ def blackman(M: int) -> Array:
     """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -134,7 +134,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window over `M` points, a quotient of Bessel functions `i0` (as ``numpy.kaiser``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
       beta: how fast it falls off towards the ends: a number, 0 for a rectangle.
 
     Returns:

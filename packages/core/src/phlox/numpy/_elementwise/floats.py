@@ -225,7 +225,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
 
     Args:
       x: real array of any shape, or a number; integers become floats.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       Two arrays of the shape and dtype of `x`.
@@ -258,7 +258,7 @@ def fix(x: ArrayLike, out: None = None) -> Array:
 
     Args:
       x: real array of any shape, or a number.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       An array of the shape and dtype of `x`; integers and bools come back as they are.
@@ -280,7 +280,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
     Args:
       x: real array of any shape, or a number.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       An array of bools, of the shape of `x`.
@@ -302,7 +302,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
     Args:
       x: real array of any shape, or a number.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       An array of bools, of the shape of `x`.

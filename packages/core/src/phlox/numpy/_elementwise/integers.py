@@ -161,7 +161,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
     Raises:
       DtypeError: `a` is not of bools or integers.
-      OptionError: there is no such `bitorder`.
+      OptionError: `bitorder` is neither 'big' nor 'little'.
 
     >>> packbits(np.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -197,7 +197,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
 
     Raises:
       DtypeError: `a` is of another dtype.
-      OptionError: there is no such `bitorder`.
+      OptionError: `bitorder` is neither 'big' nor 'little'.
 
     >>> unpackbits(np.array([160], np.uint8), count=3)
     Array([1, 0, 1], dtype=uint8)

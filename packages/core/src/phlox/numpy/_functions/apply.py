@@ -219,7 +219,7 @@ def choose(
     Args:
       a: integer array: numbers of arrays in `choices`, counted from 0.
       choices: arrays, or one array whose first axis counts them; `a` and they broadcast.
-      out: only None is supported.
+      out: not supported, must be None.
       mode: what is done with numbers outside of ``range(len(choices))``: "raise" an error, for which `a` must not be
         traced; "clip" takes the nearest one inside; "wrap" takes the remainder of the division by ``len(choices)``.
 
@@ -229,7 +229,7 @@ def choose(
     Raises:
       ArgumentError: `a` is not of integers, or, with mode "raise", has a number outside of the range.
       ConcretizationTypeError: `a` is traced, with mode "raise".
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       UnsupportedError: `out` is not None.
 
     >>> import phlox.numpy as jnp

@@ -57,8 +57,9 @@ def nonzero(
 
     Args:
       a: array of any dtype with at least one axis.
-      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
+      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
+        required.
+      fill_value: index that pads the result to `size`: a number, or a tuple with a number for each axis; None is 0.
 
     Returns:
       A tuple of vectors of integers, one for each axis of `a`, of length `size`.
@@ -97,8 +98,9 @@ def flatnonzero(
 
     Args:
       a: array of any dtype and shape.
-      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: the value of missing results: a number; None is 0.
+      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
+        required.
+      fill_value: index that pads the result to `size`, a number; None is 0.
 
     Returns:
       A vector of integers, of length `size`.
@@ -119,8 +121,9 @@ def argwhere(
 
     Args:
       a: array of any dtype and shape.
-      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
+      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
+        required.
+      fill_value: index that pads the result to `size`: a number, or a tuple with a number for each axis; None is 0.
 
     Returns:
       A matrix of integers, with `size` rows and a column for each axis of `a`.
@@ -156,7 +159,7 @@ def compress(
       axis: the axis along which slices are taken; None flattens `a`.
       size: how many to give, at most the length of the axis; None gives all. Under `jit` it must be given.
       fill_value: a number to give where fewer are true.
-      out: only None is accepted: arrays cannot be changed in place.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array of the dtype of `a`, of length `size` along `axis`; a vector where `axis` is None.
@@ -230,7 +233,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
       arr: array of any dtype and shape.
       mask: array with as many elements as `arr`.
       vals: array of at least one element, flattened; it begins again when it is used up.
-      inplace: must be False: arrays cannot be changed in place.
+      inplace: must be False, because arrays cannot be changed in place.
 
     Returns:
       A new array of the shape and dtype of `arr`.
@@ -264,7 +267,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
       v: array of new elements, flattened.
       mode: what to do with positions outside. 'clip' moves them to the nearest end, 'wrap' counts around; None counts
         negative ones from the end, then moves what is still outside to the nearest end.
-      inplace: must be False: arrays cannot be changed in place.
+      inplace: must be False, because arrays cannot be changed in place.
 
     Returns:
       A new array of the shape and dtype of `a`.
@@ -272,7 +275,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     Raises:
       ArgumentError: `inplace` is true.
       UnsupportedError: `mode` is 'raise'.
-      OptionError: `mode` is another word.
+      OptionError: `mode` is not one of the listed names.
 
     >>> jnp.put(jnp.array([1, 2, 3]), jnp.array([0, -1]), jnp.array([7, 8]), inplace=False)
     Array([7, 2, 8], dtype=int32)
@@ -314,7 +317,7 @@ def put_along_axis(
       indices: array of integers, positions on `axis`, with as many axes as `arr`; the other axes are broadcast.
       values: array of new elements that broadcasts to `indices`, converted to the dtype of `arr`.
       axis: the axis; None flattens `arr` and `indices`.
-      inplace: must be False: arrays cannot be changed in place.
+      inplace: must be False, because arrays cannot be changed in place.
       mode: what to do with positions outside, as for ``x.at[...].set``; None leaves them out.
 
     Returns:

@@ -281,7 +281,7 @@ def take(
       a: array of any shape.
       indices: integer array of any shape, or a number. Negative ones count from the end, except with mode 'clip'.
       axis: axis of the positions; None flattens `a`.
-      out: only None is supported.
+      out: not supported, must be None.
       mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'wrap' counts
         on from the start; 'promise_in_bounds' promises that there are none.
       unique_indices, indices_are_sorted: promises that no index occurs twice, and that they are ascending, which allow
@@ -295,7 +295,7 @@ def take(
     Raises:
       ArgumentError: `indices` are not integers.
       IndexingError: `axis` has no elements, but `indices` do.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       UnsupportedError: `out` is not None, or `mode` is 'raise'.
 
     >>> import phlox.numpy as jnp
@@ -391,7 +391,7 @@ def take_along_axis(
     Raises:
       ShapeError: the arrays have different numbers of axes, or do not broadcast.
       IndexingError: `indices` are not integers, or `arr` has no elements.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
@@ -439,7 +439,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
       a: array with at least two axes.
-      offset: the number of the diagonal: 0 is the main one, positive above it, negative below.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       axis1, axis2: axes of the rows and of the columns.
 
     Returns:
@@ -466,7 +466,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: a matrix, or a vector, which is put on the diagonal.
-      k: the number of the diagonal: 0 is the main one, positive above it, negative below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       A vector, or a square matrix that is zero elsewhere, of the dtype of `v`.

@@ -100,7 +100,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       for 'r'. The dtype is that of `a`; integers become floats.
 
     Raises:
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       ShapeError: `a` has fewer than two axes.
 
     >>> import phlox.numpy as jnp

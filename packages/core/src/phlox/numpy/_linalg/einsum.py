@@ -50,7 +50,7 @@ def einsum(
         whose letter occurs once, in alphabetical order. Letters that are missing in the result are summed over; one
         that is repeated in an operand takes its diagonal. An ellipsis is for axes that broadcast.
       *operands: arrays.
-      out: only None is supported.
+      out: not supported, must be None.
       optimize: in which order operands are contracted: "auto" or another strategy of the library opt_einsum, True for
         the best order there is, False for pairs from left to right, or a path as `einsum_path` gives.
       precision, preferred_element_type: as for `dot`.

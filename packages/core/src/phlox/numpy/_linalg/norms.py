@@ -36,7 +36,7 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdi
         inf or -inf.
       axis: one axis for vectors, two for matrices; None are all axes. With `ord` None as well, the whole array is one
         vector of its elements.
-      keepdims: whether reduced axes are kept with length one.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
       An array of real floats, without the axes of the vectors or matrices.
@@ -119,7 +119,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     Args:
       x: array of any shape.
       axis: axis or axes of the vectors; None makes all elements one vector.
-      keepdims: whether reduced axes are kept with length one.
+      keepdims: True keeps the reduced axes, with length one.
       ord: any number, inf or -inf; 0 counts the elements that are not zero.
 
     Returns:

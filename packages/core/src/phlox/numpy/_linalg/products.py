@@ -217,7 +217,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
     Args:
       a, b: arrays of any shape, with m and n elements.
-      out: only None is accepted: arrays cannot be changed in place.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array of shape (m, n), of the promoted dtype.
@@ -311,10 +311,10 @@ def trace(
 
     Args:
       a: array with at least two axes.
-      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       axis1, axis2: the axes of the rows and of the columns, which must differ.
-      dtype: the dtype to sum in and to return; by default as for `sum`.
-      out: only None is accepted: arrays cannot be changed in place.
+      dtype: dtype in which elements are summed and of the result; by default as for `sum`.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array with the axes of `a` other than these two.

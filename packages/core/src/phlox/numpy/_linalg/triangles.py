@@ -48,7 +48,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
     Args:
       m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       An array of the shape and dtype of `m`.
@@ -70,7 +70,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
     Args:
       m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       An array of the shape and dtype of `m`.
@@ -98,7 +98,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
 
     Args:
       n: number of rows, not traced.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       m: number of columns; None is `n`.
 
     Returns:
@@ -115,7 +115,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
 
     Args:
       n: number of rows, not traced.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       m: number of columns; None is `n`.
 
     Returns:
@@ -227,7 +227,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: array of any shape, with n elements.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       A square matrix with n + abs(k) rows, of the dtype of `v`.
@@ -248,7 +248,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
       a: matrix, or array with more axes of one length.
       val: a number, or an array, whose elements are repeated, or cut off, to the length of the diagonal.
       wrap: only False is supported.
-      inplace: must be False: arrays cannot be changed in place.
+      inplace: must be False, because arrays cannot be changed in place.
 
     Returns:
       An array of the shape and dtype of `a`.

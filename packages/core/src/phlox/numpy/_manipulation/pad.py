@@ -88,7 +88,7 @@ def pad(
       ArgumentError: `pad_width` is a dict or not of integers, or a width is negative; `stat_length` is less than 1.
       ShapeError: `pad_width` or a value does not fit the number of axes; an axis of length 0 has no elements to take.
       UnsupportedError: there is no such mode.
-      OptionError: the mode reads no such keyword, or `reflect_type` is another word.
+      OptionError: the mode reads no such keyword, or `reflect_type` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")

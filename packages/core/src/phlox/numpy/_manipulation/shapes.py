@@ -132,7 +132,7 @@ def reshape(
     Raises:
       ShapeError: the numbers of elements differ, or more than one length is negative.
       ArgumentError: `shape` is traced or not of integers.
-      OptionError: `order` is another word.
+      OptionError: `order` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
@@ -162,7 +162,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
       A vector of the dtype of `a`.
 
     Raises:
-      OptionError: `order` is another word.
+      OptionError: `order` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ravel(jnp.ones((2, 2)))
@@ -368,7 +368,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
     Args:
       m: array of any dtype and shape.
-      axis: axis or axes to reverse; None is all.
+      axis: axis or axes to reverse; None reverses all axes.
 
     Returns:
       An array of the shape and dtype of `m`.
@@ -521,7 +521,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     Args:
       arrays: sequence of arrays that differ in length along `axis` only; or one array, whose rows are joined.
       axis: the axis to join along; None flattens the arrays.
-      dtype: the dtype of the result; None is the promoted one.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array as long along `axis` as the arrays together.
@@ -583,8 +583,8 @@ def stack(
     Args:
       arrays: sequence of arrays of one shape; or one array, whose rows are stacked.
       axis: the place of the new axis among those of the result.
-      out: only None is accepted: arrays cannot be changed in place.
-      dtype: the dtype of the result; None is the promoted one.
+      out: not supported, must be None: arrays cannot be changed in place.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with one more axis, as long as there are arrays.
@@ -609,7 +609,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     Args:
       tup: sequence of arrays that differ in length along the first axis only; a vector counts as a row.
-      dtype: the dtype of the result; None is the promoted one.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least two axes.
@@ -629,7 +629,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     Args:
       tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.
-      dtype: the dtype of the result; None is the promoted one.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least one axis.

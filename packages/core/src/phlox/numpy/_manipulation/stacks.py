@@ -58,7 +58,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     Args:
       tup: sequence of arrays that differ in length along the third axis only; others get axes as by `atleast_3d`.
-      dtype: the dtype of the result; None is the promoted one.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least three axes.

@@ -97,7 +97,7 @@ def searchsorted(
       An array of int32 of the shape of `v`, of numbers from 0 to ``len(a)``.
 
     Raises:
-      OptionError: `side` or `method` is another word.
+      OptionError: `side` or `method` is not one of the listed names.
       ShapeError: `a` is not a vector.
 
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))

@@ -53,8 +53,9 @@ def setdiff1d(
     Args:
       ar1, ar2: arrays of any shape, flattened.
       assume_unique: whether the elements of `ar1` differ already; then they keep their order.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is 0.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None is 0.
 
     Returns:
       A vector of the dtype of `ar1`, of length `size`.
@@ -87,9 +88,10 @@ def setxor1d(
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      assume_unique: makes no difference.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the first one, or 0 if there is none.
+      assume_unique: accepted for compatibility; has no effect.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with its first element, or 0 if it is empty.
 
     Returns:
       A vector of the promoted dtype, of length `size`.
@@ -126,10 +128,11 @@ def intersect1d(
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      assume_unique: makes no difference.
+      assume_unique: accepted for compatibility; has no effect.
       return_indices: whether to give the positions as well of the first occurrences in the flattened arrays.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the first one, or 0 if there is none.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with its first element, or 0 if it is empty.
 
     Returns:
       A vector of the promoted dtype, of length `size`; with `return_indices` a tuple of it and two vectors of integers.

@@ -99,8 +99,9 @@ def unique(
       return_counts: whether to give how often each occurs as well.
       axis: the axis along which slices are compared; None compares the elements.
       equal_nan: whether nan is equal to nan here.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the smallest.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with the smallest element.
       sorted: the result is sorted in any case.
 
     Returns:
@@ -251,7 +252,7 @@ def isin(
 
     Args:
       element, test_elements: arrays of any shape; nan is never among others.
-      assume_unique: makes no difference.
+      assume_unique: accepted for compatibility; has no effect.
       invert: whether to say which elements are not among them.
       method: 'compare_all' (and 'auto') compares every element with every one, 'binary_search' and 'sort' sort.
 
@@ -259,7 +260,7 @@ def isin(
       An array of bools of the shape of `element`.
 
     Raises:
-      OptionError: `method` is another word.
+      OptionError: `method` is not one of the listed names.
 
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
@@ -282,8 +283,9 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the smallest.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with the smallest element.
 
     Returns:
       A vector of the promoted dtype, of length `size`.

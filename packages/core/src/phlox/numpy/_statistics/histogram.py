@@ -36,7 +36,7 @@ def histogram_bin_edges(
       bins: how many bins of one width there are, or a vector of edges, which is the result then.
       range: the lowest and the highest edge; by default the smallest and the largest element, or half a unit around
         these if they are equal.
-      weights: makes no difference.
+      weights: accepted for compatibility; has no effect.
 
     Returns:
       A float vector of ascending edges, one more than there are bins.

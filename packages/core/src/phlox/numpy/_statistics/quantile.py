@@ -193,21 +193,21 @@ def quantile(
     Args:
       a: array of a real dtype; integers become floats.
       q: a float between 0 and 1, or a vector of them, whose axis is the first one of the result.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
       overwrite_input: only False is accepted.
       method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
         'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
-      keepdims: whether reduced axes are kept with length one.
+      keepdims: True keeps the reduced axes, with length one.
       weights: the weight of each element, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' only.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is nan.
 
     Raises:
       DtypeError: `a` or `q` is complex, or `q` is not a float.
       ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
       UnsupportedError: there are `weights` for another method.
       IndexingError: there are no elements.
 
@@ -235,12 +235,12 @@ def nanquantile(
       a, q, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are nan.
 
     Raises:
       DtypeError: `a` or `q` is complex, or `q` is not a float.
       ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
       UnsupportedError: there are `weights` for another method.
       IndexingError: there are no elements.
 
@@ -270,12 +270,12 @@ def percentile(
       q: an integer or float between 0 and 100, or a vector of them, whose axis is the first one of the result.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is nan.
 
     Raises:
       DtypeError: `a` or `q` is complex.
       ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
       UnsupportedError: there are `weights` for another method.
       IndexingError: there are no elements.
 
@@ -304,12 +304,12 @@ def nanpercentile(
       q: an integer or float between 0 and 100, or a vector of them, whose axis is the first one of the result.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are nan.
 
     Raises:
       DtypeError: `a` or `q` is complex.
       ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
       UnsupportedError: there are `weights` for another method.
       IndexingError: there are no elements.
 
@@ -327,13 +327,13 @@ def median(
 
     Args:
       a: array of a real dtype; integers become floats.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
       overwrite_input: only False is accepted.
-      keepdims: whether reduced axes are kept with length one.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
-      An array of floats without the reduced axes; nan where an element is.
+      An array of floats without the reduced axes; nan where an element is nan.
 
     Raises:
       DtypeError: `a` is complex.
@@ -356,7 +356,7 @@ def nanmedian(
       a, axis, out, overwrite_input, keepdims: as for `median`.
 
     Returns:
-      An array of floats without the reduced axes; nan where all elements are.
+      An array of floats without the reduced axes; nan where all elements are nan.
 
     Raises:
       DtypeError: `a` is complex.
